@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
-use handoff_ledger::{LedgerError, Rules, Snapshot, documents};
+use handoff_ledger::{ProtocolError, Rules, Snapshot, documents};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -154,6 +154,6 @@ impl Arguments {
             known.extend(shared.keys().map(ToString::to_string));
         }
         let name = document.map(ToString::to_string).unwrap_or_default();
-        Err(LedgerError::NoDocument { name, known }.into())
+        Err(ProtocolError::NoDocument { name, known }.into())
     }
 }

@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::text::plain;
 use handoff_git::{Depth, masked};
-use handoff_ledger::LedgerError;
+use handoff_ledger::UpstreamError;
 use serde_json::json;
 
 use crate::args::remote::Timeout;
@@ -36,7 +36,7 @@ impl Arguments {
         let context = context.with(self.timeout.into());
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
-        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
+        let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
         let depth = if self.full {
             Depth::All
         } else {

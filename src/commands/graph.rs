@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_insight::graph;
 use handoff_insight::graph::{Graph, Mark};
-use handoff_ledger::{Ledger, LedgerError, Snapshot};
+use handoff_ledger::{Ledger, ProtocolError, Snapshot};
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
@@ -124,7 +124,7 @@ impl Arguments {
         let name = name.unwrap_or_else(|| tip.manifest().default_protocol.to_string());
         let known = tip.protocols()?;
         if !known.contains(&name) {
-            return Err(LedgerError::NoProtocol { name, known }.into());
+            return Err(ProtocolError::Unknown { name, known }.into());
         }
         let rules = tip.rules(&name)?;
         let survey = ledger.survey(tip, Context::threads())?;

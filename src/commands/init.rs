@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 use handoff_base::finding::Finding;
 use handoff_base::text::plain;
 use handoff_git::{Repository, masked};
-use handoff_ledger::{DEFAULT_BRANCH, Founding, LedgerError, Snapshot};
+use handoff_ledger::{DEFAULT_BRANCH, Founding, ProtocolError, Snapshot};
 use handoff_model::check_protocol;
 use handoff_protocol::Policy;
 use handoff_templates::BUILT_IN;
@@ -78,7 +78,7 @@ impl Arguments {
         let files = folder.into_files();
         let findings = check_protocol(&files);
         if findings.iter().any(Finding::is_error) {
-            return Err(LedgerError::ProtocolRefused { findings }.into());
+            return Err(ProtocolError::Refused { findings }.into());
         }
         let repository = context.repository()?;
         let asked = self.remote.clone();

@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::text::plain;
 use handoff_git::masked;
-use handoff_ledger::{Ledger, LedgerError};
+use handoff_ledger::{Ledger, LedgerError, UpstreamError};
 use serde_json::json;
 
 use crate::args::remote::Timeout;
@@ -39,7 +39,7 @@ impl Arguments {
         let context = context.with(self.timeout.into());
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
-        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
+        let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
         let synced = output
             .during(&session.tally, || ledger.sync(&session, self.set_aside))
             .map_err(|error| left_here(&ledger, error))?;
@@ -84,7 +84,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
     let beside = ledger.beside_remote().ok().flatten();
     let left = beside.map_or(0, |beside| beside.unpublished);
     match error {
-        LedgerError::Unreachable { remote, trouble } if left > 0 => {
+        LedgerError::Upstream(UpstreamError::Unreachable { remote, trouble }) if left > 0 => {
             let text = format!(
                 "not on {remote} yet: {}: {trouble}",
                 counted(left, "commit")

@@ -7,7 +7,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::annotations::Annotation;
-use handoff_ledger::{AuditScope, Ledger, LedgerError, Tally};
+use handoff_ledger::{AuditScope, BranchError, Ledger, LedgerError, Tally};
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
@@ -96,7 +96,7 @@ impl Arguments {
         // A branch that was never a ledger is not a damaged ledger.
         if audit.handoffs == 0
             && since.is_none()
-            && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
+            && let Err(error @ LedgerError::Branch(BranchError::NotALedger { .. })) = ledger.tip()
         {
             return Err(error.into());
         }

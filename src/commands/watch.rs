@@ -8,7 +8,7 @@ use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_insight::cloudevents::{CloudEvent, source};
 use handoff_ledger::{
-    FollowError, Happening, Ledger, LedgerError, Snapshot, commits_after, happenings,
+    FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after, happenings,
 };
 use handoff_model::{Refusal, View};
 use serde::Serialize;
@@ -233,7 +233,7 @@ fn unreached(lookout: &Lookout<'_>) -> Failure {
             Err(error) => error.into(),
         };
     };
-    LedgerError::Unreachable {
+    UpstreamError::Unreachable {
         remote: remote.to_owned(),
         trouble: trouble.to_owned(),
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use handoff_base::ObjectId;
 use handoff_base::text::{plain, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
-use handoff_ledger::{Ledger, LedgerError, RemoteLook, Snapshot};
+use handoff_ledger::{Ledger, LedgerError, RemoteLook, Snapshot, UpstreamError};
 
 use super::interruption::Interruption;
 use crate::environment;
@@ -86,7 +86,7 @@ impl<'r> Lookout<'r> {
             Place::There(name) => (ledger.shared_through(&name), Some(name)),
         };
         if remote.is_none() && poll.is_some() {
-            return Err(LedgerError::NoRemote.into());
+            return Err(UpstreamError::NoRemote.into());
         }
         let own = has_here.then_some(ledger.refname());
         let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
@@ -369,10 +369,12 @@ impl Beat {
                 // It was cut short, and an earlier look says more.
                 Ok(RemoteLook::Missed(_)) if is_late && has_told => return Ok(()),
                 Ok(RemoteLook::Missed(trouble)) => Report::Missed(trouble),
-                Err(LedgerError::Remote {
-                    remote,
-                    source: source @ RemoteError::Denied { .. },
-                }) => Report::Refused(LedgerError::Remote { remote, source }.into()),
+                Err(
+                    error @ LedgerError::Upstream(UpstreamError::Refused {
+                        source: RemoteError::Denied { .. },
+                        ..
+                    }),
+                ) => Report::Refused(error.into()),
                 Err(error) => Report::Failed(error.into()),
             };
             if stop.load(Ordering::SeqCst) || sender.send(report).is_err() {

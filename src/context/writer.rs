@@ -2,7 +2,7 @@
 
 use handoff_base::text::plain;
 use handoff_git::Repository;
-use handoff_ledger::{Ledger, LedgerError, Session, Synced};
+use handoff_ledger::{Ledger, Session, Synced, UpstreamError};
 use serde_json::json;
 
 use super::Context;
@@ -27,7 +27,7 @@ impl Context {
             let trouble = missed.trouble.unwrap_or_default();
             if ledger.tip_id()?.is_none() {
                 let remote = missed.remote;
-                return Err(LedgerError::Unreachable { remote, trouble }.into());
+                return Err(UpstreamError::Unreachable { remote, trouble }.into());
             }
             output.judge_by_what_is_here(format!(
                 "{} is out of reach ({trouble}), so this is what is known here",

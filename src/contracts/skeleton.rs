@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use handoff_base::ids::AgentName;
 use handoff_contract::FILL;
-use handoff_ledger::{IssueFolder, LedgerError, Rules, Snapshot};
+use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
@@ -116,7 +116,7 @@ impl Wanted<'_> {
         if let Some(name) = self.protocol.cloned().or(bound) {
             if tip.rules_id(name.as_str())?.is_none() {
                 let (name, known) = (name.to_string(), tip.protocols()?);
-                return Err(LedgerError::NoProtocol { name, known }.into());
+                return Err(ProtocolError::Unknown { name, known }.into());
             }
             return Ok(tip.rules(name.as_str())?);
         }

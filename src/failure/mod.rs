@@ -1,16 +1,20 @@
 //! Output of a failed command: a [`Failure`] has an exit code, a stable code, a message and the
 //! next safe thing to do.
 //!
-//! `library` converts library errors, `refusal` converts a protocol's refusals, and `codes`
-//! explains every code. Only failures have hints.
+//! `refusal` converts a protocol's refusals and `ledger` the ledger's errors, one file for each of
+//! their subjects; `library` converts what is left, and `codes` explains every code. Only failures
+//! have hints.
 
 mod code;
 pub(crate) mod codes;
+mod ledger;
 mod library;
+mod obstacle;
 mod refusal;
 
 pub(crate) use code::ErrorCode;
-pub(crate) use library::{DEEPEN, LEFT_OUT, obstacle};
+pub(crate) use ledger::{DEEPEN, LEFT_OUT};
+pub(crate) use obstacle::obstacle;
 
 use std::error::Error;
 

@@ -9,7 +9,7 @@ use handoff_model::semantic::gates;
 use handoff_model::{Contract, Reports, Review, View, first_match, review};
 use handoff_protocol::{AgentKind, Protocol, State};
 
-use super::error::LedgerError;
+use super::error::{ContractError, LedgerError, ProtocolError};
 use super::snapshot::{Rules, Snapshot};
 
 /// A contract offered to the ledger.
@@ -83,7 +83,7 @@ impl<'r> Snapshot<'r> {
         if let Some(name) = named {
             if self.rules_id(&name)?.is_none() {
                 let known = self.protocols()?;
-                return Err(LedgerError::NoProtocol { name, known });
+                return Err(ProtocolError::Unknown { name, known }.into());
             }
             let found = self.match_under(&name, offer)?;
             if offer.protocol.is_some() || found.review.is_complete() {
@@ -225,9 +225,9 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
         ..
     } = review;
     match contract {
-        None if holds_secrets => Err(LedgerError::Secret { findings }),
+        None if holds_secrets => Err(ContractError::Secret { findings }.into()),
         Some(contract) => Ok(contract),
-        None if no_route => Err(LedgerError::Route { findings }),
+        None if no_route => Err(ContractError::Route { findings }.into()),
         None => {
             // What is only a note in a check is an error when sending.
             if !findings.iter().any(Finding::is_error) {
@@ -236,7 +236,7 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
                     .filter(|f| f.severity == Severity::Note)
                     .for_each(|f| f.severity = Severity::Error);
             }
-            Err(LedgerError::Contract { findings })
+            Err(ContractError::Invalid { findings }.into())
         }
     }
 }

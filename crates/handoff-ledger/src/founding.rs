@@ -10,7 +10,7 @@ use handoff_model::stored::VERSION;
 use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 
-use super::error::LedgerError;
+use super::error::{LedgerError, WriteError};
 use super::remote::Upstream;
 use super::session::Session;
 use super::signing::signed;
@@ -117,7 +117,7 @@ impl Ledger<'_> {
                     return Ok(Some(commit));
                 }
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
-                    return Err(LedgerError::Locked { path });
+                    return Err(WriteError::Locked { path }.into());
                 }
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
                 // Another process created it first; that ledger is just as good.

@@ -15,7 +15,7 @@ impl Snapshot<'_> {
     pub fn identity(&self) -> Result<[u8; 32], LedgerError> {
         let path = layout::MANIFEST.to_owned();
         let bytes = self.file(layout::MANIFEST)?;
-        let bytes = bytes.ok_or(LedgerError::Missing { path })?;
+        let bytes = bytes.ok_or(LedgerError::missing(path))?;
         Ok(Sha256::digest(&bytes).into())
     }
 }

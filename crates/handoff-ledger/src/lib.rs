@@ -46,7 +46,10 @@ pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use claim_queue::claimable;
 pub use context::{context, contract_value};
 pub use contract_match::{ContractMatch, Offer};
-pub use error::LedgerError;
+pub use error::{
+    BranchError, ContractError, DamageError, LedgerError, ProtocolError, RerunError, UpstreamError,
+    WriteError,
+};
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,

@@ -18,7 +18,7 @@ use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 use serde_json::Value;
 
 use super::draft::{Decided, Draft};
-use super::error::LedgerError;
+use super::error::{LedgerError, ProtocolError};
 use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
@@ -134,7 +134,7 @@ pub(super) fn protocol_step(
     let definition = definition
         .map(|(_, bytes)| bytes.as_slice())
         .unwrap_or_default();
-    let refused = |findings| LedgerError::ProtocolRefused { findings };
+    let refused = |findings| LedgerError::from(ProtocolError::Refused { findings });
     let protocol = Protocol::load(definition).map_err(refused)?;
     let findings = check_protocol(files);
     if findings.iter().any(Finding::is_error) {
@@ -180,20 +180,21 @@ pub(super) fn protocol_step(
             let mut orphans = orphans(tip, &protocol, files)?;
             orphans.extend(misfit_documents(tip, &protocol, files)?);
             if !orphans.is_empty() {
-                return Err(LedgerError::Orphans {
+                return Err(ProtocolError::Orphans {
                     name,
                     findings: orphans,
-                });
+                }
+                .into());
             }
             format!("Update protocol {name} from {before} to {version}\n\nProtocol: {name}\n")
         }
         (Some(before), PutMode::Add) => {
             let version = before.clone();
-            return Err(LedgerError::ProtocolExists { name, version });
+            return Err(ProtocolError::Exists { name, version }.into());
         }
         (None, PutMode::Update) => {
             let known = tip.protocols()?;
-            return Err(LedgerError::NoProtocol { name, known });
+            return Err(ProtocolError::Unknown { name, known }.into());
         }
     };
     Ok((
@@ -364,17 +365,18 @@ pub(super) fn document_step(
     }
     let Some(document) = protocol.definition().documents.get(name) else {
         let known = protocol.definition().documents.keys();
-        return Err(LedgerError::NoDocument {
+        return Err(ProtocolError::NoDocument {
             name: name.to_string(),
             known: known.map(ToString::to_string).collect(),
-        });
+        }
+        .into());
     };
-    let source = input.source().map_err(|findings| LedgerError::Document {
+    let source = input.source().map_err(|findings| ProtocolError::Document {
         findings: findings.to_vec(),
     })?;
     let findings = rules.file(&document.schema)?.check(source, None).findings;
     if findings.iter().any(Finding::is_error) {
-        return Err(LedgerError::Document { findings });
+        return Err(ProtocolError::Document { findings }.into());
     }
     let bytes = input.bytes();
     let path = layout::document(protocol.name(), name);

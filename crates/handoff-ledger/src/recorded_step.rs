@@ -217,7 +217,7 @@ impl<'r> KnownRules<'r> {
     ) -> Result<Rc<Rules<'r>>, LedgerError> {
         let path = layout::protocol_file(name, "");
         let path = path.trim_end_matches('/').to_owned();
-        let (_, id) = tree.entry(&path)?.ok_or(LedgerError::Missing { path })?;
+        let (_, id) = tree.entry(&path)?.ok_or(LedgerError::missing(path))?;
         if let Some(rules) = self.protocols.get(&id) {
             return Ok(Rc::clone(rules));
         }
@@ -236,9 +236,7 @@ impl<'r> KnownRules<'r> {
         tree: Tree<'r>,
     ) -> Result<Policy, LedgerError> {
         let path = layout::MANIFEST;
-        let missing = || LedgerError::Missing {
-            path: path.to_owned(),
-        };
+        let missing = || LedgerError::missing(path.to_owned());
         let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
         if let Some(policy) = self.policies.get(&id) {
             return Ok(*policy);

@@ -17,7 +17,7 @@ use handoff_protocol::{Check, Event, Gate, Protocol, State};
 use super::artifacts::gather;
 use super::contract_match::{ContractMatch, Offer, accepted, placed_in_tasks};
 use super::draft::Decided;
-use super::error::LedgerError;
+use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, changed};
 use super::session::Session;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -89,7 +89,7 @@ impl<'r> Ledger<'r> {
             // Walking history takes time, so do it before other writers have to wait. A refusal of
             // the step is reported where it is decided.
             let at = to_second(session.clock.author());
-            if let Err(error @ LedgerError::Evidence { .. }) =
+            if let Err(error @ LedgerError::Contract(ContractError::Evidence { .. })) =
                 self.decide(&mut prepared, &snapshot, session, at, offer, origin)
             {
                 return Err(error);
@@ -152,7 +152,7 @@ impl<'r> Ledger<'r> {
             (Origin::Export(known), _) => {
                 contract.allowed_secrets.clone_from(&known.allowed_secrets);
             }
-            (_, Some(allowance)) => return Err(LedgerError::UnusedAllowance { allowance }),
+            (_, Some(allowance)) => return Err(ContractError::UnusedAllowance { allowance }.into()),
             (_, None) => {}
         }
         let demanded = demanded(rules.protocol(), tip.manifest().evidence, &contract);
@@ -248,7 +248,7 @@ impl<'r> Ledger<'r> {
                 };
                 if judged.refuses() {
                     let findings = judged.findings;
-                    return Err(LedgerError::Evidence { findings });
+                    return Err(ContractError::Evidence { findings }.into());
                 }
                 let evidence = judged.evidence.clone();
                 prepared.judged = Some((held, judged));
@@ -403,7 +403,7 @@ impl PreparedContract<'_> {
     /// The files that the contract delivers, in their current state.
     ///
     /// # Errors
-    /// [`LedgerError::Artifact`] if one does not match the request.
+    /// [`ContractError::Artifact`] if one does not match the request.
     fn delivered(
         &self,
         tip: &Snapshot<'_>,
@@ -428,7 +428,7 @@ impl PreparedContract<'_> {
         if findings.is_empty() {
             Ok(artifacts)
         } else {
-            Err(LedgerError::Artifact { findings })
+            Err(ContractError::Artifact { findings }.into())
         }
     }
 }
@@ -478,10 +478,8 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         {
             let text = "the gate is not passed: the sender may not send this now";
             let findings = vec![Finding::error(gate.code(), "", text)];
-            LedgerError::Gate {
-                refusal: Box::new(refusal),
-                findings,
-            }
+            let refusal = Box::new(refusal);
+            ContractError::Gate { refusal, findings }.into()
         }
         other => other,
     }

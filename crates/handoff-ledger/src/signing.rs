@@ -11,7 +11,7 @@ use handoff_base::to_second;
 use handoff_git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
 use handoff_protocol::{Signer, Signers, SigningKey, Verdict};
 
-use super::error::LedgerError;
+use super::error::{LedgerError, WriteError};
 use super::session::Session;
 use super::snapshot::Rules;
 
@@ -59,7 +59,7 @@ const LEAST: Duration = Duration::from_secs(2);
 /// to it then.
 ///
 /// # Errors
-/// [`LedgerError::Signing`] if it can't be signed, [`LedgerError::Signature`] if that key may not
+/// [`WriteError::Signing`] if it can't be signed, [`WriteError::Signature`] if that key may not
 /// sign it.
 pub(super) fn signed<'r>(
     repository: &'r Repository,
@@ -75,17 +75,18 @@ pub(super) fn signed<'r>(
         (SignError::Failed { said }, Some(demand)) if !session.sign => {
             let wanted = demand.wanted(&proposal.committer.email);
             let text = format!("{wanted}, and could not be signed: {said}");
-            LedgerError::Signature {
+            WriteError::Signature {
                 findings: vec![Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP)],
             }
         }
-        (error, _) => LedgerError::Signing(error),
+        (error, _) => WriteError::Signing(error),
     })?;
     match judge(repository, &stored, demand) {
         None => Ok(prepared),
-        Some(finding) => Err(LedgerError::Signature {
+        Some(finding) => Err(WriteError::Signature {
             findings: vec![finding],
-        }),
+        }
+        .into()),
     }
 }
 

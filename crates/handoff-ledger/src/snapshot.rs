@@ -12,7 +12,7 @@ use handoff_model::layout::DEFINITION;
 use handoff_model::{Issue, Manifest, Record, Schemas, View, layout, record};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
-use super::error::LedgerError;
+use super::error::{BranchError, DamageError, LedgerError};
 use super::order;
 
 /// The ledger at one commit.
@@ -33,7 +33,7 @@ impl<'r> Snapshot<'r> {
     /// Reads the ledger at a commit.
     ///
     /// # Errors
-    /// [`LedgerError::NotALedger`] if the tree has no manifest.
+    /// [`BranchError::NotALedger`] if the tree has no manifest.
     pub fn at(
         repository: &'r Repository,
         commit: ObjectId,
@@ -52,7 +52,7 @@ impl<'r> Snapshot<'r> {
         branch: &str,
     ) -> Result<Self, LedgerError> {
         let tree = Tree::new(repository, tree);
-        let not = || LedgerError::NotALedger {
+        let not = || BranchError::NotALedger {
             branch: branch.to_owned(),
         };
         let bytes = tree.file(layout::MANIFEST)?.ok_or_else(not)?;
@@ -77,7 +77,7 @@ impl<'r> Snapshot<'r> {
     /// Reads the ledger in a tree, without a commit.
     ///
     /// # Errors
-    /// [`LedgerError::NotALedger`] if the tree has no manifest.
+    /// [`BranchError::NotALedger`] if the tree has no manifest.
     pub(super) fn in_tree(repository: &'r Repository, tree: ObjectId) -> Result<Self, LedgerError> {
         Self::read(repository, tree, tree, "")
     }
@@ -347,10 +347,11 @@ impl<'r> IssueFolder<'r> {
         };
         match self.repository.blob(id) {
             Ok(bytes) => Ok(Some((id, bytes))),
-            Err(source) => Err(LedgerError::Object {
+            Err(source) => Err(DamageError::Object {
                 path: format!("{}/{name}", layout::issue_folder(&self.key)),
                 source,
-            }),
+            }
+            .into()),
         }
     }
 
@@ -402,7 +403,7 @@ impl<'r> IssueFolder<'r> {
         let found = self.read(&record.contract.file)?;
         found
             .map(|(_, bytes)| bytes)
-            .ok_or_else(|| LedgerError::Missing { path: path() })
+            .ok_or_else(|| LedgerError::missing(path()))
     }
 }
 
@@ -467,7 +468,7 @@ impl<'r> Rules<'r> {
     ) -> Result<Self, LedgerError> {
         let path = layout::protocol_file(name, DEFINITION);
         let folder = path.trim_end_matches("/protocol.json");
-        let missing = || LedgerError::Missing { path: path.clone() };
+        let missing = || LedgerError::missing(path.clone());
         let (_, id) = tree.entry(folder)?.ok_or_else(missing)?;
         let tree = Tree::new(repository, id);
         let found = known.borrow().get(&id).cloned();
@@ -476,7 +477,7 @@ impl<'r> Rules<'r> {
             None => {
                 let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
                 let protocol =
-                    Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
+                    Protocol::load(&bytes).map_err(|findings| DamageError::Protocol {
                         name: name.to_owned(),
                         findings,
                     })?;
@@ -515,7 +516,7 @@ impl<'r> Rules<'r> {
                 }
                 (_, findings) => {
                     let name = self.protocol.name().to_owned();
-                    return Err(LedgerError::Protocol { name, findings });
+                    return Err(DamageError::Protocol { name, findings }.into());
                 }
             },
         };
@@ -554,7 +555,7 @@ impl<'r> Rules<'r> {
         let path = || layout::protocol_file(self.protocol.name(), file);
         self.tree
             .file(file)?
-            .ok_or_else(|| LedgerError::Missing { path: path() })
+            .ok_or_else(|| LedgerError::missing(path()))
     }
 }
 
@@ -568,7 +569,7 @@ impl Schemas for Rules<'_> {
         let path = layout::protocol_file(self.protocol.name(), file);
         let value = serde_json::from_slice(&self.bytes(file)?)
             .map_err(|e| LedgerError::stored(&path, record::StoredError::Form(e)))?;
-        let schema = Schema::compile_trusted(&value).map_err(|source| LedgerError::Schema {
+        let schema = Schema::compile_trusted(&value).map_err(|source| DamageError::Schema {
             path,
             source: Box::new(source),
         })?;

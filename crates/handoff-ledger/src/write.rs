@@ -18,7 +18,7 @@ use handoff_protocol::{Event, Protocol};
 
 use super::claim_queue::{claimable, claimable_noting};
 use super::draft::{Decided, Draft};
-use super::error::LedgerError;
+use super::error::{BranchError, ContractError, LedgerError, UpstreamError, WriteError};
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
@@ -72,13 +72,14 @@ impl<'r> Ledger<'r> {
     /// The ledger on a branch, which need not exist yet.
     ///
     /// # Errors
-    /// [`LedgerError::BranchName`] if the name is not valid for a branch.
+    /// [`BranchError::Name`] if the name is not valid for a branch.
     pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
         let refname = format!("refs/heads/{branch}");
         if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
-            return Err(LedgerError::BranchName {
+            return Err(BranchError::Name {
                 shown: quoted(branch),
-            });
+            }
+            .into());
         }
         Ok(Self {
             repository,
@@ -144,12 +145,12 @@ impl<'r> Ledger<'r> {
     /// Runs an operation with the remote, which is apart from the ledger meanwhile.
     ///
     /// # Errors
-    /// [`LedgerError::NoRemote`], or the operation's.
+    /// [`UpstreamError::NoRemote`], or the operation's.
     pub(super) fn with_upstream<T>(
         &mut self,
         operation: impl FnOnce(&Self, &mut Upstream<'r>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
-        let mut upstream = self.upstream.take().ok_or(LedgerError::NoRemote)?;
+        let mut upstream = self.upstream.take().ok_or(UpstreamError::NoRemote)?;
         let done = operation(self, &mut upstream);
         self.upstream = Some(upstream);
         done
@@ -228,22 +229,23 @@ impl<'r> Ledger<'r> {
     /// The commit that the branch is at.
     ///
     /// # Errors
-    /// [`LedgerError::NoLedger`] if there is none.
+    /// [`BranchError::NoLedger`] if there is none.
     pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
-        self.tip_id()?.ok_or_else(|| {
+        let tip = self.tip_id()?.ok_or_else(|| {
             let branch = self.branch.clone();
             if self.repository.is_symbolic(&self.refname) {
-                return LedgerError::Symbolic { branch };
+                return BranchError::Symbolic { branch };
             }
             let seen = self.memory().seen();
             let seen = seen.filter(|id| self.repository.has(*id));
             let remote = self.upstream().map(|upstream| upstream.name().to_owned());
-            LedgerError::NoLedger {
+            BranchError::NoLedger {
                 branch,
                 seen,
                 remote,
             }
-        })
+        });
+        Ok(tip?)
     }
 
     /// Reads the ledger at a commit.
@@ -255,17 +257,18 @@ impl<'r> Ledger<'r> {
     /// branch is checked out, because the next commit there would undo the step.
     pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
         if session.quarantined {
-            return Err(LedgerError::Quarantine);
+            return Err(WriteError::Quarantine.into());
         }
         if self.repository.is_symbolic(&self.refname) {
             let branch = self.branch.clone();
-            return Err(LedgerError::Symbolic { branch });
+            return Err(BranchError::Symbolic { branch }.into());
         }
         match self.repository.checked_out_at(&self.refname) {
-            Some(path) => Err(LedgerError::CheckedOut {
+            Some(path) => Err(BranchError::CheckedOut {
                 branch: self.branch.clone(),
                 path,
-            }),
+            }
+            .into()),
             None => Ok(()),
         }
     }
@@ -320,7 +323,7 @@ impl<'r> Ledger<'r> {
                 warnings = changed(ledger.repository, &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);
-                    return Err(LedgerError::Delivered { findings });
+                    return Err(ContractError::Delivered { findings }.into());
                 }
             }
             Ok(decided)
@@ -476,10 +479,10 @@ impl<'r> Ledger<'r> {
                 },
                 // With a remote, its own time budget ends the attempts.
                 Err(PublishError::Moved) if late && !is_reached => {
-                    return Err(LedgerError::Contended { attempts });
+                    return Err(WriteError::Contended { attempts }.into());
                 }
                 Err(PublishError::Locked(path)) if late => {
-                    return Err(LedgerError::Locked { path });
+                    return Err(WriteError::Locked { path }.into());
                 }
                 Err(PublishError::Moved) => {}
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
@@ -503,7 +506,7 @@ impl<'r> Ledger<'r> {
         let (at, recorded) = (to_second(now), to_second(committer.at));
         if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
             let previous = draft.previous.unwrap_or(at);
-            return Err(LedgerError::Backdated { at, previous });
+            return Err(WriteError::Backdated { at, previous }.into());
         }
         let person = match &draft.author {
             Some(agent) => author(agent, now),

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
 use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
-use handoff_ledger::{LedgerError, Rules};
+use handoff_ledger::{DamageError, LedgerError, Rules};
 use handoff_model::Schemas;
 use handoff_protocol::{ContractType, Protocol};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub fn skeleton(
     known: &Known,
 ) -> Result<Value, LedgerError> {
     let bytes = rules.bytes(&kind.template)?;
-    let template = serde_json::from_slice(&bytes).map_err(|source| LedgerError::Template {
+    let template = serde_json::from_slice(&bytes).map_err(|source| DamageError::Template {
         path: kind.template.clone(),
         source,
     })?;

@@ -1,7 +1,7 @@
 //! Carries out an event: the steps that the protocol's rules name, each once.
 
 use handoff_base::ids::HandoffId;
-use handoff_ledger::{Done, LedgerError, Rules, Snapshot};
+use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snapshot};
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
@@ -279,7 +279,7 @@ impl Work<'_, '_> {
     pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
         let part = format!("{}-{what}", rule.name).parse();
         // A rule's name is checked when its protocol is loaded.
-        let part = part.map_err(|_| LedgerError::Missing {
+        let part = part.map_err(|_| DamageError::Missing {
             path: format!("github/rules/{}", rule.name),
         })?;
         Ok(Delivery {
@@ -362,7 +362,7 @@ impl Work<'_, '_> {
 fn too_late(error: &LedgerError) -> Option<String> {
     let refusal = match error {
         LedgerError::Refused(refusal) => refusal,
-        LedgerError::Gate { refusal, .. } => refusal,
+        LedgerError::Contract(ContractError::Gate { refusal, .. }) => refusal,
         _ => return None,
     };
     let findings = match refusal {

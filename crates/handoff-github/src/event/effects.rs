@@ -4,7 +4,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
 use handoff_base::{Moment, to_second};
 use handoff_contract::Input;
-use handoff_ledger::{LedgerError, Offer, Rules};
+use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
 use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer};
 use handoff_protocol::{
     ContractRule, ContractType, Event as Happens, EventKind, EventRule, Protocol, State,
@@ -104,7 +104,7 @@ impl Work<'_, '_> {
         let session = self.context.session.delivering(delivery);
         match self.context.ledger.send(&session, &offer) {
             // People's text need not fit the contract; then an agent has to write it.
-            Err(LedgerError::Contract { findings }) => {
+            Err(LedgerError::Contract(ContractError::Invalid { findings })) => {
                 self.not(rule, "what the event says does not fit the contract");
                 draft.findings = findings;
                 self.begin(rule, draft);

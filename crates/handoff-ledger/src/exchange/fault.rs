@@ -3,7 +3,7 @@
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
 
-use crate::error::LedgerError;
+use crate::error::{ContractError, LedgerError, ProtocolError, WriteError};
 
 /// Why an item was refused.
 #[derive(Debug, thiserror::Error)]
@@ -68,24 +68,22 @@ impl Fault {
     /// Converts a ledger error that concerns only one item into its fault; returns
     /// an error that every other item would hit too.
     pub(super) fn of(error: LedgerError) -> Result<Self, LedgerError> {
-        let own = matches!(
-            error,
-            LedgerError::Contract { .. }
-                | LedgerError::Secret { .. }
-                | LedgerError::Route { .. }
-                | LedgerError::Refused(_)
-                | LedgerError::Gate { .. }
-                | LedgerError::Signature { .. }
-                | LedgerError::ProtocolRefused { .. }
-                | LedgerError::ProtocolExists { .. }
-                | LedgerError::NoProtocol { .. }
-                | LedgerError::Orphans { .. }
-                | LedgerError::NoDocument { .. }
-        );
-        if own {
-            Ok(Self::Ledger(error))
-        } else {
-            Err(error)
+        use ContractError as C;
+        use ProtocolError as P;
+        match error {
+            LedgerError::Refused(_)
+            | LedgerError::Contract(
+                C::Invalid { .. } | C::Secret { .. } | C::Route { .. } | C::Gate { .. },
+            )
+            | LedgerError::Protocol(
+                P::Refused { .. }
+                | P::Exists { .. }
+                | P::Unknown { .. }
+                | P::Orphans { .. }
+                | P::NoDocument { .. },
+            )
+            | LedgerError::Write(WriteError::Signature { .. }) => Ok(Self::Ledger(error)),
+            _ => Err(error),
         }
     }
 }

@@ -102,9 +102,7 @@ impl<'r> Reader<'_, 'r> {
 
     fn record(&mut self, id: &HandoffId) -> Result<Record, LedgerError> {
         let found = self.folder(id)?.record(id.number())?;
-        found.ok_or_else(|| LedgerError::Missing {
-            path: handoff_model::record_file(id),
-        })
+        found.ok_or_else(|| LedgerError::missing(handoff_model::record_file(id)))
     }
 
     fn contract(&mut self, record: &Record) -> Result<Vec<u8>, LedgerError> {

@@ -149,9 +149,7 @@ pub(super) fn keep(
         attempt: record.attempt,
         at,
         by: last.map_or(&record.to, |t| &t.by).clone(),
-        error: failure.ok_or_else(|| LedgerError::Missing {
-            path: layout::record_file(&record.id),
-        })?,
+        error: failure.ok_or_else(|| LedgerError::missing(layout::record_file(&record.id)))?,
         host: what.host.clone(),
         tools: what.tools.clone(),
         code: stand(&position),
@@ -189,7 +187,7 @@ pub(crate) fn kept_for(
     let path = || format!("{}/{FAILURE}", context.folder);
     let tree: ObjectId = context.tree.parse().map_err(GitError::from)?;
     let bytes = Tree::new(repository, tree).file(FAILURE)?;
-    let bytes = bytes.ok_or_else(|| LedgerError::Missing { path: path() })?;
+    let bytes = bytes.ok_or_else(|| LedgerError::missing(path()))?;
     let mut file: FailureFile =
         record::read(&bytes).map_err(|error| LedgerError::stored(&path(), error))?;
     file.handoff = handoff.clone();
@@ -308,15 +306,6 @@ fn snapshot(
         base: position.head.map(|(commit, _)| commit.to_string()),
         commits: unpublished.commits.len() as u64,
     })
-}
-
-impl From<CaptureError> for LedgerError {
-    fn from(error: CaptureError) -> Self {
-        match error {
-            CaptureError::Git(error) => Self::Git(error),
-            other => Self::Snapshot(Box::new(other)),
-        }
-    }
 }
 
 /// Starts the screening of a failure with its texts and attached files.

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::keep::FAILURE;
 use super::name::{mode_of, unescape};
-use crate::error::LedgerError;
+use crate::error::{DamageError, LedgerError};
 use crate::snapshot::IssueFolder;
 
 /// A past failure of a handoff.
@@ -290,9 +290,8 @@ impl<'r> Kept<'r> {
     }
 
     pub(super) fn damaged(&self, file: &str) -> LedgerError {
-        LedgerError::Altered {
-            path: format!("{}/{file}", self.path),
-        }
+        let path = format!("{}/{file}", self.path);
+        DamageError::Altered { path }.into()
     }
 }
 
@@ -322,7 +321,7 @@ fn shown(attachment: Attachment, bytes: &[u8]) -> Shown {
 
 fn missing(folder: &str, file: &str) -> LedgerError {
     let path = format!("{folder}/{file}");
-    LedgerError::Missing { path }
+    LedgerError::missing(path)
 }
 
 fn stored<T: DeserializeOwned>(

@@ -9,7 +9,7 @@ use handoff_base::ObjectId;
 use handoff_git::{Depth, Queue, RemoteError};
 
 use super::{Attempts, SeenTip, Upstream, nanoseconds};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, UpstreamError};
 use crate::session::Session;
 use crate::write::Ledger;
 
@@ -89,7 +89,7 @@ impl Upstream<'_> {
         let Some(tip) = tip else {
             return match known {
                 None => Ok(RemoteLook::Seen { tip, at }),
-                Some(_) => Err(self.gone()),
+                Some(_) => Err(self.gone().into()),
             };
         };
         if known != Some(tip) {
@@ -164,7 +164,7 @@ impl Ledger<'_> {
         session: &Session,
         since: SystemTime,
     ) -> Result<RemoteLook, LedgerError> {
-        let upstream = self.upstream_mut().ok_or(LedgerError::NoRemote)?;
+        let upstream = self.upstream_mut().ok_or(UpstreamError::NoRemote)?;
         upstream.glimpse(session, since)
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
 
-use super::error::LedgerError;
+use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
 
 pub use look::RemoteLook;
@@ -192,10 +192,11 @@ impl<'r> Upstream<'r> {
     pub(super) fn ensure_reached(&self) -> Result<(), LedgerError> {
         match self.trouble() {
             None => Ok(()),
-            Some(trouble) => Err(LedgerError::Unreachable {
+            Some(trouble) => Err(UpstreamError::Unreachable {
                 remote: self.name.clone(),
                 trouble,
-            }),
+            }
+            .into()),
         }
     }
 
@@ -280,7 +281,7 @@ impl<'r> Upstream<'r> {
                 self.reach = Reach::Reached;
                 Ok(tip)
             }
-            Ok(false) if known.is_some() => Err(self.gone()),
+            Ok(false) if known.is_some() => Err(self.gone().into()),
             Ok(false) => {
                 self.reach = Reach::Reached;
                 Ok(None)
@@ -344,14 +345,12 @@ impl<'r> Upstream<'r> {
     }
 
     fn refused(&self, source: RemoteError) -> LedgerError {
-        LedgerError::Remote {
-            remote: self.name.clone(),
-            source,
-        }
+        let remote = self.name.clone();
+        UpstreamError::Refused { remote, source }.into()
     }
 
-    fn gone(&self) -> LedgerError {
-        LedgerError::RemoteGone {
+    fn gone(&self) -> UpstreamError {
+        UpstreamError::Gone {
             remote: self.name.clone(),
             branch: self.branch.clone(),
         }

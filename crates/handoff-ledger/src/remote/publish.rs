@@ -6,7 +6,7 @@ use handoff_base::ObjectId;
 use handoff_git::{Depth, Prepared, PublishError, Pushed, RemoteError};
 
 use super::{NEVER, Reach, Upstream};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, WriteError};
 use crate::session::Session;
 use crate::write::{Ledger, back_off, in_turn};
 
@@ -163,7 +163,7 @@ impl Ledger<'_> {
                 Landing::Behind
                     if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
                 {
-                    return Err(LedgerError::Contended { attempts });
+                    return Err(WriteError::Contended { attempts }.into());
                 }
                 Landing::Behind | Landing::Doubtful => {}
             }
@@ -186,7 +186,7 @@ impl Ledger<'_> {
                 // The time went to races that others won, not to an unreachable remote.
                 let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
                 if lost && upstream.left() == Duration::ZERO {
-                    return Err(LedgerError::Contended { attempts });
+                    return Err(WriteError::Contended { attempts }.into());
                 }
                 break;
             }

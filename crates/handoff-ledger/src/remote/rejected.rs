@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::apart::Apart;
 use super::rerun::{Origins, Rerun, begun};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, RerunError, UpstreamError};
 use crate::session::Session;
 use crate::write::Ledger;
 
@@ -84,10 +84,10 @@ impl Ledger<'_> {
             text += &format!(": {source}");
             cause = source.source();
         }
-        if let LedgerError::Remote {
+        if let LedgerError::Upstream(UpstreamError::Refused {
             source: RemoteError::Refused { said },
             ..
-        } = reason
+        }) = reason
         {
             text += &format!(": {}", said.join("; "));
         }
@@ -121,9 +121,8 @@ impl Ledger<'_> {
     fn kept_as(&self, name: &str) -> Result<(Rejected, KeptCommit), LedgerError> {
         let mut kept = self.kept()?.into_iter();
         let found = kept.find(|(rejected, _)| rejected.name == name);
-        found.ok_or_else(|| LedgerError::NoRejected {
-            name: name.to_owned(),
-        })
+        let name = name.to_owned();
+        Ok(found.ok_or(RerunError::NoRejected { name })?)
     }
 
     /// The refused steps, oldest first.

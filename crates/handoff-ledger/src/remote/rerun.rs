@@ -11,7 +11,7 @@ use handoff_protocol::Event;
 use serde::Serialize;
 
 use crate::contract_match::Offer;
-use crate::error::LedgerError;
+use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
 use crate::protocol_store::PutMode;
 use crate::recorded_step::{
@@ -74,7 +74,7 @@ impl Origins {
     /// Refuses what a worker did under a claim that was refused.
     fn ensure_lease_held(&self, then: &HandoffId) -> Result<(), LedgerError> {
         if self.lost.contains(then) {
-            Err(LedgerError::NotTaken { id: then.clone() })
+            Err(RerunError::NotTaken { id: then.clone() }.into())
         } else {
             Ok(())
         }
@@ -86,7 +86,7 @@ impl Origins {
             return Ok(now.clone());
         }
         if self.left.contains(&then) {
-            Err(LedgerError::NotTaken { id: then })
+            Err(RerunError::NotTaken { id: then }.into())
         } else {
             Ok(then)
         }
@@ -176,7 +176,10 @@ impl<'r> Rerun<'r> {
         let before = self.tip()?;
         match self.step(commit) {
             Ok(()) => Ok(None),
-            Err(error) if error.is_unreadable() || matches!(error, LedgerError::Signing(_)) => {
+            Err(error)
+                if error.is_unreadable()
+                    || matches!(error, LedgerError::Write(WriteError::Signing(_))) =>
+            {
                 Err(error)
             }
             Err(error) => {
@@ -230,7 +233,7 @@ impl<'r> Rerun<'r> {
                     after: &after,
                 };
                 let recorded = states.recorded_step(&rules, &changes)?;
-                let recorded = recorded.map_err(|findings| LedgerError::Contract { findings })?;
+                let recorded = recorded.map_err(|findings| ContractError::Invalid { findings })?;
                 self.set_time(commit, key)?;
                 self.of_issue(key, recorded)
             }
@@ -247,7 +250,7 @@ impl<'r> Rerun<'r> {
             }
             ([], Some(Shared::Document(protocol, name))) => {
                 let path = layout::document(&protocol, &name);
-                let bytes = new.file(&path)?.ok_or(LedgerError::Missing { path })?;
+                let bytes = new.file(&path)?.ok_or(LedgerError::missing(path))?;
                 let parsed = (commit.author.name.parse(), protocol.parse());
                 let (Ok(agent), Ok(protocol)) = parsed else {
                     return Err(no_step(commit));
@@ -321,10 +324,11 @@ impl<'r> Rerun<'r> {
                         Some(id) => id.to_string(),
                         None => "nothing".to_owned(),
                     };
-                    return Err(LedgerError::OtherHandoff {
+                    return Err(RerunError::OtherHandoff {
                         was: shown(&was),
                         now: shown(&is.follows),
-                    });
+                    }
+                    .into());
                 }
                 self.origins.put(record.id, is.id.clone());
                 Ok(())
@@ -374,5 +378,5 @@ impl<'r> Rerun<'r> {
 
 /// The failure for a commit that is not a ledger step, and so cannot be made again.
 fn no_step(commit: &Commit) -> LedgerError {
-    LedgerError::NoStep { commit: commit.id }
+    RerunError::NoStep { commit: commit.id }.into()
 }

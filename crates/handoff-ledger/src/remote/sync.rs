@@ -11,7 +11,7 @@ use super::publish::Landing;
 use super::rejected::Rejected;
 use super::rerun::{Renamed, Rerun};
 use super::{Reach, Upstream};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, UpstreamError, WriteError};
 use crate::session::Session;
 use crate::tally::Work;
 use crate::verify::{Audit, AuditScope};
@@ -193,7 +193,7 @@ impl Ledger<'_> {
                 (here, there) if here == there => return Ok(synced),
                 (Some(here), Some(there)) => {
                     let common = self.repository().common_ancestor(here, there)?;
-                    Some(common.ok_or_else(|| LedgerError::Unrelated {
+                    Some(common.ok_or_else(|| UpstreamError::Unrelated {
                         remote: upstream.name.clone(),
                         branch: self.branch().to_owned(),
                     })?)
@@ -418,7 +418,7 @@ impl Ledger<'_> {
         match landing {
             Landing::There => return Ok(true),
             Landing::Behind if upstream.left() == Duration::ZERO => {
-                return Err(LedgerError::Contended { attempts });
+                return Err(WriteError::Contended { attempts }.into());
             }
             Landing::Behind | Landing::Doubtful => {}
         }

@@ -10,7 +10,7 @@ use handoff_model::{StoredError, layout};
 
 use super::brief;
 use super::types::{HandoffSurvey, IssueSurvey};
-use crate::error::LedgerError;
+use crate::error::{DamageError, LedgerError};
 
 /// The depth of an issue's folder in the folder of all issues.
 const DEPTH: usize = 2;
@@ -208,7 +208,7 @@ impl File {
                 layout::record_name(number)
             ),
         };
-        let object = |source| LedgerError::Object {
+        let object = |source| DamageError::Object {
             path: path(),
             source,
         };

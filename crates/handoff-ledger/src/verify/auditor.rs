@@ -13,7 +13,7 @@ use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layo
 use handoff_protocol::Event;
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
-use crate::error::LedgerError;
+use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
 use crate::order;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
@@ -328,7 +328,7 @@ impl<'r, 's> Auditor<'r, 's> {
     fn readable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = self.repository.blob(id) {
             let path = path.to_owned();
-            self.report(unreadable(&LedgerError::Object { path, source }));
+            self.report(unreadable(&DamageError::Object { path, source }.into()));
         }
     }
 
@@ -336,7 +336,7 @@ impl<'r, 's> Auditor<'r, 's> {
     fn listable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = Tree::new(self.repository, id).list("") {
             let path = path.to_owned();
-            self.report(unreadable(&LedgerError::Object { path, source }));
+            self.report(unreadable(&DamageError::Object { path, source }.into()));
         }
     }
 
@@ -471,7 +471,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 let right = blob_id(bytes)? == id;
                 if right {
                     let path = change.path.clone();
-                    self.report(unreadable(&LedgerError::Object { path, source }));
+                    self.report(unreadable(&DamageError::Object { path, source }.into()));
                 }
                 Ok(right)
             }

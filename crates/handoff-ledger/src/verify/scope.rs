@@ -8,7 +8,7 @@ use handoff_base::{Moment, ObjectId};
 use handoff_git::{Commit, Stored};
 use handoff_model::layout;
 
-use crate::error::LedgerError;
+use crate::error::{BranchError, DamageError, LedgerError};
 use crate::order;
 use crate::tally::Tally;
 
@@ -85,7 +85,9 @@ impl Audit {
 /// The finding for something unreadable.
 pub(super) fn unreadable(error: &LedgerError) -> Finding {
     let mut text = match error {
-        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
+        LedgerError::Branch(BranchError::NotALedger { .. }) => {
+            format!("{} is missing", layout::MANIFEST)
+        }
         _ => error.to_string(),
     };
     let mut cause = std::error::Error::source(error);
@@ -94,18 +96,25 @@ pub(super) fn unreadable(error: &LedgerError) -> Finding {
         cause = source.source();
     }
     let path = match error {
-        LedgerError::Missing { path }
-        | LedgerError::Object { path, .. }
-        | LedgerError::Stored { path, .. }
-        | LedgerError::Schema { path, .. } => path.clone(),
-        LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
-        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
+        LedgerError::Damage(
+            DamageError::Missing { path }
+            | DamageError::Object { path, .. }
+            | DamageError::Stored { path, .. }
+            | DamageError::Schema { path, .. },
+        ) => path.clone(),
+        LedgerError::Damage(DamageError::Protocol { name, .. }) => {
+            layout::protocol_file(name, "protocol.json")
+        }
+        LedgerError::Branch(BranchError::NotALedger { .. }) => layout::MANIFEST.to_owned(),
         _ => String::new(),
     };
     let code = match error {
         error if error.is_left_out() => FindingCode::ObjectLeftOut,
-        LedgerError::Git(_) | LedgerError::Object { .. } => FindingCode::ObjectUnreadable,
-        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => FindingCode::FileMissing,
+        LedgerError::Git(_) | LedgerError::Damage(DamageError::Object { .. }) => {
+            FindingCode::ObjectUnreadable
+        }
+        LedgerError::Damage(DamageError::Missing { .. })
+        | LedgerError::Branch(BranchError::NotALedger { .. }) => FindingCode::FileMissing,
         _ => FindingCode::FileUnreadable,
     };
     Finding::error(code, path, text)

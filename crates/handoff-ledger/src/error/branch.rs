@@ -1,0 +1,46 @@
+//! The ledger's branch: whether there is one, and whether it may be written.
+
+use std::path::PathBuf;
+
+use handoff_base::ObjectId;
+
+/// The branch cannot be used as a ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum BranchError {
+    /// The repository has no ledger.
+    #[error("the repository has no ledger: there is no branch {branch}")]
+    NoLedger {
+        /// The branch that was looked for.
+        branch: String,
+        /// The commit at which this clone last saw it, if any.
+        seen: Option<ObjectId>,
+        /// The ledger's remote, if one is set.
+        remote: Option<String>,
+    },
+    /// The branch exists but is not a ledger.
+    #[error("branch {branch} is not a ledger: it has no ledger.json")]
+    NotALedger {
+        /// The branch.
+        branch: String,
+    },
+    /// The branch name is invalid.
+    #[error("{shown} cannot be the name of a branch")]
+    Name {
+        /// The name, escaped for display.
+        shown: String,
+    },
+    /// A working tree has the ledger's branch checked out.
+    #[error("branch {branch} is checked out at {}", path.display())]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// The working tree's root.
+        path: PathBuf,
+    },
+    /// The branch is a symbolic ref.
+    #[error("branch {branch} is a symbolic ref, which cannot be a ledger")]
+    Symbolic {
+        /// The branch.
+        branch: String,
+    },
+}

@@ -1,0 +1,63 @@
+//! Stored files that cannot be used.
+
+use handoff_base::finding::Finding;
+use handoff_contract::SchemaError;
+use handoff_git::GitError;
+use handoff_model::StoredError;
+
+/// A file of the ledger is missing or damaged.
+#[derive(Debug, thiserror::Error)]
+pub enum DamageError {
+    /// A protocol in force is invalid.
+    #[error("protocol {name} is invalid")]
+    Protocol {
+        /// The protocol.
+        name: String,
+        /// Its faults.
+        findings: Vec<Finding>,
+    },
+    /// A schema in force can't be used.
+    #[error("{path} is not a usable schema")]
+    Schema {
+        /// The file.
+        path: String,
+        /// Why.
+        source: Box<SchemaError>,
+    },
+    /// A skeleton is not JSON.
+    #[error("{path} is not JSON")]
+    Template {
+        /// The skeleton's file.
+        path: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A required file is missing.
+    #[error("{path} is missing")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+    /// The object that holds a file is missing or damaged.
+    #[error("{path} cannot be read")]
+    Object {
+        /// The file.
+        path: String,
+        /// Why.
+        source: GitError,
+    },
+    /// A stored file can't be read.
+    #[error("{path} cannot be read")]
+    Stored {
+        /// The file.
+        path: String,
+        /// Why.
+        source: StoredError,
+    },
+    /// A stored file does not match its manifest.
+    #[error("{path} is not what was recorded")]
+    Altered {
+        /// The file.
+        path: String,
+    },
+}

@@ -1,0 +1,155 @@
+//! Errors of ledger operations: each file holds those about one subject, and [`LedgerError`] is any
+//! of them.
+
+mod branch;
+mod contract;
+mod damage;
+mod protocol;
+mod rerun;
+mod upstream;
+mod write;
+
+pub use branch::BranchError;
+pub use contract::ContractError;
+pub use damage::DamageError;
+pub use protocol::ProtocolError;
+pub use rerun::RerunError;
+pub use upstream::UpstreamError;
+pub use write::WriteError;
+
+use handoff_base::finding::Finding;
+use handoff_git::{CaptureError, GitError, PublishError, RemoteError};
+use handoff_model::{ContractRefusal, Refusal, RequestRefusal, Stop, StoredError, Unscreened};
+
+/// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The ledger's branch.
+    #[error(transparent)]
+    Branch(#[from] BranchError),
+    /// Writing a step.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The ledger's remote.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// Repeated steps.
+    #[error(transparent)]
+    Rerun(#[from] RerunError),
+    /// Contracts, and what comes with them.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// Protocols and their documents.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// Stored files.
+    #[error(transparent)]
+    Damage(#[from] DamageError),
+    /// The step was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl LedgerError {
+    /// Whether something could not be read, as opposed to being refused.
+    pub(super) fn is_unreadable(&self) -> bool {
+        use DamageError as D;
+        matches!(
+            self,
+            Self::Git(_)
+                | Self::Damage(
+                    D::Object { .. } | D::Missing { .. } | D::Stored { .. } | D::Altered { .. }
+                )
+                | Self::Branch(BranchError::NotALedger { .. })
+        )
+    }
+
+    /// Whether an object is missing because this is a partial clone.
+    pub fn is_left_out(&self) -> bool {
+        matches!(
+            self,
+            Self::Git(error) | Self::Damage(DamageError::Object { source: error, .. })
+                if error.is_left_out()
+        )
+    }
+
+    /// Whether a hook on the remote refused.
+    pub(super) fn is_of_a_hook(&self) -> bool {
+        matches!(
+            self,
+            Self::Upstream(UpstreamError::Refused {
+                source: RemoteError::Refused { .. },
+                ..
+            })
+        )
+    }
+
+    pub(super) fn stored(path: &str, source: StoredError) -> Self {
+        let path = path.to_owned();
+        DamageError::Stored { path, source }.into()
+    }
+
+    pub(super) fn missing(path: String) -> Self {
+        DamageError::Missing { path }.into()
+    }
+
+    /// Every fault, if the error lists several.
+    pub(super) fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Contract(error) => error.findings(),
+            Self::Damage(DamageError::Protocol { findings, .. })
+            | Self::Protocol(
+                ProtocolError::Refused { findings }
+                | ProtocolError::Orphans { findings, .. }
+                | ProtocolError::Document { findings },
+            )
+            | Self::Write(WriteError::Signature { findings })
+            | Self::Refused(
+                Refusal::Request(RequestRefusal::Unfit { findings, .. })
+                | Refusal::Contract(ContractRefusal::Tasks { findings, .. }),
+            ) => findings,
+            _ => &[],
+        }
+    }
+}
+
+impl From<PublishError> for LedgerError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Moved => WriteError::Contended { attempts: 1 }.into(),
+            PublishError::Locked(path) => WriteError::Locked { path }.into(),
+            PublishError::Git(error) => Self::Git(error),
+        }
+    }
+}
+
+impl From<CaptureError> for LedgerError {
+    fn from(error: CaptureError) -> Self {
+        match error {
+            CaptureError::Git(error) => Self::Git(error),
+            error => WriteError::Snapshot(Box::new(error)).into(),
+        }
+    }
+}
+
+impl From<Stop<LedgerError>> for LedgerError {
+    fn from(stop: Stop<LedgerError>) -> Self {
+        match stop {
+            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Unreadable(error) => error,
+        }
+    }
+}
+
+impl From<Unscreened> for LedgerError {
+    fn from(unscreened: Unscreened) -> Self {
+        match unscreened {
+            Unscreened::Secret { findings } => ContractError::Secret { findings },
+            Unscreened::Unused { allowance } => ContractError::UnusedAllowance { allowance },
+        }
+        .into()
+    }
+}

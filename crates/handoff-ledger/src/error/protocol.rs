@@ -1,0 +1,52 @@
+//! Protocols and their documents.
+
+use handoff_base::finding::Finding;
+
+/// The protocol or the document was refused, or does not exist.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolError {
+    /// A protocol is invalid and was not put in force.
+    #[error("the protocol is invalid")]
+    Refused {
+        /// Its faults.
+        findings: Vec<Finding>,
+    },
+    /// There is already a protocol with that name.
+    #[error("protocol {name} version {version} is already in force")]
+    Exists {
+        /// The protocol.
+        name: String,
+        /// Its version.
+        version: String,
+    },
+    /// There is no protocol with that name.
+    #[error("the ledger has no protocol {name}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// Open handoffs could not continue under a new definition.
+    #[error("protocol {name} cannot change this way while handoffs are open")]
+    Orphans {
+        /// The protocol.
+        name: String,
+        /// Each of them.
+        findings: Vec<Finding>,
+    },
+    /// The protocol has no shared document with that name.
+    #[error("the protocol has no document {name}")]
+    NoDocument {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// A shared document does not match its schema.
+    #[error("the document was refused")]
+    Document {
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+}

@@ -1,0 +1,35 @@
+//! Steps that are repeated on the state of the remote.
+
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
+
+/// The step cannot be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum RerunError {
+    /// There is no refused step with that name.
+    #[error("there is no refused step {name}")]
+    NoRejected {
+        /// The name.
+        name: String,
+    },
+    /// A commit is not a ledger step, so it can't be repeated.
+    #[error("commit {commit} is not a ledger step")]
+    NoStep {
+        /// The commit.
+        commit: ObjectId,
+    },
+    /// A step made offline depends on one that was refused on the remote's state.
+    #[error("it depends on a step of {id} that was refused")]
+    NotTaken {
+        /// The handoff, as it was offline.
+        id: HandoffId,
+    },
+    /// A step made offline would continue something else on the remote's state.
+    #[error("it continued {was}, but would now continue {now}")]
+    OtherHandoff {
+        /// What it continued, in words.
+        was: String,
+        /// What it would continue, in words.
+        now: String,
+    },
+}

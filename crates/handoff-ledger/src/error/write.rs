@@ -1,0 +1,50 @@
+//! Writing a step: locks, clocks, signatures and saved work.
+
+use std::path::PathBuf;
+
+use handoff_base::Moment;
+use handoff_base::finding::Finding;
+use handoff_git::{CaptureError, SignError};
+
+/// The step was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// New objects are in quarantine: a push is being received.
+    #[error(
+        "objects are in quarantine here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger's could be lost"
+    )]
+    Quarantine,
+    /// Another process holds the lock of the branch, or left it behind.
+    #[error("the branch stayed locked by {}", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The branch moved during every attempt; nothing was written.
+    #[error("the branch moved at each of {attempts} attempts")]
+    Contended {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The step is dated before the last step of its issue.
+    #[error("the step is dated {at}, before the last step of its issue at {previous}")]
+    Backdated {
+        /// The step's time.
+        at: Moment,
+        /// The last step's.
+        previous: Moment,
+    },
+    /// The unfinished work can't be saved.
+    #[error("cannot save the worktree")]
+    Snapshot(#[source] Box<CaptureError>),
+    /// The commit could not be signed. Nothing was written.
+    #[error("the commit could not be signed")]
+    Signing(#[source] SignError),
+    /// The commit has no signature that the protocol accepts. Nothing was
+    /// written.
+    #[error("the signature was refused")]
+    Signature {
+        /// Why.
+        findings: Vec<Finding>,
+    },
+}

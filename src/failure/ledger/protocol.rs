@@ -1,0 +1,36 @@
+//! Protocols and their documents.
+
+use handoff_ledger::ProtocolError;
+
+use crate::failure::{ErrorCode, Failure, chain};
+
+impl From<ProtocolError> for Failure {
+    fn from(error: ProtocolError) -> Self {
+        let message = chain(&error);
+        let at = |code| Self::new(code, message);
+        match error {
+            ProtocolError::Refused { findings } => at(ErrorCode::ProtocolRefused)
+                .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
+                .findings(findings),
+            ProtocolError::Exists { name, .. } => at(ErrorCode::ProtocolExists)
+                .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
+            ProtocolError::Unknown { known, .. } => at(ErrorCode::NoProtocol)
+                .hint(format!(
+                    "the ledger has: {}; `git handoff protocol add` puts another in force",
+                    known.join(", ")
+                )),
+            ProtocolError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
+                .hint("finish the open handoffs first, or keep what they need in the definition")
+                .findings(findings),
+            ProtocolError::NoDocument { known, .. } => {
+                at(ErrorCode::NoDocument).hint(match &known[..] {
+                    [] => "the protocol shares no documents".to_owned(),
+                    known => format!("the protocol has: {}", known.join(", ")),
+                })
+            }
+            ProtocolError::Document { findings } => at(ErrorCode::DocumentRefused)
+                .hint("fix the document and set it again")
+                .findings(findings),
+        }
+    }
+}

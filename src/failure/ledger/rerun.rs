@@ -1,0 +1,23 @@
+//! Repeated steps.
+
+use handoff_ledger::RerunError;
+
+use crate::failure::{ErrorCode, Failure, chain};
+
+impl From<RerunError> for Failure {
+    fn from(error: RerunError) -> Self {
+        let message = chain(&error);
+        let at = |code| Self::new(code, message);
+        match error {
+            RerunError::NoRejected { .. } => {
+                at(ErrorCode::NoRejected).hint("`git handoff rejected` lists them")
+            }
+            RerunError::NoStep { .. } => at(ErrorCode::LedgerDamaged)
+                .hint("`git handoff verify` shows what is wrong with it"),
+            RerunError::NotTaken { .. } => at(ErrorCode::NotTaken)
+                .hint("retry that step first: `git handoff rejected` lists the refused steps"),
+            RerunError::OtherHandoff { .. } => at(ErrorCode::OtherHandoff)
+                .hint("check the state of the issue, and send the contract again: `git handoff rejected show NAME` prints it"),
+        }
+    }
+}

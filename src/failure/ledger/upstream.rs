@@ -1,0 +1,57 @@
+//! The ledger's remote.
+
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_git::RemoteError;
+use handoff_ledger::UpstreamError;
+
+use crate::failure::{ErrorCode, Failure, chain};
+
+impl From<UpstreamError> for Failure {
+    fn from(error: UpstreamError) -> Self {
+        let message = chain(&error);
+        let at = |code| Self::new(code, message.clone());
+        match error {
+            UpstreamError::Refused { remote, source } => refused(&remote, source, message),
+            UpstreamError::Unreachable { remote, .. } => at(ErrorCode::RemoteUnreachable).hint(format!(
+                "nothing was written; `git ls-remote {remote}` shows whether git can reach it; try again later"
+            )),
+            UpstreamError::Gone { remote, branch } => at(ErrorCode::RemoteGone).hint(format!(
+                "find out who removed it; `git push {remote} {branch}` restores this clone's copy"
+            )),
+            UpstreamError::Unrelated { .. } => at(ErrorCode::Unrelated).hint(
+                "nothing was written; use another branch with --branch, or move the issues: `git handoff export` here, `git handoff import` in a clone of the other ledger",
+            ),
+            UpstreamError::NoRemote => at(ErrorCode::NoRemote)
+                .hint("set one: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
+        }
+    }
+}
+
+/// What a remote's refusal means to the user.
+fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
+    let at = |code| Failure::new(code, message);
+    match source {
+        RemoteError::NoGit(_) => at(ErrorCode::NoGit)
+            .hint("remotes need the `git` command: put it on the PATH"),
+        RemoteError::Denied { .. } => at(ErrorCode::RemoteDenied).hint(format!(
+            "nothing was written; make sure this user may push to {remote}. A write with --offline is recorded in this clone only"
+        )),
+        RemoteError::Protected { .. } => at(ErrorCode::RemoteProtected).hint(
+            "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
+        ),
+        RemoteError::Refused { said } => {
+            let findings = said.into_iter().map(|line| Finding::error(FindingCode::RemoteHook, "", line));
+            at(ErrorCode::RemoteRefused)
+                .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
+                .findings(findings.collect())
+        }
+        RemoteError::Rewritten => at(ErrorCode::RemoteRewritten).hint(
+            "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; docs/remotes.md covers other cases",
+        ),
+        RemoteError::Failed { .. }
+        | RemoteError::TimedOut
+        | RemoteError::Interrupted
+        | RemoteError::Answer => at(ErrorCode::RemoteUnreachable)
+            .hint("nothing was written; try again later"),
+    }
+}
