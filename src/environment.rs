@@ -42,7 +42,7 @@ impl SystemClock {
             match env::var(name).ok().filter(|text| !text.is_empty()) {
             None => Ok(None),
             Some(text) => parse_date(&text).filter(can_be_recorded).map(Some).ok_or_else(|| {
-                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).hint(
+                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).advice(
                     "write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000",
                 )
             }),
@@ -138,7 +138,7 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
         Failure::new(ErrorCode::SigningFailed, chain(&error))
-            .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
+            .advice("nothing was written; set handoff.sign or commit.gpgSign to true or false")
     })?;
     Ok(Session {
         sign,

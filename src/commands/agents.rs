@@ -191,7 +191,7 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     if turn.as_ref().is_some_and(Queue::is_taken) {
         let text = "another `agents install` or `uninstall` is running here";
         return Err(Failure::new(ErrorCode::AgentsBusy, text)
-            .hint("nothing was changed; run the same command again when it is done"));
+            .advice("nothing was changed; run the same command again when it is done"));
     }
     Ok(turn)
 }
@@ -203,7 +203,7 @@ fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
         .and_then(|root| root.canonicalize().ok());
     root.ok_or_else(|| {
         let text = "a bare repository has no files that a harness reads";
-        Failure::new(ErrorCode::Bare, text).hint("run it in a clone or a worktree")
+        Failure::new(ErrorCode::Bare, text).advice("run it in a clone or a worktree")
     })
 }
 
@@ -349,10 +349,10 @@ fn refused(error: AgentsError) -> Failure {
     match error {
         AgentsError::Refused { findings } => Failure::new(ErrorCode::AgentsRefused, message)
             .findings(findings)
-            .hint("fix what the findings name, and run the same command again"),
+            .advice("fix what the findings name, and run the same command again"),
         AgentsError::Write(WriteError::Changed(_)) => {
             Failure::new(ErrorCode::AgentsChanged, message)
-                .hint("nothing was changed; run the same command again")
+                .advice("nothing was changed; run the same command again")
         }
         AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
             Failure::new(ErrorCode::AgentsFile, message).hint(

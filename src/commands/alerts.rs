@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::context::local::local;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint};
 use crate::output::annotations::Format;
 use crate::output::{Output, annotations, counted};
 use crate::view::Look;
@@ -113,8 +113,12 @@ impl Arguments {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
             let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
+            let hint = Hint {
+                text: hints.join("; "),
+                names_command: without.iter().any(|name| is_built_in(name)),
+            };
             let failure = Failure::new(ErrorCode::NoAlerts, text);
-            return Err(failure.hint(hints.join("; ")).data(data));
+            return Err(failure.hint(hint).data(data));
         }
         for name in &without {
             output.say(&format!(
@@ -139,7 +143,7 @@ impl Arguments {
             let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
-                .hint("the `action` of each says what to do")
+                .advice("the `action` of each says what to do")
                 .data(data));
         }
         output.answer(&data, &text)?;
@@ -147,9 +151,13 @@ impl Arguments {
     }
 }
 
+fn is_built_in(name: &str) -> bool {
+    BUILT_IN.contains(&name)
+}
+
 /// How to add alerts to a protocol.
 fn to_watch(name: &str) -> String {
-    if BUILT_IN.contains(&name) {
+    if is_built_in(name) {
         format!(
             "`git handoff protocol update {name}` adopts those of the built-in protocol, or add `alerts` to your own (docs/protocols.md)"
         )

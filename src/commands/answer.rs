@@ -88,7 +88,7 @@ impl Arguments {
             let value = read_answer(questions, key, text);
             if values.insert(key.to_owned(), value).is_some() {
                 let text = format!("{} is answered twice", quoted(key));
-                return Err(Failure::usage(text).hint("give each key one value"));
+                return Err(Failure::usage(text).advice("give each key one value"));
             }
         }
         Ok(EventArgs {

@@ -38,22 +38,22 @@ impl From<ExchangeError> for Failure {
             ExchangeError::Ledger(error) => error.into(),
             ExchangeError::Missing { .. } => at(ErrorCode::NoFile),
             ExchangeError::Special { .. } => {
-                at(ErrorCode::ImportUnreadable).hint("name a folder, or a file in it")
+                at(ErrorCode::ImportUnreadable).advice("name a folder, or a file in it")
             }
             ExchangeError::Empty { .. } => {
                 at(ErrorCode::NothingToImport).hint("`git handoff import -h` lists what it reads")
             }
             ExchangeError::NotEmpty { .. } => {
-                at(ErrorCode::FolderNotEmpty).hint("name a folder that does not exist yet")
+                at(ErrorCode::FolderNotEmpty).advice("name a folder that does not exist yet")
             }
             ExchangeError::Unreadable { .. } => at(ErrorCode::FolderUnreadable),
             ExchangeError::Unwritable { .. } => at(ErrorCode::FolderUnwritable)
-                .hint("the export is incomplete: remove what was written"),
+                .advice("the export is incomplete: remove what was written"),
             ExchangeError::Unusable { findings, .. } => {
                 at(ErrorCode::ImportUnreadable).findings(findings)
             }
             ExchangeError::Version { .. } => at(ErrorCode::ImportVersion)
-                .hint("use the version of git-handoff that wrote it, or a later one"),
+                .advice("use the version of git-handoff that wrote it, or a later one"),
             ExchangeError::CutOff => at(ErrorCode::Shallow).hint(DEEPEN),
             ExchangeError::Damaged { findings } => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows where the damage began")
@@ -70,10 +70,10 @@ impl From<Fault> for Failure {
             Fault::Ledger(error) => error.into(),
             Fault::Unreadable { findings } => at(ErrorCode::ImportUnreadable).findings(findings),
             Fault::Order { .. } | Fault::Behind { .. } => {
-                at(ErrorCode::OutOfOrder).hint("fix what was refused before it, and import again")
+                at(ErrorCode::OutOfOrder).advice("fix what was refused before it, and import again")
             }
             Fault::Other { .. } | Fault::Repeats { .. } => at(ErrorCode::ImportConflict)
-                .hint("import it into a new ledger, on its own branch: --branch NAME"),
+                .advice("import it into a new ledger, on its own branch: --branch NAME"),
         }
     }
 }

@@ -1,9 +1,10 @@
+use std::io;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use handoff_base::text::plain;
-use handoff_git::{Program, ProgramError};
+use handoff_git::{Obstacle, Program, ProgramError};
 use handoff_harness::hooks::{
     Action, CarryOutError, Hook, InstallMethod, Place, Plan, PlanError, Report, State,
     Surroundings, WriteError,
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::failure::{ErrorCode, Failure, chain, obstacle};
+use crate::failure::{ErrorCode, Failure, chain, explained};
 use crate::output::{Output, render};
 use crate::view::columns;
 
@@ -333,7 +334,7 @@ fn refused(error: PlanError) -> Failure {
         PlanError::Refused { findings } => {
             Failure::new(ErrorCode::HooksRefused, message).findings(findings)
         }
-        PlanError::Io { .. } => unusable(message),
+        PlanError::Io { source, .. } => unusable(&source, &message),
     }
 }
 
@@ -343,19 +344,24 @@ fn undone(error: CarryOutError) -> Failure {
     match error {
         CarryOutError::Write(WriteError::Changed(_)) => {
             Failure::new(ErrorCode::HookChanged, message)
-                .hint("the file was left alone; run the same command again")
+                .advice("the file was left alone; run the same command again")
         }
-        CarryOutError::Write(WriteError::Io { .. }) => unusable(message),
+        CarryOutError::Write(WriteError::Io { source, .. }) => unusable(&source, &message),
         CarryOutError::Git(error) => mute(error),
     }
 }
 
 /// The failure for a file that the system denies access to.
-fn unusable(message: String) -> Failure {
-    let (what, fix) =
-        obstacle(&message).unwrap_or(("a hook's file is not accessible", "check it with `ls -ld`"));
+fn unusable(source: &io::Error, message: &str) -> Failure {
+    let unknown = || {
+        (
+            "a hook's file is not accessible",
+            "check it with `ls -ld`".into(),
+        )
+    };
+    let (what, fix) = Obstacle::of(source).map_or_else(unknown, explained);
     let failure = Failure::new(ErrorCode::HookFile, format!("{what}: {message}"));
-    failure.hint(format!(
-        "the file is unchanged; {fix}, and run the same command again"
-    ))
+    failure.hint(
+        fix.map(|fix| format!("the file is unchanged; {fix}, and run the same command again")),
+    )
 }

@@ -123,7 +123,7 @@ impl Arguments {
             // The hint is for refusals without findings, which are printed below.
             let own = failure.findings.is_empty();
             if let Some(hint) = failure.hint.as_ref().filter(|_| own) {
-                lines += &format!("    {}\n", plain(hint));
+                lines += &format!("    {}\n", plain(&hint.text));
             }
             let mut own = Vec::new();
             for mut finding in failure.findings {
@@ -138,7 +138,7 @@ impl Arguments {
                 "file": item.file,
                 "code": failure.code,
                 "message": failure.message,
-                "hint": failure.hint,
+                "hint": failure.hint.map(|hint| hint.text),
                 "findings": own,
             }));
         }
@@ -162,7 +162,7 @@ impl Arguments {
         let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint =
             "fix what was refused and import again; what was already imported is left as it is";
-        Err(failure.hint(hint).findings(findings).data(data))
+        Err(failure.advice(hint).findings(findings).data(data))
     }
 
     /// The counts as text.

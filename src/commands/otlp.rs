@@ -213,7 +213,7 @@ impl Arguments {
             let text = format!("{shown} rejected {rejected}: {}", all.message);
             let failure = Failure::new(ErrorCode::CollectorRejected, text);
             return Err(failure
-                .hint("the collector accepted the other spans, and would reject these again")
+                .advice("the collector accepted the other spans, and would reject these again")
                 .data(data));
         }
         if !all.message.is_empty() {

@@ -398,7 +398,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     }
     let text = format!("{count} {plural} found");
     Err(Failure::new(ErrorCode::ProtocolFaults, text)
-        .hint("fix what the findings name and check again")
+        .advice("fix what the findings name and check again")
         .findings(findings))
 }
 
@@ -411,7 +411,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {
         let text = format!("{} exists and is not an empty folder", folder.display());
-        return Err(Failure::usage(text).hint("name a new folder"));
+        return Err(Failure::usage(text).advice("name a new folder"));
     }
     for (path, bytes) in &files {
         let path = folder.join(path);

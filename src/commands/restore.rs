@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff_base::text::plain;
-use handoff_git::RestoreError;
+use handoff_git::{Obstacle, RestoreError};
 use handoff_ledger::{
     Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore, restore_attachments,
 };
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};
 use crate::environment::session;
-use crate::failure::{ErrorCode, Failure, chain, obstacle};
+use crate::failure::{ErrorCode, Failure, Hint, chain, explained};
 use crate::output::Output;
 use crate::render::kept::contents_text;
 
@@ -126,7 +126,7 @@ impl Arguments {
             if known.is_empty() {
                 failure.hint(format!("see `git handoff show {id}`"))
             } else {
-                failure.hint(format!("attempts that failed: {}", known.join(", ")))
+                failure.advice(format!("attempts that failed: {}", known.join(", ")))
             }
         })
     }
@@ -203,12 +203,12 @@ impl From<RestoreFailure> for Failure {
         let at = |code| Self::new(code, message.clone());
         match error {
             RestoreFailure::Exists { .. } => at(ErrorCode::Exists)
-                .hint("nothing was changed; name a folder that is new or empty"),
+                .advice("nothing was changed; name a folder that is new or empty"),
             RestoreFailure::Registered { .. } => at(ErrorCode::Exists).hint(
                 "nothing was changed; name another folder, or run `git worktree prune` to remove the records of worktrees that are gone",
             ),
             RestoreFailure::BranchExists { .. } => at(ErrorCode::Exists)
-                .hint("nothing was changed; give the branch another name"),
+                .advice("nothing was changed; give the branch another name"),
             RestoreFailure::BranchName { .. } => at(ErrorCode::Usage),
             RestoreFailure::NoBase { commit } => at(ErrorCode::NoBase).hint(format!(
                 "nothing was changed; fetch it, for example with `git fetch origin {commit}`, and run the command again"
@@ -216,13 +216,19 @@ impl From<RestoreFailure> for Failure {
             RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(ErrorCode::LedgerDamaged).hint("`git handoff verify` shows where the damage began")
             }
-            RestoreFailure::Folder { .. } | RestoreFailure::Write(_) => {
-                let (what, fix) = obstacle(&message)
-                    .unwrap_or(("it was not restored", "see what it says"));
-                Self::new(ErrorCode::Restore, format!("{what}: {message}"))
-                    .hint(format!("{fix}, and restore it to another place: what was written so far stays"))
-            }
+            RestoreFailure::Folder { source, .. } => undone(&message, Obstacle::of(&source)),
+            RestoreFailure::Write(error) => undone(&message, error.obstacle()),
             RestoreFailure::Ledger(error) => error.into(),
         }
     }
+}
+
+/// The failure where some of the work, or all of it, could not be written.
+fn undone(message: &str, obstacle: Option<Obstacle>) -> Failure {
+    let unknown = || ("it was not restored", Hint::advice("see what it says"));
+    let (what, fix) = obstacle.map_or_else(unknown, explained);
+    let failure = Failure::new(ErrorCode::Restore, format!("{what}: {message}"));
+    failure.hint(fix.map(|fix| {
+        format!("{fix}, and restore it to another place: what was written so far stays")
+    }))
 }

@@ -90,7 +90,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
                 counted(left, "commit")
             );
             Failure::new(ErrorCode::NotPublished, text)
-                .hint("they stay recorded here; run the command again later")
+                .advice("they stay recorded here; run the command again later")
                 .data(json!({ "remote": remote, "unpublished": left }))
         }
         error => error.into(),

@@ -113,7 +113,7 @@ impl Arguments {
                 interruption.pass_on();
                 return Err(
                     Failure::new(ErrorCode::Interrupted, "the wait was interrupted")
-                        .hint("nothing was changed; run the command again to keep waiting"),
+                        .advice("nothing was changed; run the command again to keep waiting"),
                 );
             }
             let now = clock.author();
@@ -261,7 +261,7 @@ impl Arguments {
             text += &format!("; the remote could not be read: {trouble}");
         }
         Failure::new(ErrorCode::TimedOut, text)
-            .hint("nothing was changed; run the command again to keep waiting")
+            .advice("nothing was changed; run the command again to keep waiting")
             .data(data(commit, &seen, lookout.trouble(), start))
     }
 }

@@ -209,7 +209,7 @@ impl Arguments {
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
                 let failure = Failure::new(ErrorCode::NotInHistory, message);
-                failure.hint(format!("to see what the branch holds: git log {branch}; to start at its beginning: git handoff watch --all"))
+                failure.advice(format!("to see what the branch holds: git log {branch}; to start at its beginning: git handoff watch --all"))
             }
             FollowError::Ledger(error) => error.into(),
         }
@@ -244,7 +244,7 @@ fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
     let text = format!("branch {} was deleted", ledger.branch());
     let failure = Failure::new(ErrorCode::NoLedger, text);
     match seen {
-        Some(seen) => failure.hint(format!(
+        Some(seen) => failure.advice(format!(
             "once it is back, continue with: git handoff watch --from {seen}"
         )),
         None => failure,

@@ -285,7 +285,7 @@ pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId,
     found.ok_or_else(|| {
         let text = format!("{} names no commit here", quoted(text));
         Failure::new(ErrorCode::NoCommit, text)
-            .hint("fetch the code branch first, or give the commit's whole id")
+            .advice("fetch the code branch first, or give the commit's whole id")
     })
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn handoff_id(
                 .map(|o| format!("{} with {}", o.id, o.to))
                 .collect();
             let text = format!("issue {key} has {} open handoffs: say which", open.len());
-            Err(Failure::usage(text).hint(ids.join(", ")))
+            Err(Failure::usage(text).advice(ids.join(", ")))
         }
     }
 }

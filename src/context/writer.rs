@@ -56,7 +56,7 @@ impl Context {
             ledger.is_ok_and(|ledger| ledger.is_shared())
         });
         if let (true, Some(hint)) = (is_shared, &mut failure.hint) {
-            hint.push_str("; `git handoff fetch` brings what the remote has");
+            hint.add("; `git handoff fetch` brings what the remote has");
         }
     }
 

@@ -150,7 +150,7 @@ impl Wanted<'_> {
                     .collect();
                 let text = format!("{name} is not an agent of protocol {}", protocol.name());
                 return Err(Failure::new(ErrorCode::UnknownAgent, text)
-                    .hint(format!("agents are: {}", agents.join(", "))));
+                    .advice(format!("agents are: {}", agents.join(", "))));
             }
         }
         let all = protocol.types_between(from.as_str(), to.as_str());
@@ -180,7 +180,7 @@ impl Wanted<'_> {
                     format.name()
                 );
                 return Err(
-                    Failure::usage(text).hint(format!("the protocol's formats are: {formats}"))
+                    Failure::usage(text).advice(format!("the protocol's formats are: {formats}"))
                 );
             }
             (_, []) => {
@@ -193,12 +193,14 @@ impl Wanted<'_> {
                     protocol.name(),
                     why.unwrap_or_default()
                 );
-                let hint = if targets.is_empty() {
-                    format!("{from} hands nothing on; see `git handoff inbox --as {from}`")
+                let failure = Failure::new(ErrorCode::RouteRefused, text);
+                return Err(if targets.is_empty() {
+                    failure.hint(format!(
+                        "{from} hands nothing on; see `git handoff inbox --as {from}`"
+                    ))
                 } else {
-                    format!("{from} may send to: {}", targets.join(", "))
-                };
-                return Err(Failure::new(ErrorCode::RouteRefused, text).hint(hint));
+                    failure.advice(format!("{from} may send to: {}", targets.join(", ")))
+                });
             }
             (None, [only]) => *only,
             (Some(kind), _) if names.contains(&kind) => kind,
@@ -208,7 +210,7 @@ impl Wanted<'_> {
                     None => format!("several types of contract go from {from} to {to}"),
                 };
                 return Err(Failure::usage(text)
-                    .hint(format!("say which with --type: {}", names.join(", "))));
+                    .advice(format!("say which with --type: {}", names.join(", "))));
             }
         };
         protocol

@@ -15,7 +15,7 @@ impl From<IdError> for Failure {
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         Self::new(ErrorCode::ReportRefused, chain(&error))
-            .hint("nothing was written; pass JUnit XML to --tests, and lcov text or Cobertura XML to --coverage")
+            .advice("nothing was written; pass JUnit XML to --tests, and lcov text or Cobertura XML to --coverage")
     }
 }
 
@@ -23,11 +23,11 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let failure = Self::new(ErrorCode::Repository, chain(&error));
         match error {
-            OpenError::NotFound => failure.hint("change to a repository, or name one with -C DIR"),
+            OpenError::NotFound => failure.advice("change to a repository, or name one with -C DIR"),
             OpenError::Owner(_) => {
-                failure.hint("if you trust it, add its path to git's safe.directory")
+                failure.advice("if you trust it, add its path to git's safe.directory")
             }
-            OpenError::Unsupported(_) => failure.hint(
+            OpenError::Unsupported(_) => failure.advice(
                 "a ledger needs a SHA-1 repository with the files ref format; it can live in a separate clone",
             ),
             OpenError::Git(_) => failure.hint("see what `git status` says"),

@@ -7,14 +7,16 @@
 
 mod code;
 pub(crate) mod codes;
+mod hint;
 mod ledger;
 mod library;
 mod obstacle;
 mod refusal;
 
 pub(crate) use code::ErrorCode;
+pub(crate) use hint::Hint;
 pub(crate) use ledger::{DEEPEN, LEFT_OUT};
-pub(crate) use obstacle::obstacle;
+pub(crate) use obstacle::explained;
 
 use std::error::Error;
 
@@ -31,7 +33,7 @@ pub(crate) struct Failure {
     /// What was refused and why.
     pub message: String,
     /// The next safe thing to do.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     /// Every fault, if there can be several.
     pub findings: Vec<Finding>,
     /// What was done despite the failure.
@@ -81,11 +83,18 @@ impl Failure {
         self
     }
 
-    /// Adds the next safe thing to do.
+    /// Adds the next safe thing to do. A text is one that names a command; for others there is
+    /// [`Self::advice`].
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds a hint that names no command.
+    #[must_use]
+    pub(crate) fn advice(self, text: impl Into<String>) -> Self {
+        self.hint(Hint::advice(text))
     }
 
     /// The next safe thing to do. It always names a command, at least the one that
@@ -93,19 +102,19 @@ impl Failure {
     pub(crate) fn next(&self) -> String {
         let explain = format!("see `git handoff explain {}`", self.word());
         match &self.hint {
-            Some(hint) if names_a_command(hint) => hint.clone(),
-            Some(hint) => format!("{hint}; {explain}"),
+            Some(hint) if hint.names_command => hint.text.clone(),
+            Some(hint) => format!("{}; {explain}", hint.text),
             None => explain,
         }
     }
 
     /// Adds a command to the hint unless it already names one.
     pub(crate) fn see(&mut self, command: &str) {
-        self.hint = Some(match self.hint.take() {
-            Some(hint) if names_a_command(&hint) => hint,
-            Some(hint) => format!("{hint}; see `{command}`"),
-            None => format!("see `{command}`"),
-        });
+        match &mut self.hint {
+            Some(hint) if hint.names_command => {}
+            Some(hint) => hint.add(&format!("; see `{command}`")),
+            None => self.hint = Some(format!("see `{command}`").into()),
+        }
     }
 
     /// Adds what was done despite the failure.
@@ -121,11 +130,6 @@ impl Failure {
         self.findings = findings;
         self
     }
-}
-
-/// Whether a hint names a command.
-fn names_a_command(hint: &str) -> bool {
-    hint.contains("`git ") || hint.contains("`ls ")
 }
 
 /// An error's message, followed by those of its causes.

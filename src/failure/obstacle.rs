@@ -1,34 +1,26 @@
-//! What keeps a file from being written.
+//! What keeps a file from being written, and what is safe to do about it.
 
-/// Why a file can't be written, according to the system's message, and what is
-/// safe to do.
-pub(crate) fn obstacle(said: &str) -> Option<(&'static str, &'static str)> {
-    const FULL: (&str, &str) = ("the disk is full", "free some space on it");
-    [
-        ("No space left on device", FULL),
-        ("Disk quota exceeded", FULL),
-        (
-            "File too large",
-            (
-                "files this large are not allowed here",
-                "see `ulimit -f` and the file system's limits",
-            ),
+use handoff_git::Obstacle;
+
+use super::Hint;
+
+/// What is the matter, and what to do.
+pub(crate) fn explained(obstacle: Obstacle) -> (&'static str, Hint) {
+    match obstacle {
+        Obstacle::Full => ("the disk is full", Hint::advice("free some space on it")),
+        Obstacle::TooLarge => (
+            "files this large are not allowed here",
+            Hint::advice("see `ulimit -f` and the file system's limits"),
         ),
-        (
-            "Read-only file system",
-            (
-                "the file system is mounted read-only",
+        Obstacle::ReadOnly => (
+            "the file system is mounted read-only",
+            Hint::advice(
                 "reading works; to write, use a clone on another disk, or remount it read-write",
             ),
         ),
-        (
-            "Permission denied",
-            (
-                "this user may not write there",
-                "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone",
-            ),
+        Obstacle::Denied => (
+            "this user may not write there",
+            "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone".into(),
         ),
-    ]
-    .into_iter()
-    .find_map(|(text, found)| said.contains(text).then_some(found))
+    }
 }

@@ -164,8 +164,8 @@ fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failur
     if repository.workdir().is_some() {
         more += ". git may have changed files before it ran this hook: see `git status`";
     }
-    if let Some(hint) = &mut failure.hint {
-        hint.push_str(&more);
+    if let Some(hint) = failure.hint.as_mut().filter(|_| !more.is_empty()) {
+        hint.add(&more);
     }
     failure
 }

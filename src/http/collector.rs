@@ -64,12 +64,12 @@ impl Endpoint {
             .or_else(base);
         let Some(named) = named else {
             return Err(Failure::usage("no collector is named")
-                .hint("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
+                .advice("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
         };
         // An address may hold a secret: it is not repeated.
         let wrong = |why: &str| {
             Failure::usage(format!("the collector's address {why}"))
-                .hint("write it as http://localhost:4318 or https://collector.example/v1/traces")
+                .advice("write it as http://localhost:4318 or https://collector.example/v1/traces")
         };
         let uri: Uri = named.trim().parse().map_err(|_| wrong("is no URL"))?;
         let scheme = uri.scheme_str().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Endpoint {
         }
         if uri.authority().is_none_or(|a| a.as_str().contains('@')) {
             return Err(wrong("holds a user's name or a password")
-                .hint("put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS"));
+                .advice("put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS"));
         }
         if scheme == "https" && !has_https {
             let text = "the collector's address begins with https://, and this git-handoff was built without https";
@@ -187,7 +187,7 @@ impl Collector {
                     None => "it asks for patience: try again later, or with a longer --timeout"
                         .to_owned(),
                 };
-                return Err(failure.hint(format!("{told}; what was sent twice has the same ids")));
+                return Err(failure.advice(format!("{told}; what was sent twice has the same ids")));
             }
             thread::sleep(wait);
             pause *= 2;
@@ -203,7 +203,7 @@ impl Collector {
             let text = format!("{} does not answer as a collector does", self.shown());
             let failure = Failure::new(ErrorCode::CollectorRefused, text);
             return Err(
-                failure.hint("see that the address is that of a collector's OTLP over HTTP")
+                failure.advice("see that the address is that of a collector's OTLP over HTTP")
             );
         };
         let partial = said.get("partialSuccess").unwrap_or(&Value::Null);
@@ -261,21 +261,22 @@ impl Collector {
             404 | 405 => "see that the address ends as the collector wants it, such as /v1/traces",
             _ => "nothing in the ledger changed; what was sent twice has the same ids",
         };
-        Failure::new(ErrorCode::CollectorRefused, text).hint(hint)
+        Failure::new(ErrorCode::CollectorRefused, text).advice(hint)
     }
 
     fn unreached(&self, error: &dyn std::error::Error) -> Failure {
         let why = self.visible(&chain(error));
         let text = format!("{} cannot be reached: {why}", self.shown());
-        Failure::new(ErrorCode::CollectorUnreachable, text)
-            .hint("see that a collector runs there and takes OTLP over HTTP (usually at port 4318)")
+        Failure::new(ErrorCode::CollectorUnreachable, text).advice(
+            "see that a collector runs there and takes OTLP over HTTP (usually at port 4318)",
+        )
     }
 
     fn late(&self) -> Failure {
         let seconds = self.budget.as_secs_f64();
         let text = format!("{} did not take it within {seconds} s", self.shown());
         Failure::new(ErrorCode::CollectorUnreachable, text)
-            .hint("give it longer with --timeout; what was sent twice has the same ids")
+            .advice("give it longer with --timeout; what was sent twice has the same ids")
     }
 }
 
@@ -309,7 +310,7 @@ fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
     // What it holds is a secret: it is not repeated.
     read.collect::<Option<_>>().ok_or_else(|| {
         Failure::usage(format!("{variable} holds something that is no header"))
-            .hint("write it as name=value,name=value, with values percent-encoded")
+            .advice("write it as name=value,name=value, with values percent-encoded")
     })
 }
 

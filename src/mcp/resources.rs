@@ -96,7 +96,7 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
         _ => {
             let text = format!("there is no resource {}", quoted(uri));
             let failure = Failure::usage(text)
-                .hint("its forms are those of resources/templates/list, and handoff://ledger");
+                .advice("its forms are those of resources/templates/list, and handoff://ledger");
             let mut error = refused(calls::document(&failure));
             error["code"] = NO_RESOURCE.into();
             return Err(error);

@@ -187,7 +187,7 @@ impl Output {
                     self.fail(&missed);
                     return Ok(());
                 }
-                let hint = missed.hint.as_deref().unwrap_or_default();
+                let hint = missed.hint.as_ref().map_or("", |hint| &hint.text);
                 self.say(&format!("{}; {hint}", plain(&missed.message)));
             }
             return Ok(());
@@ -355,7 +355,8 @@ impl Output {
 
 /// A failure, as the command that shows it.
 fn annotation(failure: &Failure) -> String {
-    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
+    let hint = failure.hint.as_ref();
+    let hint = hint.map(|hint| format!("\n{}", hint.text));
     let text = format!("{}{}", failure.message, hint.unwrap_or_default());
     let findings = failure.findings.iter().map(Annotation::in_ledger);
     let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.word(), text)]

@@ -66,7 +66,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot write {}: {error}", path.display());
     Failure::new(ErrorCode::Output, text)
-        .hint("see that its folder is there, and that this user may write to it")
+        .advice("see that its folder is there, and that this user may write to it")
 }
 
 /// A name in the same folder that nobody looks for: hidden, and with an ending of

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use git2::{ErrorClass, ErrorCode};
 
+use super::obstacle::Obstacle;
+
 /// A failure in libgit2: I/O, damage, permissions.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .error.message())]
 pub struct GitError {
     error: git2::Error,
+    obstacle: Option<Obstacle>,
     /// Whether an object is missing because this is a partial clone.
     left_out: bool,
 }
@@ -16,8 +19,11 @@ pub struct GitError {
 // Not `#[from]`: as a source, the inner error would repeat the message, with error numbers.
 impl From<git2::Error> for GitError {
     fn from(error: git2::Error) -> Self {
+        let is_systems = error.class() == ErrorClass::Os;
+        let obstacle = Obstacle::in_words(error.message()).filter(|_| is_systems);
         Self {
             error,
+            obstacle,
             left_out: false,
         }
     }
@@ -39,14 +45,19 @@ impl GitError {
     /// The failure to read an object that a partial clone left out.
     pub(super) fn left_out(error: git2::Error) -> Self {
         Self {
-            error,
             left_out: true,
+            ..Self::from(error)
         }
     }
 
     /// Whether an object is missing because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
         self.left_out
+    }
+
+    /// What kept a file from being written, if the system did.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        self.obstacle
     }
 
     /// Whether the object or ref does not exist.

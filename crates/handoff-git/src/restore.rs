@@ -17,6 +17,7 @@ use super::error::GitError;
 use super::history::Person;
 use super::object_id::ToOid;
 use super::objects::write;
+use super::obstacle::Obstacle;
 use super::repository::Repository;
 use super::tree;
 use super::tree::Mode;
@@ -45,6 +46,18 @@ pub enum RestoreError {
     /// libgit2 failed.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+impl RestoreError {
+    /// What kept a file from being written, if the system did.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        match self {
+            Self::NoGit(source) | Self::File { source, .. } => Obstacle::of(source),
+            Self::Worktree(said) => Obstacle::in_words(said),
+            Self::Git(error) => error.obstacle(),
+            Self::Outside(_) => None,
+        }
+    }
 }
 
 impl From<git2::Error> for RestoreError {

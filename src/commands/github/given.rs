@@ -30,7 +30,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     };
     let missing = |what: &str, option: &str, variable: &str| {
         let text = format!("{what} of the event is missing: {variable} is not set");
-        Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
+        Failure::new(ErrorCode::NoWorkflow, text).advice(format!(
             "use {option}; a workflow on GitHub sets {variable}"
         ))
     };
@@ -41,11 +41,11 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let bytes = input::payload(context, &file)?;
     Event::read(&name, &bytes).map_err(|error| match &error {
         NoEvent::Name { .. } => Failure::usage(error.to_string())
-            .hint("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
+            .advice("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
         _ => {
             let text = format!("{} is not an event: {}", quoted(&file), chain(&error));
             Failure::new(ErrorCode::EventRefused, text)
-                .hint("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
+                .advice("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
         }
     })
 }

@@ -36,7 +36,7 @@ impl Arguments {
         };
         let Some(issue) = known else {
             let text = "the event is about no issue";
-            return Err(Failure::new(ErrorCode::NoIssueNamed, text).hint(
+            return Err(Failure::new(ErrorCode::NoIssueNamed, text).advice(
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
             ));
         };

@@ -96,7 +96,8 @@ fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     let file = asked.cloned().or_else(|| named().map(PathBuf::from));
     file.ok_or_else(|| {
         let text = format!("{variable} is not set: this is not a step of a workflow");
-        Failure::new(ErrorCode::NoWorkflow, text).hint("use --output FILE; `-` is standard output")
+        Failure::new(ErrorCode::NoWorkflow, text)
+            .advice("use --output FILE; `-` is standard output")
     })
 }
 

@@ -26,14 +26,14 @@ impl From<BranchError> for Failure {
                 ))
             }
             BranchError::NotALedger { .. } => at(ErrorCode::NotALedger)
-                .hint("name the ledger's branch with --branch, or start one on another branch"),
+                .advice("name the ledger's branch with --branch, or start one on another branch"),
             BranchError::Name { .. } => at(ErrorCode::Usage),
             BranchError::CheckedOut { path, .. } => at(ErrorCode::CheckedOut).hint(format!(
                 "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
                 path.display()
             )),
             BranchError::Symbolic { .. } => at(ErrorCode::SymbolicBranch)
-                .hint("name the branch itself with --branch"),
+                .advice("name the branch itself with --branch"),
         }
     }
 }

@@ -13,16 +13,16 @@ impl From<ContractError> for Failure {
                 .hint("fix the contract (see `git handoff check FILE`) and send it again")
                 .findings(findings),
             ContractError::Artifact { findings } => at(ErrorCode::ArtifactRefused)
-                .hint("fix the delivered file and send the contract again")
+                .advice("fix the delivered file and send the contract again")
                 .findings(findings),
             ContractError::Evidence { findings } => at(ErrorCode::EvidenceContradicted)
-                .hint("nothing was written; make the repository match the contract, or correct the contract, and send it again")
+                .advice("nothing was written; make the repository match the contract, or correct the contract, and send it again")
                 .findings(findings),
             ContractError::Delivered { findings } => at(ErrorCode::ArtifactChanged)
                 .hint("nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
                 .findings(findings),
             ContractError::Secret { findings } => at(ErrorCode::SecretFound)
-                .hint("nothing was written; remove it and run the command again. If it is not a secret, allow it with `--allow-secret RULE@PLACE` if the command has that option, or in the protocol's `secrets`")
+                .advice("nothing was written; remove it and run the command again. If it is not a secret, allow it with `--allow-secret RULE@PLACE` if the command has that option, or in the protocol's `secrets`")
                 .findings(findings),
             ContractError::UnusedAllowance { .. } => at(ErrorCode::UnusedAllowance)
                 .hint("leave it out; `git handoff check FILE` names rules and places"),

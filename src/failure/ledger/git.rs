@@ -2,24 +2,30 @@
 
 use handoff_git::GitError;
 
-use crate::failure::{ErrorCode, Failure, obstacle};
+use crate::failure::{ErrorCode, Failure, Hint, explained};
 
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
         let message = error.to_string();
-        let at = |code| Self::new(code, message.clone());
         if error.is_left_out() {
-            return at(ErrorCode::LeftOut).hint(LEFT_OUT);
+            return Self::new(ErrorCode::LeftOut, message).hint(LEFT_OUT);
         }
         if error.is_damage() {
-            return at(ErrorCode::LedgerDamaged)
+            return Self::new(ErrorCode::LedgerDamaged, message)
                 .hint("`git handoff verify` shows what is missing; another clone may have it");
         }
-        let (what, fix) =
-            obstacle(&message).unwrap_or(("git failed", "check permissions and free space"));
-        Self::new(ErrorCode::Git, format!("{what}: {message}")).hint(format!(
-            "nothing was acknowledged; {fix}, then run the command again"
-        ))
+        let (what, fix) = error.obstacle().map_or_else(
+            || {
+                (
+                    "git failed",
+                    Hint::advice("check permissions and free space"),
+                )
+            },
+            explained,
+        );
+        Self::new(ErrorCode::Git, format!("{what}: {message}")).hint(
+            fix.map(|fix| format!("nothing was acknowledged; {fix}, then run the command again")),
+        )
     }
 }
 

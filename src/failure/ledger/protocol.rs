@@ -20,16 +20,16 @@ impl From<ProtocolError> for Failure {
                     known.join(", ")
                 )),
             ProtocolError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
-                .hint("finish the open handoffs first, or keep what they need in the definition")
+                .advice("finish the open handoffs first, or keep what they need in the definition")
                 .findings(findings),
             ProtocolError::NoDocument { known, .. } => {
-                at(ErrorCode::NoDocument).hint(match &known[..] {
+                at(ErrorCode::NoDocument).advice(match &known[..] {
                     [] => "the protocol shares no documents".to_owned(),
                     known => format!("the protocol has: {}", known.join(", ")),
                 })
             }
             ProtocolError::Document { findings } => at(ErrorCode::DocumentRefused)
-                .hint("fix the document and set it again")
+                .advice("fix the document and set it again")
                 .findings(findings),
         }
     }

@@ -32,11 +32,11 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
     let at = |code| Failure::new(code, message);
     match source {
         RemoteError::NoGit(_) => at(ErrorCode::NoGit)
-            .hint("remotes need the `git` command: put it on the PATH"),
-        RemoteError::Denied { .. } => at(ErrorCode::RemoteDenied).hint(format!(
+            .advice("remotes need the `git` command: put it on the PATH"),
+        RemoteError::Denied { .. } => at(ErrorCode::RemoteDenied).advice(format!(
             "nothing was written; make sure this user may push to {remote}. A write with --offline is recorded in this clone only"
         )),
-        RemoteError::Protected { .. } => at(ErrorCode::RemoteProtected).hint(
+        RemoteError::Protected { .. } => at(ErrorCode::RemoteProtected).advice(
             "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
         ),
         RemoteError::Refused { said } => {
@@ -52,6 +52,6 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
         | RemoteError::TimedOut
         | RemoteError::Interrupted
         | RemoteError::Answer => at(ErrorCode::RemoteUnreachable)
-            .hint("nothing was written; try again later"),
+            .advice("nothing was written; try again later"),
     }
 }

@@ -3,7 +3,7 @@
 use handoff_git::CaptureError;
 use handoff_ledger::WriteError;
 
-use crate::failure::{ErrorCode, Failure, chain};
+use crate::failure::{ErrorCode, Failure, Hint, chain};
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
@@ -14,10 +14,10 @@ impl From<WriteError> for Failure {
             WriteError::Locked { .. } => at(ErrorCode::Locked)
                 .hint("nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove"),
             WriteError::Contended { .. } => {
-                at(ErrorCode::Contended).hint("nothing was written; run the same command again")
+                at(ErrorCode::Contended).advice("nothing was written; run the same command again")
             }
             WriteError::Backdated { .. } => at(ErrorCode::Backdated)
-                .hint("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
+                .advice("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
             WriteError::Snapshot(error) => at(ErrorCode::SnapshotRefused).hint(unkept(&error)),
             WriteError::Signing(_) => at(ErrorCode::SigningFailed).hint(UNSIGNED),
             WriteError::Signature { findings } => at(ErrorCode::SignatureRefused)
@@ -31,24 +31,35 @@ impl From<WriteError> for Failure {
 const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent";
 
 /// The hint for a worktree that can't be saved.
-fn unkept(error: &CaptureError) -> String {
+fn unkept(error: &CaptureError) -> Hint {
     let fix = match error {
-        CaptureError::Bare => "run it in the worktree that holds the work",
+        CaptureError::Bare => Hint::advice("run it in the worktree that holds the work"),
         CaptureError::Index(_) => {
             "`git sparse-checkout reapply --no-sparse-index`, or `git update-index --no-split-index`"
+                .into()
         }
-        CaptureError::Nested { .. } => "name it in .git/info/exclude if it is not part of the work",
-        CaptureError::Submodule { .. } => "commit what is in it, and the submodule's new commit",
+        CaptureError::Nested { .. } => {
+            Hint::advice("name it in .git/info/exclude if it is not part of the work")
+        }
+        CaptureError::Submodule { .. } => {
+            Hint::advice("commit what is in it, and the submodule's new commit")
+        }
         CaptureError::Special { .. } | CaptureError::Unreadable { .. } => {
-            "name it in .git/info/exclude, or move it away"
+            Hint::advice("name it in .git/info/exclude, or move it away")
         }
-        CaptureError::Changing { .. } => "stop what writes to it, then run the command again",
+        CaptureError::Changing { .. } => {
+            Hint::advice("stop what writes to it, then run the command again")
+        }
         CaptureError::TooLarge { .. }
         | CaptureError::TooMuch { .. }
-        | CaptureError::TooMany { .. } => "name in .git/info/exclude what is not part of the work",
-        CaptureError::NotAccepted | CaptureError::Git(_) => "see what `git status` says",
+        | CaptureError::TooMany { .. } => {
+            Hint::advice("name in .git/info/exclude what is not part of the work")
+        }
+        CaptureError::NotAccepted | CaptureError::Git(_) => "see what `git status` says".into(),
     };
-    format!(
-        "nothing was written; {fix}, or leave out --snapshot and --attach the files that matter"
-    )
+    fix.map(|fix| {
+        format!(
+            "nothing was written; {fix}, or leave out --snapshot and --attach the files that matter"
+        )
+    })
 }

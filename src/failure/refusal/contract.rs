@@ -21,15 +21,16 @@ impl From<ContractRefusal> for Failure {
             ContractRefusal::Tasks { issue, findings } => at(ErrorCode::TasksRefused)
                 .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
                 .findings(findings),
-            ContractRefusal::NotAfter { field, fitting, .. } => {
-                at(ErrorCode::DecisionRefused).hint(if fitting.is_empty() {
-                    format!("no `{field}` is allowed here; see `git handoff protocol show`")
-                } else {
-                    format!("allowed: {}", fitting.join(", "))
-                })
+            ContractRefusal::NotAfter { field, fitting, .. } if fitting.is_empty() => {
+                at(ErrorCode::DecisionRefused).hint(format!(
+                    "no `{field}` is allowed here; see `git handoff protocol show`"
+                ))
+            }
+            ContractRefusal::NotAfter { fitting, .. } => {
+                at(ErrorCode::DecisionRefused).advice(format!("allowed: {}", fitting.join(", ")))
             }
             ContractRefusal::NotAbout { field, known, .. } => {
-                at(ErrorCode::NotAbout).hint(format!(
+                at(ErrorCode::NotAbout).advice(format!(
                     "name the contract you work on: set `{field}` to {}",
                     quoted(&known)
                 ))

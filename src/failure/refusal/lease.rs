@@ -28,14 +28,13 @@ impl From<LeaseRefusal> for Failure {
                     format!("run `git handoff {next}` first; then {agent} can claim it")
                 })
             }
-            LeaseRefusal::NotHeld { open, issue, .. } => {
+            LeaseRefusal::NotHeld { open, issue, .. } if open.is_empty() => {
+                at(ErrorCode::NotHeld).hint(format!("see `git handoff status {issue}`"))
+            }
+            LeaseRefusal::NotHeld { open, .. } => {
                 let open = open.iter().map(|(id, to)| format!("{id} is with {to}"));
                 let open: Vec<String> = open.collect();
-                at(ErrorCode::NotHeld).hint(if open.is_empty() {
-                    format!("see `git handoff status {issue}`")
-                } else {
-                    open.join(", ")
-                })
+                at(ErrorCode::NotHeld).advice(open.join(", "))
             }
             LeaseRefusal::Length { .. } => at(ErrorCode::Usage)
                 .hint("`git handoff extend` extends it while the work goes on"),

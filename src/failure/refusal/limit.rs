@@ -2,30 +2,29 @@
 
 use handoff_model::{Limit, LimitReached};
 
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint};
 
 impl From<LimitReached> for Failure {
     fn from(refusal: LimitReached) -> Self {
         let message = refusal.to_string();
         let at = |code| Self::new(code, message);
         let rest = match refusal.basis {
-            Some(id) => format!(
+            Some(id) => Hint::advice(format!(
                 "finish what you hold with what is known ({id}: answer, complete, fail or block it)"
-            ),
-            None => format!(
+            )),
+            None => Hint::from(format!(
                 "continue with the open work (`git handoff status {}`)",
                 refusal.issue
-            ),
+            )),
         };
         match *refusal.limit {
-            Limit::Cooldown { left, .. } => {
-                at(ErrorCode::Cooldown).hint(format!("send it again in {left} s, or {rest}"))
-            }
-            Limit::Cycle { .. } => {
-                at(ErrorCode::Cycle).hint(format!("ask another agent or a person, or {rest}"))
-            }
+            Limit::Cooldown { left, .. } => at(ErrorCode::Cooldown)
+                .hint(rest.map(|rest| format!("send it again in {left} s, or {rest}"))),
+            Limit::Cycle { .. } => at(ErrorCode::Cycle)
+                .hint(rest.map(|rest| format!("ask another agent or a person, or {rest}"))),
             _ => at(ErrorCode::LimitReached).hint(format!(
-                "use another route of the protocol (`git handoff protocol show`), or {rest}; a person can raise the limit with `git handoff protocol update`"
+                "use another route of the protocol (`git handoff protocol show`), or {}; a person can raise the limit with `git handoff protocol update`",
+                rest.text
             )),
         }
     }

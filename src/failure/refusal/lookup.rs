@@ -16,9 +16,8 @@ impl From<LookupRefusal> for Failure {
                 "`git handoff status {}` lists the issue's handoffs",
                 id.issue()
             )),
-            LookupRefusal::NoRequirement { known, .. } => {
-                at(ErrorCode::NoRequirement).hint(format!("the protocol has: {}", known.join(", ")))
-            }
+            LookupRefusal::NoRequirement { known, .. } => at(ErrorCode::NoRequirement)
+                .advice(format!("the protocol has: {}", known.join(", "))),
         }
     }
 }

@@ -11,15 +11,17 @@ impl From<QueueRefusal> for Failure {
         let at = |code| Self::new(code, message);
         match refusal {
             QueueRefusal::NothingToClaim { found, .. } => {
-                let hint = match (&found.later, &found.waits) {
+                let failure = at(ErrorCode::NothingToClaim);
+                match (&found.later, &found.waits) {
                     (Some((at, id)), _) => {
                         let from = moment::shown(*at);
-                        format!("{id} can be claimed from {from}; try again then")
+                        failure.advice(format!("{id} can be claimed from {from}; try again then"))
                     }
-                    (None, Some((id, on))) => format!("{id} waits for {on}; try again later"),
-                    (None, None) => "`git handoff wait --inbox` waits for work".to_owned(),
-                };
-                at(ErrorCode::NothingToClaim).hint(hint)
+                    (None, Some((id, on))) => {
+                        failure.advice(format!("{id} waits for {on}; try again later"))
+                    }
+                    (None, None) => failure.hint("`git handoff wait --inbox` waits for work"),
+                }
             }
             QueueRefusal::Waits { id, waits_for } => {
                 at(ErrorCode::Waits).hint(match waits_for.first() {

@@ -22,12 +22,12 @@ impl From<RequestRefusal> for Failure {
             RequestRefusal::Answered { answer, .. } => at(ErrorCode::AlreadyAnswered)
                 .hint(format!("see the answer: `git handoff show {answer}`")),
             RequestRefusal::Unfit { findings, .. } => at(ErrorCode::ContractRefused)
-                .hint("deliver what the request asks for, and send the answer again")
+                .advice("deliver what the request asks for, and send the answer again")
                 .findings(findings),
             RequestRefusal::AnswerUnfit { id, findings } => at(ErrorCode::AnswerRefused)
                 .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` lists the keys"))
                 .findings(findings),
-            RequestRefusal::Loop { id, .. } => at(ErrorCode::Loop).hint(format!(
+            RequestRefusal::Loop { id, .. } => at(ErrorCode::Loop).advice(format!(
                 "answer {id} with what is known, or ask another agent"
             )),
         }

@@ -15,15 +15,16 @@ impl From<RetryRefusal> for Failure {
                 "`git handoff redrive {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
             )),
             RetryRefusal::UnknownCode { codes, .. } => {
-                at(ErrorCode::UnknownFailureCode).hint(format!("use one of: {}", codes.join(", ")))
+                at(ErrorCode::UnknownFailureCode).advice(format!("use one of: {}", codes.join(", ")))
             }
-            RetryRefusal::NotAssignable { others, id, .. } => {
+            RetryRefusal::NotAssignable { others, id, .. } if others.is_empty() => {
+                at(ErrorCode::NotAssignable).hint(format!(
+                    "no other agent can; retry with the same agent, or cancel it: `git handoff cancel {id}`"
+                ))
+            }
+            RetryRefusal::NotAssignable { others, .. } => {
                 let others: Vec<&str> = others.iter().map(|o| o.as_str()).collect();
-                at(ErrorCode::NotAssignable).hint(if others.is_empty() {
-                    format!("no other agent can; retry with the same agent, or cancel it: `git handoff cancel {id}`")
-                } else {
-                    format!("agents that can: {}", others.join(", "))
-                })
+                at(ErrorCode::NotAssignable).advice(format!("agents that can: {}", others.join(", ")))
             }
         }
     }

@@ -10,13 +10,13 @@ impl From<RoleRefusal> for Failure {
         let at = |code| Self::new(code, message);
         match refusal {
             RoleRefusal::UnknownAgent { agents, .. } => {
-                at(ErrorCode::UnknownAgent).hint(format!("agents are: {}", agents.join(", ")))
+                at(ErrorCode::UnknownAgent).advice(format!("agents are: {}", agents.join(", ")))
             }
             RoleRefusal::NoSender => {
-                at(ErrorCode::Usage).hint("name the sender with --as AGENT or GIT_HANDOFF_AGENT")
+                at(ErrorCode::Usage).advice("name the sender with --as AGENT or GIT_HANDOFF_AGENT")
             }
             RoleRefusal::NotTheSender { from, .. } => at(ErrorCode::NotTheSender)
-                .hint(format!("only {from} can send it, with --as {from}")),
+                .advice(format!("only {from} can send it, with --as {from}")),
             RoleRefusal::NotYours { id, event, to, .. } if event.is_receivers() => {
                 at(ErrorCode::NotYours).hint(format!("only {to} can; see `git handoff show {id}`"))
             }

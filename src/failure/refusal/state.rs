@@ -16,7 +16,7 @@ impl From<StateRefusal> for Failure {
             StateRefusal::NotOpened { openers, .. } => {
                 let ways = openers.iter().map(|(from, to)| format!("{from} to {to}"));
                 let ways: Vec<String> = ways.collect();
-                at(ErrorCode::NotOpened).hint(format!(
+                at(ErrorCode::NotOpened).advice(format!(
                     "the first contract of an issue goes from {}",
                     ways.join(", or from ")
                 ))
@@ -31,11 +31,13 @@ impl From<StateRefusal> for Failure {
                 let events = illegal.state.accepts();
                 let events = events.filter(|event| !NOT_COMMANDS.contains(event));
                 let events: Vec<&str> = events.map(Event::as_str).collect();
-                at(ErrorCode::IllegalTransition).hint(if events.is_empty() {
-                    format!("{} is final; see `git handoff show {id}`", illegal.state)
+                let failure = at(ErrorCode::IllegalTransition);
+                if events.is_empty() {
+                    let state = illegal.state;
+                    failure.hint(format!("{state} is final; see `git handoff show {id}`"))
                 } else {
-                    format!("possible now: {}", events.join(", "))
-                })
+                    failure.advice(format!("possible now: {}", events.join(", ")))
+                }
             }
             StateRefusal::SaidBefore { id, .. } => at(ErrorCode::SaidBefore).hint(format!(
                 "see `git handoff show {id}`, and repeat it if you still want it"
