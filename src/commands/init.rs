@@ -78,7 +78,7 @@ impl Arguments {
         let files = folder.into_files();
         let findings = check_protocol(&files);
         if findings.iter().any(Finding::is_error) {
-            return Err(ProtocolError::Refused { findings }.into());
+            return Err(ProtocolError::Refused(findings).into());
         }
         let repository = context.repository()?;
         let asked = self.remote.clone();

@@ -96,7 +96,7 @@ impl Arguments {
         // A branch that was never a ledger is not a damaged ledger.
         if audit.handoffs == 0
             && since.is_none()
-            && let Err(error @ LedgerError::Branch(BranchError::NotALedger { .. })) = ledger.tip()
+            && let Err(error @ LedgerError::Branch(BranchError::NotALedger(_))) = ledger.tip()
         {
             return Err(error.into());
         }

@@ -225,9 +225,9 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
         ..
     } = review;
     match contract {
-        None if holds_secrets => Err(ContractError::Secret { findings }.into()),
+        None if holds_secrets => Err(ContractError::Secret(findings).into()),
         Some(contract) => Ok(contract),
-        None if no_route => Err(ContractError::Route { findings }.into()),
+        None if no_route => Err(ContractError::Route(findings).into()),
         None => {
             // What is only a note in a check is an error when sending.
             if !findings.iter().any(Finding::is_error) {
@@ -236,7 +236,7 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
                     .filter(|f| f.severity == Severity::Note)
                     .for_each(|f| f.severity = Severity::Error);
             }
-            Err(ContractError::Invalid { findings }.into())
+            Err(ContractError::Invalid(findings).into())
         }
     }
 }

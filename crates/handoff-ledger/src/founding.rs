@@ -117,7 +117,7 @@ impl Ledger<'_> {
                     return Ok(Some(commit));
                 }
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
-                    return Err(WriteError::Locked { path }.into());
+                    return Err(WriteError::Locked(path).into());
                 }
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
                 // Another process created it first; that ledger is just as good.

@@ -134,7 +134,7 @@ pub(super) fn protocol_step(
     let definition = definition
         .map(|(_, bytes)| bytes.as_slice())
         .unwrap_or_default();
-    let refused = |findings| LedgerError::from(ProtocolError::Refused { findings });
+    let refused = |findings| LedgerError::from(ProtocolError::Refused(findings));
     let protocol = Protocol::load(definition).map_err(refused)?;
     let findings = check_protocol(files);
     if findings.iter().any(Finding::is_error) {
@@ -371,12 +371,12 @@ pub(super) fn document_step(
         }
         .into());
     };
-    let source = input.source().map_err(|findings| ProtocolError::Document {
-        findings: findings.to_vec(),
-    })?;
+    let source = input
+        .source()
+        .map_err(|findings| ProtocolError::Document(findings.to_vec()))?;
     let findings = rules.file(&document.schema)?.check(source, None).findings;
     if findings.iter().any(Finding::is_error) {
-        return Err(ProtocolError::Document { findings }.into());
+        return Err(ProtocolError::Document(findings).into());
     }
     let bytes = input.bytes();
     let path = layout::document(protocol.name(), name);

@@ -89,7 +89,7 @@ impl<'r> Ledger<'r> {
             // Walking history takes time, so do it before other writers have to wait. A refusal of
             // the step is reported where it is decided.
             let at = to_second(session.clock.author());
-            if let Err(error @ LedgerError::Contract(ContractError::Evidence { .. })) =
+            if let Err(error @ LedgerError::Contract(ContractError::Evidence(_))) =
                 self.decide(&mut prepared, &snapshot, session, at, offer, origin)
             {
                 return Err(error);
@@ -152,7 +152,7 @@ impl<'r> Ledger<'r> {
             (Origin::Export(known), _) => {
                 contract.allowed_secrets.clone_from(&known.allowed_secrets);
             }
-            (_, Some(allowance)) => return Err(ContractError::UnusedAllowance { allowance }.into()),
+            (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
             (_, None) => {}
         }
         let demanded = demanded(rules.protocol(), tip.manifest().evidence, &contract);
@@ -248,7 +248,7 @@ impl<'r> Ledger<'r> {
                 };
                 if judged.refuses() {
                     let findings = judged.findings;
-                    return Err(ContractError::Evidence { findings }.into());
+                    return Err(ContractError::Evidence(findings).into());
                 }
                 let evidence = judged.evidence.clone();
                 prepared.judged = Some((held, judged));
@@ -428,7 +428,7 @@ impl PreparedContract<'_> {
         if findings.is_empty() {
             Ok(artifacts)
         } else {
-            Err(ContractError::Artifact { findings }.into())
+            Err(ContractError::Artifact(findings).into())
         }
     }
 }
@@ -469,7 +469,7 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
             refusal,
             Refusal::Contract(C::Tasks { .. } | C::IdTaken { .. } | C::Evidence { .. })
                 | Refusal::Request(RequestRefusal::Unfit { .. })
-                | Refusal::Lease(LeaseRefusal::Overdue { .. })
+                | Refusal::Lease(LeaseRefusal::Overdue(_))
         )
     };
     match error {

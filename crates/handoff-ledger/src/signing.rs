@@ -75,18 +75,15 @@ pub(super) fn signed<'r>(
         (SignError::Failed { said }, Some(demand)) if !session.sign => {
             let wanted = demand.wanted(&proposal.committer.email);
             let text = format!("{wanted}, and could not be signed: {said}");
-            WriteError::Signature {
-                findings: vec![Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP)],
-            }
+            WriteError::Signature(vec![
+                Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP),
+            ])
         }
         (error, _) => WriteError::Signing(error),
     })?;
     match judge(repository, &stored, demand) {
         None => Ok(prepared),
-        Some(finding) => Err(WriteError::Signature {
-            findings: vec![finding],
-        }
-        .into()),
+        Some(finding) => Err(WriteError::Signature(vec![finding]).into()),
     }
 }
 

@@ -52,9 +52,7 @@ impl<'r> Snapshot<'r> {
         branch: &str,
     ) -> Result<Self, LedgerError> {
         let tree = Tree::new(repository, tree);
-        let not = || BranchError::NotALedger {
-            branch: branch.to_owned(),
-        };
+        let not = || BranchError::NotALedger(branch.to_owned());
         let bytes = tree.file(layout::MANIFEST)?.ok_or_else(not)?;
         let manifest =
             record::read(&bytes).map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;

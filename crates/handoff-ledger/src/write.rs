@@ -76,10 +76,7 @@ impl<'r> Ledger<'r> {
     pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
         let refname = format!("refs/heads/{branch}");
         if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
-            return Err(BranchError::Name {
-                shown: quoted(branch),
-            }
-            .into());
+            return Err(BranchError::Name(quoted(branch)).into());
         }
         Ok(Self {
             repository,
@@ -234,7 +231,7 @@ impl<'r> Ledger<'r> {
         let tip = self.tip_id()?.ok_or_else(|| {
             let branch = self.branch.clone();
             if self.repository.is_symbolic(&self.refname) {
-                return BranchError::Symbolic { branch };
+                return BranchError::Symbolic(branch);
             }
             let seen = self.memory().seen();
             let seen = seen.filter(|id| self.repository.has(*id));
@@ -261,7 +258,7 @@ impl<'r> Ledger<'r> {
         }
         if self.repository.is_symbolic(&self.refname) {
             let branch = self.branch.clone();
-            return Err(BranchError::Symbolic { branch }.into());
+            return Err(BranchError::Symbolic(branch).into());
         }
         match self.repository.checked_out_at(&self.refname) {
             Some(path) => Err(BranchError::CheckedOut {
@@ -323,7 +320,7 @@ impl<'r> Ledger<'r> {
                 warnings = changed(ledger.repository, &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);
-                    return Err(ContractError::Delivered { findings }.into());
+                    return Err(ContractError::Delivered(findings).into());
                 }
             }
             Ok(decided)
@@ -393,10 +390,10 @@ impl<'r> Ledger<'r> {
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
             match decide(ledger, tip, at) {
-                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue { id }))) => {
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
                     match ledger.expire(tip, at, &id)? {
                         Decided::Write(draft, _) => Ok(Decided::First(draft)),
-                        _ => Err(Refusal::Lease(LeaseRefusal::Overdue { id }).into()),
+                        _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
                     }
                 }
                 decided => decided,
@@ -479,10 +476,10 @@ impl<'r> Ledger<'r> {
                 },
                 // With a remote, its own time budget ends the attempts.
                 Err(PublishError::Moved) if late && !is_reached => {
-                    return Err(WriteError::Contended { attempts }.into());
+                    return Err(WriteError::Contended(attempts).into());
                 }
                 Err(PublishError::Locked(path)) if late => {
-                    return Err(WriteError::Locked { path }.into());
+                    return Err(WriteError::Locked(path).into());
                 }
                 Err(PublishError::Moved) => {}
                 Err(PublishError::Locked(_)) => back_off(session, attempts),

@@ -25,14 +25,14 @@ impl From<BranchError> for Failure {
                     "start one with `git handoff init{option}`, or join a remote's: `git handoff init --remote origin{option}`"
                 ))
             }
-            BranchError::NotALedger { .. } => at(ErrorCode::NotALedger)
+            BranchError::NotALedger(_) => at(ErrorCode::NotALedger)
                 .advice("name the ledger's branch with --branch, or start one on another branch"),
-            BranchError::Name { .. } => at(ErrorCode::Usage),
+            BranchError::Name(_) => at(ErrorCode::Usage),
             BranchError::CheckedOut { path, .. } => at(ErrorCode::CheckedOut).hint(format!(
                 "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
                 path.display()
             )),
-            BranchError::Symbolic { .. } => at(ErrorCode::SymbolicBranch)
+            BranchError::Symbolic(_) => at(ErrorCode::SymbolicBranch)
                 .advice("name the branch itself with --branch"),
         }
     }

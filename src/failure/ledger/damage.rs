@@ -20,10 +20,10 @@ impl From<DamageError> for Failure {
             }
             DamageError::Schema { .. } => at(ErrorCode::SchemaBroken),
             DamageError::Template { .. } => at(ErrorCode::TemplateBroken),
-            DamageError::Missing { .. }
+            DamageError::Missing(_)
             | DamageError::Object { .. }
             | DamageError::Stored { .. }
-            | DamageError::Altered { .. } => at(ErrorCode::LedgerDamaged),
+            | DamageError::Altered(_) => at(ErrorCode::LedgerDamaged),
         }
     }
 }

@@ -9,7 +9,7 @@ impl From<ProtocolError> for Failure {
         let message = chain(&error);
         let at = |code| Self::new(code, message);
         match error {
-            ProtocolError::Refused { findings } => at(ErrorCode::ProtocolRefused)
+            ProtocolError::Refused(findings) => at(ErrorCode::ProtocolRefused)
                 .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
                 .findings(findings),
             ProtocolError::Exists { name, .. } => at(ErrorCode::ProtocolExists)
@@ -28,7 +28,7 @@ impl From<ProtocolError> for Failure {
                     known => format!("the protocol has: {}", known.join(", ")),
                 })
             }
-            ProtocolError::Document { findings } => at(ErrorCode::DocumentRefused)
+            ProtocolError::Document(findings) => at(ErrorCode::DocumentRefused)
                 .advice("fix the document and set it again")
                 .findings(findings),
         }

@@ -9,12 +9,12 @@ impl From<RerunError> for Failure {
         let message = chain(&error);
         let at = |code| Self::new(code, message);
         match error {
-            RerunError::NoRejected { .. } => {
+            RerunError::NoRejected(_) => {
                 at(ErrorCode::NoRejected).hint("`git handoff rejected` lists them")
             }
-            RerunError::NoStep { .. } => at(ErrorCode::LedgerDamaged)
+            RerunError::NoStep(_) => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows what is wrong with it"),
-            RerunError::NotTaken { .. } => at(ErrorCode::NotTaken)
+            RerunError::NotTaken(_) => at(ErrorCode::NotTaken)
                 .hint("retry that step first: `git handoff rejected` lists the refused steps"),
             RerunError::OtherHandoff { .. } => at(ErrorCode::OtherHandoff)
                 .hint("check the state of the issue, and send the contract again: `git handoff rejected show NAME` prints it"),

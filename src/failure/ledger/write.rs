@@ -11,16 +11,16 @@ impl From<WriteError> for Failure {
         let at = |code| Self::new(code, message);
         match error {
             WriteError::Quarantine => at(ErrorCode::Quarantine),
-            WriteError::Locked { .. } => at(ErrorCode::Locked)
+            WriteError::Locked(_) => at(ErrorCode::Locked)
                 .hint("nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove"),
-            WriteError::Contended { .. } => {
+            WriteError::Contended(_) => {
                 at(ErrorCode::Contended).advice("nothing was written; run the same command again")
             }
             WriteError::Backdated { .. } => at(ErrorCode::Backdated)
                 .advice("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
             WriteError::Snapshot(error) => at(ErrorCode::SnapshotRefused).hint(unkept(&error)),
             WriteError::Signing(_) => at(ErrorCode::SigningFailed).hint(UNSIGNED),
-            WriteError::Signature { findings } => at(ErrorCode::SignatureRefused)
+            WriteError::Signature(findings) => at(ErrorCode::SignatureRefused)
                 .hint("nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner")
                 .findings(findings),
         }

@@ -50,10 +50,10 @@ impl From<LeaseRefusal> for Failure {
                 at(ErrorCode::LeaseLost)
                     .hint(format!("nothing was recorded, so keep your work; {now}"))
             }
-            LeaseRefusal::Overdue { id } => {
+            LeaseRefusal::Overdue(id) => {
                 at(ErrorCode::Overdue).hint(format!("see `git handoff show {id}`"))
             }
-            LeaseRefusal::NotOverdue { id } => {
+            LeaseRefusal::NotOverdue(id) => {
                 at(ErrorCode::NotOverdue).hint(format!("see `git handoff show {id}`"))
             }
         }

@@ -9,10 +9,10 @@ impl From<LookupRefusal> for Failure {
         let message = refusal.to_string();
         let at = |code| Self::new(code, message);
         match refusal {
-            LookupRefusal::NoIssue { .. } => {
+            LookupRefusal::NoIssue(_) => {
                 at(ErrorCode::NoIssue).hint("`git handoff list` shows every issue")
             }
-            LookupRefusal::NoHandoff { id } => at(ErrorCode::NoHandoff).hint(format!(
+            LookupRefusal::NoHandoff(id) => at(ErrorCode::NoHandoff).hint(format!(
                 "`git handoff status {}` lists the issue's handoffs",
                 id.issue()
             )),

@@ -9,7 +9,7 @@ impl From<RequestRefusal> for Failure {
         let message = refusal.to_string();
         let at = |code| Self::new(code, message);
         match refusal {
-            RequestRefusal::OneRequest { issue } => at(ErrorCode::OneRequest).hint(format!(
+            RequestRefusal::OneRequest(issue) => at(ErrorCode::OneRequest).hint(format!(
                 "see `git handoff status {issue}`; send a new request with a new id"
             )),
             RequestRefusal::NeedsAnswer { id, from, to, types } => {

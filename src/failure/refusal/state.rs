@@ -21,10 +21,10 @@ impl From<StateRefusal> for Failure {
                     ways.join(", or from ")
                 ))
             }
-            StateRefusal::Completed { issue } => at(ErrorCode::IssueCompleted).hint(format!(
+            StateRefusal::Completed(issue) => at(ErrorCode::IssueCompleted).hint(format!(
                 "`git handoff reopen {issue} --reason WHY` reopens it"
             )),
-            StateRefusal::NotCompleted { issue } => {
+            StateRefusal::NotCompleted(issue) => {
                 at(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
             }
             StateRefusal::Illegal { id, illegal } => {

@@ -279,9 +279,7 @@ impl Work<'_, '_> {
     pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
         let part = format!("{}-{what}", rule.name).parse();
         // A rule's name is checked when its protocol is loaded.
-        let part = part.map_err(|_| DamageError::Missing {
-            path: format!("github/rules/{}", rule.name),
-        })?;
+        let part = part.map_err(|_| DamageError::Missing(format!("github/rules/{}", rule.name)))?;
         Ok(Delivery {
             id: self.context.delivery.clone(),
             part,

@@ -104,7 +104,7 @@ impl Work<'_, '_> {
         let session = self.context.session.delivering(delivery);
         match self.context.ledger.send(&session, &offer) {
             // People's text need not fit the contract; then an agent has to write it.
-            Err(LedgerError::Contract(ContractError::Invalid { findings })) => {
+            Err(LedgerError::Contract(ContractError::Invalid(findings))) => {
                 self.not(rule, "what the event says does not fit the contract");
                 draft.findings = findings;
                 self.begin(rule, draft);

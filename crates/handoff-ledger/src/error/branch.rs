@@ -18,17 +18,11 @@ pub enum BranchError {
         remote: Option<String>,
     },
     /// The branch exists but is not a ledger.
-    #[error("branch {branch} is not a ledger: it has no ledger.json")]
-    NotALedger {
-        /// The branch.
-        branch: String,
-    },
+    #[error("branch {0} is not a ledger: it has no ledger.json")]
+    NotALedger(String),
     /// The branch name is invalid.
-    #[error("{shown} cannot be the name of a branch")]
-    Name {
-        /// The name, escaped for display.
-        shown: String,
-    },
+    #[error("{0} cannot be the name of a branch")]
+    Name(String),
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]
     CheckedOut {
@@ -38,9 +32,6 @@ pub enum BranchError {
         path: PathBuf,
     },
     /// The branch is a symbolic ref.
-    #[error("branch {branch} is a symbolic ref, which cannot be a ledger")]
-    Symbolic {
-        /// The branch.
-        branch: String,
-    },
+    #[error("branch {0} is a symbolic ref, which cannot be a ledger")]
+    Symbolic(String),
 }

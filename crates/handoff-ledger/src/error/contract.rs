@@ -9,46 +9,25 @@ use handoff_model::Refusal;
 pub enum ContractError {
     /// The contract was refused.
     #[error("the contract was refused")]
-    Invalid {
-        /// Why, all of it.
-        findings: Vec<Finding>,
-    },
+    Invalid(Vec<Finding>),
     /// A delivered file is not what the request asked for.
     #[error("the artifact was refused")]
-    Artifact {
-        /// Why, all of it.
-        findings: Vec<Finding>,
-    },
+    Artifact(Vec<Finding>),
     /// The repository contradicts what the contract claims.
     #[error("the repository contradicts the contract")]
-    Evidence {
-        /// How, all of it.
-        findings: Vec<Finding>,
-    },
+    Evidence(Vec<Finding>),
     /// A delivered file was changed or removed.
     #[error("a delivered file was changed or removed")]
-    Delivered {
-        /// Each of them.
-        findings: Vec<Finding>,
-    },
+    Delivered(Vec<Finding>),
     /// What was to be recorded contains secrets.
     #[error("it contains what looks like a secret, and was not recorded")]
-    Secret {
-        /// The secrets, and any other faults.
-        findings: Vec<Finding>,
-    },
+    Secret(Vec<Finding>),
     /// An allowance matches nothing.
-    #[error("nothing needs the allowance {allowance}")]
-    UnusedAllowance {
-        /// What was allowed.
-        allowance: Allowance,
-    },
+    #[error("nothing needs the allowance {0}")]
+    UnusedAllowance(Allowance),
     /// The contract is well formed, but the protocol has no such route.
     #[error("the protocol refuses the contract")]
-    Route {
-        /// Why.
-        findings: Vec<Finding>,
-    },
+    Route(Vec<Finding>),
     /// The step was refused, so a gate of the protocol failed.
     #[error("{refusal}")]
     Gate {
@@ -62,14 +41,14 @@ pub enum ContractError {
 impl ContractError {
     pub(super) fn findings(&self) -> &[Finding] {
         match self {
-            Self::Invalid { findings }
-            | Self::Artifact { findings }
-            | Self::Evidence { findings }
-            | Self::Delivered { findings }
-            | Self::Secret { findings }
-            | Self::Route { findings }
+            Self::Invalid(findings)
+            | Self::Artifact(findings)
+            | Self::Evidence(findings)
+            | Self::Delivered(findings)
+            | Self::Secret(findings)
+            | Self::Route(findings)
             | Self::Gate { findings, .. } => findings,
-            Self::UnusedAllowance { .. } => &[],
+            Self::UnusedAllowance(_) => &[],
         }
     }
 }

@@ -33,11 +33,8 @@ pub enum DamageError {
         source: serde_json::Error,
     },
     /// A required file is missing.
-    #[error("{path} is missing")]
-    Missing {
-        /// The file.
-        path: String,
-    },
+    #[error("{0} is missing")]
+    Missing(String),
     /// The object that holds a file is missing or damaged.
     #[error("{path} cannot be read")]
     Object {
@@ -55,9 +52,6 @@ pub enum DamageError {
         source: StoredError,
     },
     /// A stored file does not match its manifest.
-    #[error("{path} is not what was recorded")]
-    Altered {
-        /// The file.
-        path: String,
-    },
+    #[error("{0} is not what was recorded")]
+    Altered(String),
 }

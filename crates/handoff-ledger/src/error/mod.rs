@@ -60,10 +60,8 @@ impl LedgerError {
         matches!(
             self,
             Self::Git(_)
-                | Self::Damage(
-                    D::Object { .. } | D::Missing { .. } | D::Stored { .. } | D::Altered { .. }
-                )
-                | Self::Branch(BranchError::NotALedger { .. })
+                | Self::Damage(D::Object { .. } | D::Missing(_) | D::Stored { .. } | D::Altered(_))
+                | Self::Branch(BranchError::NotALedger(_))
         )
     }
 
@@ -93,7 +91,7 @@ impl LedgerError {
     }
 
     pub(super) fn missing(path: String) -> Self {
-        DamageError::Missing { path }.into()
+        DamageError::Missing(path).into()
     }
 
     /// Every fault, if the error lists several.
@@ -102,11 +100,11 @@ impl LedgerError {
             Self::Contract(error) => error.findings(),
             Self::Damage(DamageError::Protocol { findings, .. })
             | Self::Protocol(
-                ProtocolError::Refused { findings }
+                ProtocolError::Refused(findings)
                 | ProtocolError::Orphans { findings, .. }
-                | ProtocolError::Document { findings },
+                | ProtocolError::Document(findings),
             )
-            | Self::Write(WriteError::Signature { findings })
+            | Self::Write(WriteError::Signature(findings))
             | Self::Refused(
                 Refusal::Request(RequestRefusal::Unfit { findings, .. })
                 | Refusal::Contract(ContractRefusal::Tasks { findings, .. }),
@@ -119,8 +117,8 @@ impl LedgerError {
 impl From<PublishError> for LedgerError {
     fn from(error: PublishError) -> Self {
         match error {
-            PublishError::Moved => WriteError::Contended { attempts: 1 }.into(),
-            PublishError::Locked(path) => WriteError::Locked { path }.into(),
+            PublishError::Moved => WriteError::Contended(1).into(),
+            PublishError::Locked(path) => WriteError::Locked(path).into(),
             PublishError::Git(error) => Self::Git(error),
         }
     }
@@ -147,8 +145,8 @@ impl From<Stop<LedgerError>> for LedgerError {
 impl From<Unscreened> for LedgerError {
     fn from(unscreened: Unscreened) -> Self {
         match unscreened {
-            Unscreened::Secret { findings } => ContractError::Secret { findings },
-            Unscreened::Unused { allowance } => ContractError::UnusedAllowance { allowance },
+            Unscreened::Secret { findings } => ContractError::Secret(findings),
+            Unscreened::Unused { allowance } => ContractError::UnusedAllowance(allowance),
         }
         .into()
     }

@@ -7,10 +7,7 @@ use handoff_base::finding::Finding;
 pub enum ProtocolError {
     /// A protocol is invalid and was not put in force.
     #[error("the protocol is invalid")]
-    Refused {
-        /// Its faults.
-        findings: Vec<Finding>,
-    },
+    Refused(Vec<Finding>),
     /// There is already a protocol with that name.
     #[error("protocol {name} version {version} is already in force")]
     Exists {
@@ -45,8 +42,5 @@ pub enum ProtocolError {
     },
     /// A shared document does not match its schema.
     #[error("the document was refused")]
-    Document {
-        /// Why, all of it.
-        findings: Vec<Finding>,
-    },
+    Document(Vec<Finding>),
 }

@@ -7,23 +7,14 @@ use handoff_base::ids::HandoffId;
 #[derive(Debug, thiserror::Error)]
 pub enum RerunError {
     /// There is no refused step with that name.
-    #[error("there is no refused step {name}")]
-    NoRejected {
-        /// The name.
-        name: String,
-    },
+    #[error("there is no refused step {0}")]
+    NoRejected(String),
     /// A commit is not a ledger step, so it can't be repeated.
-    #[error("commit {commit} is not a ledger step")]
-    NoStep {
-        /// The commit.
-        commit: ObjectId,
-    },
+    #[error("commit {0} is not a ledger step")]
+    NoStep(ObjectId),
     /// A step made offline depends on one that was refused on the remote's state.
-    #[error("it depends on a step of {id} that was refused")]
-    NotTaken {
-        /// The handoff, as it was offline.
-        id: HandoffId,
-    },
+    #[error("it depends on a step of {0} that was refused")]
+    NotTaken(HandoffId),
     /// A step made offline would continue something else on the remote's state.
     #[error("it continued {was}, but would now continue {now}")]
     OtherHandoff {

@@ -15,17 +15,11 @@ pub enum WriteError {
     )]
     Quarantine,
     /// Another process holds the lock of the branch, or left it behind.
-    #[error("the branch stayed locked by {}", path.display())]
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-    },
+    #[error("the branch stayed locked by {}", .0.display())]
+    Locked(PathBuf),
     /// The branch moved during every attempt; nothing was written.
-    #[error("the branch moved at each of {attempts} attempts")]
-    Contended {
-        /// How often it was tried.
-        attempts: u32,
-    },
+    #[error("the branch moved at each of {0} attempts")]
+    Contended(u32),
     /// The step is dated before the last step of its issue.
     #[error("the step is dated {at}, before the last step of its issue at {previous}")]
     Backdated {
@@ -43,8 +37,5 @@ pub enum WriteError {
     /// The commit has no signature that the protocol accepts. Nothing was
     /// written.
     #[error("the signature was refused")]
-    Signature {
-        /// Why.
-        findings: Vec<Finding>,
-    },
+    Signature(Vec<Finding>),
 }

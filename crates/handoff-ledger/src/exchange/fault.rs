@@ -72,17 +72,15 @@ impl Fault {
         use ProtocolError as P;
         match error {
             LedgerError::Refused(_)
-            | LedgerError::Contract(
-                C::Invalid { .. } | C::Secret { .. } | C::Route { .. } | C::Gate { .. },
-            )
+            | LedgerError::Contract(C::Invalid(_) | C::Secret(_) | C::Route(_) | C::Gate { .. })
             | LedgerError::Protocol(
-                P::Refused { .. }
+                P::Refused(_)
                 | P::Exists { .. }
                 | P::Unknown { .. }
                 | P::Orphans { .. }
                 | P::NoDocument { .. },
             )
-            | LedgerError::Write(WriteError::Signature { .. }) => Ok(Self::Ledger(error)),
+            | LedgerError::Write(WriteError::Signature(_)) => Ok(Self::Ledger(error)),
             _ => Err(error),
         }
     }

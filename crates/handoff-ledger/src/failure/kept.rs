@@ -291,7 +291,7 @@ impl<'r> Kept<'r> {
 
     pub(super) fn damaged(&self, file: &str) -> LedgerError {
         let path = format!("{}/{file}", self.path);
-        DamageError::Altered { path }.into()
+        DamageError::Altered(path).into()
     }
 }
 

@@ -57,7 +57,7 @@ impl Ledger<'_> {
         let actor = session.actor(agent, at);
         let decided = loop {
             match self.plan_with(&tip, &actor, id.issue(), |_| Ok(update(&args))) {
-                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue { id })))
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id))))
                     if late > 0 =>
                 {
                     late -= 1;

@@ -163,7 +163,7 @@ impl Ledger<'_> {
                 Landing::Behind
                     if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
                 {
-                    return Err(WriteError::Contended { attempts }.into());
+                    return Err(WriteError::Contended(attempts).into());
                 }
                 Landing::Behind | Landing::Doubtful => {}
             }
@@ -186,7 +186,7 @@ impl Ledger<'_> {
                 // The time went to races that others won, not to an unreachable remote.
                 let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
                 if lost && upstream.left() == Duration::ZERO {
-                    return Err(WriteError::Contended { attempts }.into());
+                    return Err(WriteError::Contended(attempts).into());
                 }
                 break;
             }

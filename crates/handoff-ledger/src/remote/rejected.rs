@@ -122,7 +122,7 @@ impl Ledger<'_> {
         let mut kept = self.kept()?.into_iter();
         let found = kept.find(|(rejected, _)| rejected.name == name);
         let name = name.to_owned();
-        Ok(found.ok_or(RerunError::NoRejected { name })?)
+        Ok(found.ok_or(RerunError::NoRejected(name))?)
     }
 
     /// The refused steps, oldest first.

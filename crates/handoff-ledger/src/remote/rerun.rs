@@ -74,7 +74,7 @@ impl Origins {
     /// Refuses what a worker did under a claim that was refused.
     fn ensure_lease_held(&self, then: &HandoffId) -> Result<(), LedgerError> {
         if self.lost.contains(then) {
-            Err(RerunError::NotTaken { id: then.clone() }.into())
+            Err(RerunError::NotTaken(then.clone()).into())
         } else {
             Ok(())
         }
@@ -86,7 +86,7 @@ impl Origins {
             return Ok(now.clone());
         }
         if self.left.contains(&then) {
-            Err(RerunError::NotTaken { id: then }.into())
+            Err(RerunError::NotTaken(then).into())
         } else {
             Ok(then)
         }
@@ -233,7 +233,7 @@ impl<'r> Rerun<'r> {
                     after: &after,
                 };
                 let recorded = states.recorded_step(&rules, &changes)?;
-                let recorded = recorded.map_err(|findings| ContractError::Invalid { findings })?;
+                let recorded = recorded.map_err(ContractError::Invalid)?;
                 self.set_time(commit, key)?;
                 self.of_issue(key, recorded)
             }
@@ -378,5 +378,5 @@ impl<'r> Rerun<'r> {
 
 /// The failure for a commit that is not a ledger step, and so cannot be made again.
 fn no_step(commit: &Commit) -> LedgerError {
-    RerunError::NoStep { commit: commit.id }.into()
+    RerunError::NoStep(commit.id).into()
 }

@@ -418,7 +418,7 @@ impl Ledger<'_> {
         match landing {
             Landing::There => return Ok(true),
             Landing::Behind if upstream.left() == Duration::ZERO => {
-                return Err(WriteError::Contended { attempts }.into());
+                return Err(WriteError::Contended(attempts).into());
             }
             Landing::Behind | Landing::Doubtful => {}
         }

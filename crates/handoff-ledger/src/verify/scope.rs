@@ -85,7 +85,7 @@ impl Audit {
 /// The finding for something unreadable.
 pub(super) fn unreadable(error: &LedgerError) -> Finding {
     let mut text = match error {
-        LedgerError::Branch(BranchError::NotALedger { .. }) => {
+        LedgerError::Branch(BranchError::NotALedger(_)) => {
             format!("{} is missing", layout::MANIFEST)
         }
         _ => error.to_string(),
@@ -97,7 +97,7 @@ pub(super) fn unreadable(error: &LedgerError) -> Finding {
     }
     let path = match error {
         LedgerError::Damage(
-            DamageError::Missing { path }
+            DamageError::Missing(path)
             | DamageError::Object { path, .. }
             | DamageError::Stored { path, .. }
             | DamageError::Schema { path, .. },
@@ -105,7 +105,7 @@ pub(super) fn unreadable(error: &LedgerError) -> Finding {
         LedgerError::Damage(DamageError::Protocol { name, .. }) => {
             layout::protocol_file(name, "protocol.json")
         }
-        LedgerError::Branch(BranchError::NotALedger { .. }) => layout::MANIFEST.to_owned(),
+        LedgerError::Branch(BranchError::NotALedger(_)) => layout::MANIFEST.to_owned(),
         _ => String::new(),
     };
     let code = match error {
@@ -113,8 +113,8 @@ pub(super) fn unreadable(error: &LedgerError) -> Finding {
         LedgerError::Git(_) | LedgerError::Damage(DamageError::Object { .. }) => {
             FindingCode::ObjectUnreadable
         }
-        LedgerError::Damage(DamageError::Missing { .. })
-        | LedgerError::Branch(BranchError::NotALedger { .. }) => FindingCode::FileMissing,
+        LedgerError::Damage(DamageError::Missing(_))
+        | LedgerError::Branch(BranchError::NotALedger(_)) => FindingCode::FileMissing,
         _ => FindingCode::FileUnreadable,
     };
     Finding::error(code, path, text)

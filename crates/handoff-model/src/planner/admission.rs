@@ -172,9 +172,7 @@ impl<V> Planner<'_, V> {
 
     pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), StateRefusal> {
         if issue.status == IssueStatus::Completed {
-            return Err(StateRefusal::Completed {
-                issue: self.key.clone(),
-            });
+            return Err(StateRefusal::Completed(self.key.clone()));
         }
         Ok(())
     }

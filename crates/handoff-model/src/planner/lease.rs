@@ -133,7 +133,7 @@ impl<V> Planner<'_, V> {
         let lease = record.lease.as_ref();
         let end = lease.and_then(|lease| Some((lease, lease.expires_at?)));
         let Some((lease, end)) = end.filter(|(_, end)| *end <= self.actor.at) else {
-            return Err(LeaseRefusal::NotOverdue { id: id() }.into());
+            return Err(LeaseRefusal::NotOverdue(id()).into());
         };
         let progress = lease.progress.as_ref();
         let failure = Failure {

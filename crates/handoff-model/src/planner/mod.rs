@@ -73,7 +73,7 @@ pub fn plan<E>(
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
         && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
     {
-        return Err(LeaseRefusal::Overdue { id }.into());
+        return Err(LeaseRefusal::Overdue(id).into());
     }
     planned
 }

@@ -25,17 +25,11 @@ impl<V> Planner<'_, V> {
                 let receipt = self.repeated(record, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            return Err(StateRefusal::NotCompleted {
-                issue: self.key.clone(),
-            }
-            .into());
+            return Err(StateRefusal::NotCompleted(self.key.clone()).into());
         }
         let first = self.record(&self.id(1))?;
         if self.is_one_request(&first.contract_type) {
-            return Err(RequestRefusal::OneRequest {
-                issue: self.key.clone(),
-            }
-            .into());
+            return Err(RequestRefusal::OneRequest(self.key.clone()).into());
         }
         issue.status = IssueStatus::Open;
         issue.completed_at = None;

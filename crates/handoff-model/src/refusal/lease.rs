@@ -72,17 +72,11 @@ pub enum LeaseRefusal {
         holder: Option<(AgentName, u32)>,
     },
     /// A lease ran out, which must be recorded first.
-    #[error("the lease of {id} ran out")]
-    Overdue {
-        /// The handoff.
-        id: HandoffId,
-    },
+    #[error("the lease of {0} ran out")]
+    Overdue(HandoffId),
     /// The lease has not run out.
-    #[error("{id} has no lease that ran out")]
-    NotOverdue {
-        /// The handoff.
-        id: HandoffId,
-    },
+    #[error("{0} has no lease that ran out")]
+    NotOverdue(HandoffId),
 }
 
 impl LeaseRefusal {

@@ -7,17 +7,11 @@ use handoff_base::text::quoted;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LookupRefusal {
     /// There is no such issue.
-    #[error("there is no issue {issue}")]
-    NoIssue {
-        /// The key.
-        issue: IssueKey,
-    },
+    #[error("there is no issue {0}")]
+    NoIssue(IssueKey),
     /// There is no such handoff.
-    #[error("there is no handoff {id}")]
-    NoHandoff {
-        /// The id.
-        id: HandoffId,
-    },
+    #[error("there is no handoff {0}")]
+    NoHandoff(HandoffId),
     /// The protocol has no requirement with that name.
     #[error("protocol {protocol} has no requirement {}", quoted(name))]
     NoRequirement {

@@ -76,12 +76,12 @@ impl Refusal {
     /// The refusal of a key that no issue has.
     pub fn no_issue(key: &IssueKey) -> Self {
         let issue = key.clone();
-        LookupRefusal::NoIssue { issue }.into()
+        LookupRefusal::NoIssue(issue).into()
     }
 
     /// The refusal of an id that no handoff has.
     pub fn no_handoff(id: &HandoffId) -> Self {
-        LookupRefusal::NoHandoff { id: id.clone() }.into()
+        LookupRefusal::NoHandoff(id.clone()).into()
     }
 }
 

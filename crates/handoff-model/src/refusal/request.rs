@@ -8,11 +8,8 @@ use handoff_protocol::State;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRefusal {
     /// The issue is a single request that has its answer.
-    #[error("issue {issue} is a single request, and is already answered")]
-    OneRequest {
-        /// The issue.
-        issue: IssueKey,
-    },
+    #[error("issue {0} is a single request, and is already answered")]
+    OneRequest(IssueKey),
     /// A request must be answered, not only completed.
     #[error("{id} is a request: {from} waits for an answer")]
     NeedsAnswer {

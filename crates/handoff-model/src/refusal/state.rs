@@ -18,17 +18,11 @@ pub enum StateRefusal {
         openers: Vec<(String, String)>,
     },
     /// The closing contract was already sent.
-    #[error("issue {issue} is completed: nothing can be added to it")]
-    Completed {
-        /// The issue.
-        issue: IssueKey,
-    },
+    #[error("issue {0} is completed: nothing can be added to it")]
+    Completed(IssueKey),
     /// Only a completed issue can be reopened.
-    #[error("issue {issue} is open")]
-    NotCompleted {
-        /// The issue.
-        issue: IssueKey,
-    },
+    #[error("issue {0} is open")]
+    NotCompleted(IssueKey),
     /// The lifecycle has no such transition.
     #[error("{id}: {illegal}")]
     Illegal {
