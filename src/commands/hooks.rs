@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use handoff_base::text::plain;
 use handoff_git::{Obstacle, Program, ProgramError};
 use handoff_harness::hooks::{
-    Action, CarryOutError, Hook, InstallMethod, Place, Plan, PlanError, Report, State,
+    Action, CarryOutError, Hook, HooksFolder, InstallMethod, Plan, PlanError, Report, State,
     Surroundings, WriteError,
 };
 use serde_json::{Value, json};
@@ -93,14 +93,14 @@ impl Which {
     }
 
     /// The hooks that were named, or else the usual ones for this kind of repository.
-    fn hooks(&self, place: &Place) -> Vec<Hook> {
-        self.named().unwrap_or_else(|| usual(place))
+    fn hooks(&self, hooks_folder: &HooksFolder) -> Vec<Hook> {
+        self.named().unwrap_or_else(|| usual(hooks_folder))
     }
 }
 
 /// The usual hooks for this kind of repository.
-fn usual(place: &Place) -> Vec<Hook> {
-    if place.bare {
+fn usual(hooks_folder: &HooksFolder) -> Vec<Hook> {
+    if hooks_folder.bare {
         Hook::SERVER.to_vec()
     } else {
         Hook::LOCAL.to_vec()
@@ -128,7 +128,7 @@ impl Arguments {
         let git = Program::new(&repository);
         let (worded, version) = git.version().map_err(mute)?;
         let settings = git.settings(SETTINGS).map_err(mute)?;
-        let place = Place::find(&repository, &git, &settings).map_err(mute)?;
+        let hooks_folder = HooksFolder::find(&repository, &git, &settings).map_err(mute)?;
         match &self.verb {
             Verb::Install { which, how, files } => {
                 let way = if *files {
@@ -137,14 +137,14 @@ impl Arguments {
                     InstallMethod::Best
                 };
                 let plan = Plan::install(
-                    &place,
+                    &hooks_folder,
                     (version, &settings),
-                    &which.hooks(&place),
+                    &which.hooks(&hooks_folder),
                     way,
                     how.into_hooks_path,
                 )
                 .map_err(refused)?;
-                finish(plan, how, &git, &place, output)?;
+                finish(plan, how, &git, &hooks_folder, output)?;
                 if program(&git)?.is_none() {
                     output.say("warning: git-handoff is not on the PATH, and hooks that cannot find it refuse everything: add its folder to the PATH");
                 }
@@ -153,13 +153,13 @@ impl Arguments {
             Verb::Uninstall { which, how } => {
                 let own = git.own_settings(SETTINGS).map_err(mute)?;
                 let hooks = which.named().unwrap_or_else(|| Hook::ALL.to_vec());
-                let plan =
-                    Plan::uninstall(&place, &own, &hooks, how.into_hooks_path).map_err(refused)?;
-                finish(plan, how, &git, &place, output)
+                let plan = Plan::uninstall(&hooks_folder, &own, &hooks, how.into_hooks_path)
+                    .map_err(refused)?;
+                finish(plan, how, &git, &hooks_folder, output)
             }
             Verb::Status { which } => {
                 let around = Surroundings {
-                    place: &place,
+                    hooks_folder: &hooks_folder,
                     version,
                     settings: &settings,
                     program: program(&git)?,
@@ -181,7 +181,7 @@ fn finish(
     plan: Plan,
     how: &How,
     git: &Program,
-    place: &Place,
+    hooks_folder: &HooksFolder,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut text = String::new();
@@ -216,7 +216,7 @@ fn finish(
     if !dry_run {
         plan.carry_out(git).map_err(undone)?;
     }
-    let folder = place.folder.display().to_string();
+    let folder = hooks_folder.folder.display().to_string();
     let data = json!({ "folder": folder, "dry_run": dry_run, "hooks": hooks });
     output.answer(&data, &text)
 }
@@ -252,8 +252,8 @@ fn status(
     git: &str,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let place = around.place;
-    let (named, usual) = (which.named(), usual(place));
+    let hooks_folder = around.hooks_folder;
+    let (named, usual) = (which.named(), usual(hooks_folder));
     let mut reports = Vec::new();
     for hook in named.clone().unwrap_or_else(|| Hook::ALL.to_vec()) {
         let report = Report::of(hook, around).map_err(refused)?;
@@ -265,17 +265,17 @@ fn status(
     }
     let program = around.program.as_ref().map(|p| p.display().to_string());
     let data = json!({
-        "folder": place.folder.display().to_string(),
-        "hooks_path": place.hooks_path.as_ref().map(|path| json!({ "value": path.value, "origin": path.origin })),
+        "folder": hooks_folder.folder.display().to_string(),
+        "hooks_path": hooks_folder.hooks_path.as_ref().map(|path| json!({ "value": path.value, "origin": path.origin })),
         "git": git,
         "program": program,
         "hooks": reports.iter().map(document).collect::<Vec<_>>(),
     });
     let mut text = format!(
         "hooks are in {}",
-        plain(&place.folder.display().to_string())
+        plain(&hooks_folder.folder.display().to_string())
     );
-    if let Some(path) = &place.hooks_path {
+    if let Some(path) = &hooks_folder.hooks_path {
         let set = format!(" (core.hooksPath, {})", path.origin);
         text += &plain(&set);
     }

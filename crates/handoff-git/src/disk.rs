@@ -66,7 +66,7 @@ fn is_executable(_: &Metadata) -> bool {
 }
 
 /// What is at a path of a working tree, without following links.
-pub(super) fn look(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
+pub(super) fn metadata_at(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
     let absent = |error: &io::Error| {
         matches!(
             error.kind(),
@@ -163,7 +163,7 @@ pub(super) fn written(_: &Path) -> Written {
 
 /// What is at a path, which must be a file, a link or a folder.
 pub(super) fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
-    let found = look(root, path).map_err(|source| CaptureError::Unreadable {
+    let found = metadata_at(root, path).map_err(|source| CaptureError::Unreadable {
         shown: shown(path),
         source,
     })?;

@@ -41,10 +41,10 @@ pub enum IndexError {
         path: PathBuf,
     },
     /// The `git` command could not list it.
-    #[error("git cannot list the index: {said}")]
+    #[error("git cannot list the index: {message}")]
     Git {
         /// Its message.
-        said: String,
+        message: String,
     },
     /// HEAD's tree can't be read.
     #[error("the commit that HEAD is at cannot be read")]
@@ -229,7 +229,7 @@ impl Repository {
         index: Option<&Path>,
         patterns: &PathPatterns,
     ) -> Result<Vec<StagedFile>, IndexError> {
-        let failed = |said: String| IndexError::Git { said };
+        let failed = |message: String| IndexError::Git { message };
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(self.path());
         command.args(["ls-files", "--full-name", "--stage", "-z"]);
@@ -241,8 +241,8 @@ impl Repository {
         }
         let output = command.output().map_err(|e| failed(e.to_string()))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(said.trim().to_owned()));
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(message.trim().to_owned()));
         }
         let mut found = Vec::new();
         for line in output.stdout.split(|&b| b == 0).filter(|l| !l.is_empty()) {

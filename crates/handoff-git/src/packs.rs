@@ -41,7 +41,7 @@ impl Repository {
                 placed[index].0 = (number, offset);
             }
         }
-        placed.sort_by_key(|(place, _)| *place);
+        placed.sort_by_key(|(position, _)| *position);
         placed.into_iter().map(|(_, thing)| thing).collect()
     }
 }

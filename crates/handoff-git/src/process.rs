@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// How often a program is polled, at first and later.
-const LOOK: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(5)];
+const POLL: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(5)];
 
 /// How many bytes of a program's output are kept.
 const KEPT: u64 = 1 << 16;
@@ -45,10 +45,10 @@ pub(super) struct Ended {
 impl Ended {
     /// Its error output, in one line.
     pub(super) fn complaint(&self) -> String {
-        let said = String::from_utf8_lossy(&self.stderr);
+        let output = String::from_utf8_lossy(&self.stderr);
         // gpg's status lines are not for people.
-        let told = |line: &&str| !line.is_empty() && !line.starts_with("[GNUPG:]");
-        let lines = said.lines().map(str::trim).filter(told);
+        let is_for_people = |line: &&str| !line.is_empty() && !line.starts_with("[GNUPG:]");
+        let lines = output.lines().map(str::trim).filter(is_for_people);
         match lines.collect::<Vec<_>>() {
             lines if lines.is_empty() => self.status.to_string(),
             lines => lines.join("; "),
@@ -106,7 +106,7 @@ pub(super) fn run(
         if patience.deadline.is_some_and(|end| now >= end) || now - start >= LONGEST {
             return Err(ProcessError::TimedOut);
         }
-        let [first, later] = LOOK;
+        let [first, later] = POLL;
         std::thread::sleep(if now - start < later * 4 {
             first
         } else {
@@ -114,9 +114,9 @@ pub(super) fn run(
         });
     };
     // A shared ssh connection keeps these open after the program has ended.
-    let end = |said: Receiver<Vec<u8>>| {
-        let said = said.recv_timeout(Duration::from_secs(1));
-        said.unwrap_or_default()
+    let end = |output: Receiver<Vec<u8>>| {
+        let output = output.recv_timeout(Duration::from_secs(1));
+        output.unwrap_or_default()
     };
     Ok(Ended {
         status,

@@ -13,10 +13,10 @@ pub enum ProgramError {
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
     /// It exited with an error.
-    #[error("git says: {said}")]
+    #[error("git says: {message}")]
     Failed {
         /// Its message, in one line.
-        said: String,
+        message: String,
     },
 }
 
@@ -71,12 +71,12 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn version(&self) -> Result<(String, Version), ProgramError> {
-        let said = self.run(&["version"])?;
-        let words = said.trim().trim_start_matches("git version ").to_owned();
+        let output = self.run(&["version"])?;
+        let words = output.trim().trim_start_matches("git version ").to_owned();
         let mut numbers = words.split(['.', ' ']).map_while(|n| n.parse().ok());
         match (numbers.next(), numbers.next()) {
             (Some(major), Some(minor)) => Ok((words, Version { major, minor })),
-            _ => Err(ProgramError::Failed { said: words }),
+            _ => Err(ProgramError::Failed { message: words }),
         }
     }
 
@@ -85,9 +85,9 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
-        let said = self.run(&["rev-parse", "--git-path", "hooks"])?;
+        let output = self.run(&["rev-parse", "--git-path", "hooks"])?;
         // A relative path starts where hooks are run.
-        Ok(self.directory.join(said.trim_end_matches(['\n', '\r'])))
+        Ok(self.directory.join(output.trim_end_matches(['\n', '\r'])))
     }
 
     /// The folder of git's own programs, which is first on the PATH of hooks.
@@ -95,8 +95,8 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn own_folder(&self) -> Result<PathBuf, ProgramError> {
-        let said = self.run(&["--exec-path"])?;
-        Ok(said.trim_end_matches(['\n', '\r']).into())
+        let output = self.run(&["--exec-path"])?;
+        Ok(output.trim_end_matches(['\n', '\r']).into())
     }
 
     /// Which of these paths git ignores.
@@ -114,8 +114,8 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn pager(&self) -> Result<String, ProgramError> {
-        let said = self.run(&["var", "GIT_PAGER"])?;
-        Ok(said.trim_end_matches(['\n', '\r']).to_owned())
+        let output = self.run(&["var", "GIT_PAGER"])?;
+        Ok(output.trim_end_matches(['\n', '\r']).to_owned())
     }
 
     /// The settings whose keys match a regular expression, in git's order.
@@ -148,8 +148,8 @@ impl Program {
         if output.status.code() == Some(1) && output.stdout.is_empty() {
             return Ok(Vec::new());
         }
-        let said = printed(output)?;
-        let mut parts = said.split('\0');
+        let output = printed(output)?;
+        let mut parts = output.split('\0');
         let mut found = Vec::new();
         while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
             let (key, value) = match entry.split_once('\n') {
@@ -201,7 +201,7 @@ fn printed(output: std::process::Output) -> Result<String, ProgramError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(ProgramError::Failed { said })
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    Err(ProgramError::Failed { message })
 }

@@ -11,7 +11,7 @@ use super::error::GitError;
 use super::repository::Repository;
 
 /// How often to check a lock that another process may hold briefly.
-const LOOKS: u32 = 500;
+const CHECKS: u32 = 500;
 
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -28,12 +28,12 @@ enum Lock {
 }
 
 /// Whether a lock becomes free within many checks.
-fn is_free_once(look: impl Fn() -> Lock) -> bool {
-    for again in 0..LOOKS {
+fn is_free_once(check: impl Fn() -> Lock) -> bool {
+    for again in 0..CHECKS {
         if again > 0 {
             thread::sleep(PAUSE);
         }
-        match look() {
+        match check() {
             Lock::Free => return true,
             Lock::Callers => return false,
             Lock::Held => {}

@@ -205,14 +205,14 @@ impl Repository {
     /// Queries the configuration, which is read once.
     pub(super) fn configuration<T>(
         &self,
-        ask: impl FnOnce(&git2::Config) -> T,
+        query: impl FnOnce(&git2::Config) -> T,
     ) -> Result<T, GitError> {
         let mut config = self.config.borrow_mut();
         let config = match &mut *config {
             Some(config) => config,
             none => none.insert(self.inner.config()?.snapshot()?),
         };
-        Ok(ask(config))
+        Ok(query(config))
     }
 
     /// Reads a boolean from the user's or the repository's configuration, if it is set.

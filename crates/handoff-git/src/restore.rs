@@ -12,7 +12,7 @@ use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, Object
 use handoff_base::ObjectId;
 
 use super::capture::RawPath;
-use super::disk::{look, on_disk, path_bytes};
+use super::disk::{metadata_at, on_disk, path_bytes};
 use super::error::GitError;
 use super::history::Person;
 use super::object_id::ToOid;
@@ -245,9 +245,9 @@ impl Repository {
         if ran.status.success() {
             return Ok(made);
         }
-        let said = String::from_utf8_lossy(&ran.stderr);
-        let said = said.trim().trim_start_matches("fatal: ").to_owned();
-        Err(RestoreError::Worktree(said))
+        let message = String::from_utf8_lossy(&ran.stderr);
+        let message = message.trim().trim_start_matches("fatal: ").to_owned();
+        Err(RestoreError::Worktree(message))
     }
 
     /// Creates a worktree's folder and its administrative files, as `git worktree add` does, but in
@@ -386,7 +386,7 @@ fn remove(dir: &Path, path: &[u8]) -> Result<(), RestoreError> {
     if !is_inside(path) {
         return Err(RestoreError::Outside(shown(path)));
     }
-    let found = look(dir, path).map_err(|source| failed(path, source))?;
+    let found = metadata_at(dir, path).map_err(|source| failed(path, source))?;
     if found.is_some() {
         fs::remove_file(on_disk(dir, path)).map_err(|source| failed(path, source))?;
         let mut above = path;

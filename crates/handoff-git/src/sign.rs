@@ -21,19 +21,19 @@ pub enum SignError {
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
     /// git or the signing program failed.
-    #[error("git says: {said}")]
+    #[error("git says: {message}")]
     Failed {
         /// Its message, in one line.
-        said: String,
+        message: String,
     },
     /// It took too long and was killed.
     #[error("the program that signs did not answer in time")]
     TimedOut,
     /// The signed commit differs from the proposed one.
-    #[error("git made another commit than the one that was to be signed: {what}")]
+    #[error("git made another commit than the one that was to be signed: {difference}")]
     Other {
         /// The difference.
-        what: &'static str,
+        difference: &'static str,
     },
     /// A setting is not a boolean.
     #[error("git's configuration has no yes or no in {key}")]
@@ -47,7 +47,7 @@ pub enum SignError {
 }
 
 /// The settings that decide whether to sign; the first that is set counts.
-const ASKED: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
+const SIGN_SETTINGS: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
 
 impl Repository {
     /// Whether the user wants commits to be signed. git is asked if the configuration has parts
@@ -61,18 +61,18 @@ impl Repository {
             command.args(["config", "--type=bool", "--get-regexp"]);
             command.arg(r"^(handoff\.sign|commit\.gpgsign)$");
             let ended = run(command, Vec::new(), None)?;
-            let said = String::from_utf8_lossy(&ended.stdout);
+            let output = String::from_utf8_lossy(&ended.stdout);
             return match ended.status.code() {
-                Some(0) => Ok(wanted(&said)),
+                Some(0) => Ok(wanted(&output)),
                 Some(1) => Ok(false),
                 _ => Err(SignError::Failed {
-                    said: ended.complaint(),
+                    message: ended.complaint(),
                 }),
             };
         }
-        for key in ASKED {
+        for key in SIGN_SETTINGS {
             match self.config_bool(key) {
-                Ok(Some(said)) => return Ok(said),
+                Ok(Some(sign)) => return Ok(sign),
                 Ok(None) => {}
                 Err(_) => {
                     return Err(SignError::Configuration {
@@ -135,27 +135,30 @@ impl Repository {
         let ended = run(command, message, Some(deadline))?;
         if !ended.status.success() {
             return Err(SignError::Failed {
-                said: ended.complaint(),
+                message: ended.complaint(),
             });
         }
-        let said = String::from_utf8_lossy(&ended.stdout);
-        let commit: ObjectId = said.trim().parse().map_err(GitError::from)?;
+        let output = String::from_utf8_lossy(&ended.stdout);
+        let commit: ObjectId = output.trim().parse().map_err(GitError::from)?;
         let stored = self.stored(commit)?;
         match other(&stored, tree, proposal) {
-            Some(what) => Err(SignError::Other { what }),
+            Some(difference) => Err(SignError::Other { difference }),
             None => Ok((self.prepared(proposal, commit), stored)),
         }
     }
 }
 
 /// Parses git's output: a key and value per line, the last one counts.
-fn wanted(said: &str) -> bool {
-    let told = |key: &str| {
-        let pairs = said.lines().filter_map(|line| line.split_once(' '));
+fn wanted(output: &str) -> bool {
+    let setting = |key: &str| {
+        let pairs = output.lines().filter_map(|line| line.split_once(' '));
         let values = pairs.filter(|(name, _)| name.eq_ignore_ascii_case(key));
         values.map(|(_, value)| value == "true").next_back()
     };
-    ASKED.iter().find_map(|key| told(key)).unwrap_or(false)
+    SIGN_SETTINGS
+        .iter()
+        .find_map(|key| setting(key))
+        .unwrap_or(false)
 }
 
 fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<Ended, SignError> {

@@ -110,7 +110,7 @@ fn arm(
     }
     let packed = common_dir.join("packed-refs");
     let own = files.to_owned();
-    let told = sender.clone();
+    let events = sender.clone();
     let on_event = move |event: notify::Result<Event>| {
         let signal = match event {
             Err(_) => Signal::Stale,
@@ -130,7 +130,7 @@ fn arm(
             }
         };
         // If the watch is gone, nobody waits.
-        let _ = told.send(signal);
+        let _ = events.send(signal);
     };
     let failed = |error: notify::Error| error.to_string();
     let mut watcher = notify::recommended_watcher(on_event).map_err(failed)?;

@@ -65,7 +65,7 @@ pub fn firing(
     let mut found = Vec::new();
     for (name, protocol) in protocols {
         let issues = survey.issues.iter().filter(|i| i.protocol == *name);
-        let sight = Sight {
+        let input = AlertInput {
             name,
             protocol,
             issues: issues
@@ -76,7 +76,7 @@ pub fn firing(
             now,
         };
         let alerts = protocol.definition().alerts.iter();
-        found.extend(alerts.filter_map(|alert| sight.judge(alert)));
+        found.extend(alerts.filter_map(|alert| input.judge(alert)));
     }
     found.sort_by(|a, b| (b.severity, a.since).cmp(&(a.severity, b.since)));
     found
@@ -107,7 +107,7 @@ enum Sum {
 }
 
 /// The input for one protocol's thresholds.
-struct Sight<'s> {
+struct AlertInput<'s> {
     name: &'s AgentName,
     protocol: &'s Protocol,
     issues: Vec<&'s IssueSurvey>,
@@ -120,7 +120,7 @@ fn seconds(seconds: Option<u64>) -> Option<TimeDelta> {
     TimeDelta::try_seconds(i64::try_from(seconds?).ok()?)
 }
 
-impl<'s> Sight<'s> {
+impl<'s> AlertInput<'s> {
     /// The time of a recorded event, which is never in the future: the clock that dated it may be
     /// ahead of this one.
     fn past(&self, at: Moment) -> Moment {

@@ -162,14 +162,19 @@ fn stuck(
     let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
     let lead = decider(protocol, &handoff.from);
     let id = HandoffId::new(issue.clone(), handoff.number);
-    let look = format!("git handoff next {issue}");
+    let inspect = format!("git handoff next {issue}");
     let (need, turn, since, next) = match handoff.state {
-        State::Dead => (Need::Dead, by_hand(protocol).unwrap_or(lead), last.at, look),
+        State::Dead => (
+            Need::Dead,
+            by_hand(protocol).unwrap_or(lead),
+            last.at,
+            inspect,
+        ),
         State::Failed => {
             let since = last.ran_out_at.map_or(last.at, |end| end.min(last.at));
-            (Need::Failed, lead, since, look)
+            (Need::Failed, lead, since, inspect)
         }
-        State::Blocked => (Need::Blocked, lead, last.at, look),
+        State::Blocked => (Need::Blocked, lead, last.at, inspect),
         State::InProgress => {
             let end = handoff.expires_at.filter(|end| *end <= now)?;
             (Need::LeaseRanOut, lead, end, "git handoff reap".to_owned())
@@ -184,7 +189,7 @@ fn stuck(
         }
         State::Completed | State::Rejected | State::Cancelled => return None,
     };
-    let told = last.reason.as_ref().filter(|_| need < Need::LeaseRanOut);
+    let reason = last.reason.as_ref().filter(|_| need < Need::LeaseRanOut);
     Some(Stuck {
         issue: issue.clone(),
         id: Some(id),
@@ -192,7 +197,7 @@ fn stuck(
         with: Some(handoff.to.clone()),
         turn: Some(turn.clone()),
         since,
-        why: told.unwrap_or(&handoff.summary).clone(),
+        why: reason.unwrap_or(&handoff.summary).clone(),
         next,
     })
 }

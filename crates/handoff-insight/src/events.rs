@@ -28,12 +28,12 @@ pub(super) fn events(
     let mut found = Vec::new();
     for handoff in &issue.handoffs {
         let number = handoff.number;
-        let told = match metric {
+        let count = match metric {
             Metric::Contradicted => handoff.contradicted,
             Metric::Violations => handoff.violations,
             _ => 0,
         };
-        for _ in 0..told {
+        for _ in 0..count {
             found.extend(handoff.sent_at().map(|at| (at, number)));
         }
         let counts = |event| match metric {

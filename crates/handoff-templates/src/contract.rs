@@ -45,9 +45,9 @@ pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
     fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
         match value {
             Value::String(text) => {
-                if let Some((_, asked)) = text.split_once(FILL) {
-                    let asked = asked.split("}}").next().unwrap_or_default();
-                    found.push((at, asked.trim_start_matches([':', ' ']).to_owned()));
+                if let Some((_, description)) = text.split_once(FILL) {
+                    let description = description.split("}}").next().unwrap_or_default();
+                    found.push((at, description.trim_start_matches([':', ' ']).to_owned()));
                 }
             }
             Value::Array(items) => {

@@ -44,15 +44,15 @@ pub fn known(
         (from, to),
         now,
     )?;
-    let told = known.get("branch").and_then(Value::as_str);
-    let told = told.map(str::to_owned);
+    let stated = known.get("branch").and_then(Value::as_str);
+    let stated = stated.map(str::to_owned);
     let base = repository.base_branch();
     let current = || {
         repository
             .current_branch()
             .filter(|b| Some(b) != base.as_ref())
     };
-    let mut known = match (told.or_else(current), base) {
+    let mut known = match (stated.or_else(current), base) {
         (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base)?,
         _ => known,
     };
@@ -163,11 +163,11 @@ pub fn known_at_tip(
         }
     }
     // The merge commit comes from the repository: an earlier round's is not this one's.
-    let told = issue.iter().flat_map(|i| &i.facts);
+    let facts = issue.iter().flat_map(|i| &i.facts);
     // Notes count where no contract states the fact, the newest first.
     let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
     let noted = notes.flat_map(|note| &note.facts);
-    for (name, value) in told.chain(noted).filter(|(name, _)| *name != MERGED) {
+    for (name, value) in facts.chain(noted).filter(|(name, _)| *name != MERGED) {
         set(name, value.clone());
     }
     if let Some(issue) = issue {

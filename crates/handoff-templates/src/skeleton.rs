@@ -16,10 +16,10 @@ pub type Known = BTreeMap<String, Value>;
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
-            let Some((name, asked)) = slot(text) else {
+            let Some((name, description)) = slot(text) else {
                 return template.clone();
             };
-            let mark = || format!("{FILL}: {asked}}}}}").into();
+            let mark = || format!("{FILL}: {description}}}}}").into();
             known.get(name).cloned().unwrap_or_else(mark)
         }
         Value::Array(items) => match items.first().and_then(Value::as_str).and_then(slot) {

@@ -1,11 +1,11 @@
 //! A remote branch, read and written through the `git` command, so that the user's credentials, ssh
 //! and proxies work.
 
+mod messages;
 mod outcome;
-mod said;
 
+pub use messages::masked;
 pub use outcome::{Pushed, RemoteError};
-pub use said::masked;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ pub enum Depth {
 }
 
 /// How often to ask if the answer is that there is no branch.
-const ASKED: usize = 2;
+const TRIES: usize = 2;
 
 /// A branch of a remote repository.
 pub struct Remote {
@@ -62,10 +62,10 @@ impl Remote {
     pub fn tip(&self, patience: &Patience<'_>) -> Result<Option<ObjectId>, RemoteError> {
         let mut command = self.git("ls-remote");
         command.args(["--quiet", "--", &self.name, &self.refname]);
-        let said = run(command, patience)?;
-        let said = String::from_utf8_lossy(&said);
+        let output = run(command, patience)?;
+        let output = String::from_utf8_lossy(&output);
         let ends = |line: &&str| line.split('\t').nth(1) == Some(&self.refname);
-        let Some(line) = said.lines().find(ends) else {
+        let Some(line) = output.lines().find(ends) else {
             return if self.has_branch(patience)? {
                 Err(broken_off())
             } else {
@@ -92,7 +92,7 @@ impl Remote {
         anew: bool,
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
-        for _ in 0..ASKED {
+        for _ in 0..TRIES {
             // With `--quiet`, git would not report a rewritten branch.
             let mut command = self.fetching();
             command.args(known.map(|id| format!("--negotiation-tip={id}")));
@@ -109,12 +109,12 @@ impl Remote {
                 self.grown.note();
                 return Ok(true);
             }
-            let said = said::lines(&ended.stderr);
-            if said::is_rewritten(&said) {
+            let lines = messages::lines(&ended.stderr);
+            if messages::is_rewritten(&lines) {
                 return Err(RemoteError::Rewritten);
             }
-            if !said::is_missing(&self.refname, &said) {
-                return Err(said::of_contact(&said));
+            if !messages::is_missing(&self.refname, &lines) {
+                return Err(messages::of_contact(&lines));
             }
             if !self.has_branch(patience)? {
                 return Ok(false);
@@ -151,16 +151,16 @@ impl Remote {
                 return Ok(());
             };
             if *first == asked_for {
-                let said = format!("object {first} does not come");
-                return Err(RemoteError::Failed { said });
+                let message = format!("object {first} does not come");
+                return Err(RemoteError::Failed { message });
             }
             asked_for = (*first).to_owned();
             let mut command = self.fetching();
             command.args(["--stdin", "--", &self.name]);
-            let asked = missing.join("\n") + "\n";
-            let ended = ended(command, Some(asked.into_bytes()), patience)?;
+            let requested = missing.join("\n") + "\n";
+            let ended = ended(command, Some(requested.into_bytes()), patience)?;
             if !ended.status.success() {
-                return Err(said::of_contact(&said::lines(&ended.stderr)));
+                return Err(messages::of_contact(&messages::lines(&ended.stderr)));
             }
             self.grown.note();
         }
@@ -185,15 +185,15 @@ impl Remote {
         ]);
         let ended = ended(command, None, patience)?;
         if !ended.status.success() {
-            return said::of_push(&self.refname, &ended.stdout, &ended.stderr);
+            return messages::of_push(&self.refname, &ended.stdout, &ended.stderr);
         }
-        said::of_pushed(&self.refname, &ended.stdout)
+        messages::of_pushed(&self.refname, &ended.stdout)
     }
 
     /// Asks again whether the branch exists: git takes a response cut off within its headers for an
     /// empty repository.
     fn has_branch(&self, patience: &Patience<'_>) -> Result<bool, RemoteError> {
-        for _ in 0..ASKED {
+        for _ in 0..TRIES {
             let mut command = self.git("ls-remote");
             command.args(["--quiet", "--", &self.name, "refs/heads/*"]);
             let listed = run(command, patience)?;
@@ -249,7 +249,7 @@ impl Remote {
 
 fn broken_off() -> RemoteError {
     RemoteError::Failed {
-        said: "its answer broke off".to_owned(),
+        message: "its answer broke off".to_owned(),
     }
 }
 
@@ -259,7 +259,7 @@ fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError
     if ended.status.success() {
         Ok(ended.stdout)
     } else {
-        Err(said::of_contact(&said::lines(&ended.stderr)))
+        Err(messages::of_contact(&messages::lines(&ended.stderr)))
     }
 }
 

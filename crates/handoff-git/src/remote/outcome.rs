@@ -7,28 +7,28 @@ pub enum RemoteError {
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
     /// It can't be reached, or failed temporarily.
-    #[error("git says: {said}")]
+    #[error("git says: {message}")]
     Failed {
         /// git's message, in one line.
-        said: String,
+        message: String,
     },
     /// The user may not access it, or not write.
-    #[error("the remote gives no permission: {said}")]
+    #[error("the remote gives no permission: {message}")]
     Denied {
         /// git's message, in one line.
-        said: String,
+        message: String,
     },
     /// Its rules protect the branch.
-    #[error("the remote protects the branch: {said}")]
+    #[error("the remote protects the branch: {message}")]
     Protected {
         /// The remote's message, in one line.
-        said: String,
+        message: String,
     },
     /// A hook of the remote refused the push.
     #[error("a hook of the remote refused it")]
     Refused {
         /// The hook's output, line by line.
-        said: Vec<String>,
+        message: Vec<String>,
     },
     /// The branch is no longer a descendant of what was last fetched.
     #[error("the remote's branch was rewritten")]

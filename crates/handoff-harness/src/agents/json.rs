@@ -14,7 +14,7 @@ pub(super) enum Fault {
     Shape(String),
     /// Duplicate keys: parsers differ in which one they use.
     #[error("`{0}` stands twice in one object")]
-    Twice(String),
+    Duplicate(String),
 }
 
 /// Parses a text, which must be one object without comments or duplicate keys.
@@ -23,14 +23,14 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
     if !value.is_object() {
         return Err(Fault::Shape("the whole".to_owned()));
     }
-    let mut twice = None;
+    let mut duplicate = None;
     scan::walk(text, &mut |_, _, seen| {
         if let Seen::Key { key, again: true } = seen {
-            twice.get_or_insert_with(|| key.to_owned());
+            duplicate.get_or_insert_with(|| key.to_owned());
         }
     });
-    match twice {
-        Some(key) => Err(Fault::Twice(key)),
+    match duplicate {
+        Some(key) => Err(Fault::Duplicate(key)),
         None => Ok(value),
     }
 }
@@ -71,19 +71,19 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
 pub(super) fn replace(
     text: &str,
     path: &[&str],
-    is_it: impl Fn(Option<&str>, &Value) -> bool,
+    matches: impl Fn(Option<&str>, &Value) -> bool,
     value: &Value,
 ) -> Result<Option<String>, Fault> {
-    let Some((_, items, at)) = find(text, path, is_it)? else {
+    let Some((_, items, at)) = find(text, path, matches)? else {
         return Ok(None);
     };
-    let place = place(text, &items[at]);
+    let value_range = value_range(text, &items[at]);
     let indent = indent_of(text, items[at].start);
     let shown = pretty(value, &indent, &unit(text));
     Ok(Some(format!(
         "{}{shown}{}",
-        &text[..place.start],
-        &text[place.end..]
+        &text[..value_range.start],
+        &text[value_range.end..]
     )))
 }
 
@@ -92,12 +92,12 @@ pub(super) fn replace(
 pub(super) fn remove(
     text: &str,
     path: &[&str],
-    is_it: impl Fn(Option<&str>, &Value) -> bool,
+    matches: impl Fn(Option<&str>, &Value) -> bool,
 ) -> Result<Option<String>, Fault> {
-    let Some((here, items, at)) = find(text, path, is_it)? else {
+    let Some((here, items, at)) = find(text, path, matches)? else {
         return Ok(None);
     };
-    let value: Value = serde_json::from_str(&text[place(text, &items[at])])
+    let value: Value = serde_json::from_str(&text[value_range(text, &items[at])])
         .map_err(|e| Fault::Syntax(e.to_string()))?;
     let key = items[at].key(text);
     let leaf = match &key {
@@ -136,7 +136,7 @@ fn is_empty(value: &Value) -> bool {
 fn find(
     text: &str,
     path: &[&str],
-    is_it: impl Fn(Option<&str>, &Value) -> bool,
+    matches: impl Fn(Option<&str>, &Value) -> bool,
 ) -> Result<Option<(usize, Vec<Item>, usize)>, Fault> {
     read(text)?;
     let mut here = scan::root(text);
@@ -147,11 +147,11 @@ fn find(
         }
     }
     let items: Vec<Item> = scan::items(text, here).collect();
-    let meant = |item: &Item| {
-        let value = serde_json::from_str(&text[place(text, item)]);
-        value.is_ok_and(|value| is_it(item.key(text).as_deref(), &value))
+    let is_match = |item: &Item| {
+        let value = serde_json::from_str(&text[value_range(text, item)]);
+        value.is_ok_and(|value| matches(item.key(text).as_deref(), &value))
     };
-    let at = items.iter().position(meant);
+    let at = items.iter().position(is_match);
     Ok(at.map(|at| (here, items, at)))
 }
 
@@ -176,7 +176,7 @@ fn nested(path: &[&str], leaf: Leaf<'_>) -> Value {
         .fold(last, |value, key| serde_json::json!({ *key: value }))
 }
 
-fn place(text: &str, item: &Item) -> Range<usize> {
+fn value_range(text: &str, item: &Item) -> Range<usize> {
     item.value..scan::value_end(text, item.value)
 }
 
@@ -226,7 +226,7 @@ fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
                 let indent = indent_of(text, last.start);
                 format!(",\n{indent}{own}{}", pretty(value, &indent, &unit))
             };
-            (place(text, last).end, added)
+            (value_range(text, last).end, added)
         }
         // On a line of its own if the container has line breaks, so that removing it restores them.
         None if text[here..scan::value_end(text, here)].contains('\n') => {
@@ -241,7 +241,7 @@ fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
 
 fn without(text: &str, here: usize, items: &[Item], at: usize) -> String {
     let item = &items[at];
-    let end = |item| place(text, item).end;
+    let end = |item| value_range(text, item).end;
     let (from, to) = match (at.checked_sub(1), items.get(at + 1)) {
         (Some(before), _) => (end(&items[before]), end(item)),
         (None, Some(after)) => (item.start, after.start),
@@ -305,7 +305,7 @@ mod tests {
         }
         let text = "{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}";
         let added = add(text, &["a"], Leaf::Element(&value));
-        assert_eq!(added, Err(Fault::Twice("c".to_owned())));
+        assert_eq!(added, Err(Fault::Duplicate("c".to_owned())));
         for text in ["[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
             let added = add(text, &["hooks", "Stop"], Leaf::Element(&value));
             assert!(matches!(added, Err(Fault::Shape(_))), "{text}");

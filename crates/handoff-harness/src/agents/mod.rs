@@ -201,9 +201,9 @@ impl Harness {
     }
 
     /// Its hooks, and the lists they belong in.
-    fn entries(&self, acts: &Acts) -> Vec<Wanted<'_>> {
+    fn entries(&self, acts: &Acts) -> Vec<ExpectedHook<'_>> {
         let entries = self.hooks.iter().flat_map(|hooks| &hooks.entries);
-        let wanted = entries.map(|entry| Wanted {
+        let expected = entries.map(|entry| ExpectedHook {
             harness: self,
             event: entry.event,
             at: entry.at.iter().map(String::as_str).collect(),
@@ -213,7 +213,7 @@ impl Harness {
                 &self.command(entry.event, acts),
             ),
         });
-        wanted.collect()
+        expected.collect()
     }
 
     fn server(&self, acts: &Acts) -> Option<(&Mcp, Value)> {
@@ -277,7 +277,7 @@ impl Acts {
 }
 
 /// A hook as this version writes it.
-struct Wanted<'a> {
+struct ExpectedHook<'a> {
     harness: &'a Harness,
     event: Event,
     /// The keys that lead to its list.
@@ -288,7 +288,7 @@ struct Wanted<'a> {
 /// The key of the handlers in a group.
 const GROUP: &str = "hooks";
 
-impl Wanted<'_> {
+impl ExpectedHook<'_> {
     /// The part that runs the command: the entry, or the only handler of its group.
     fn handler(&self) -> &Value {
         self.entry.get(GROUP).map_or(&self.entry, |list| &list[0])
@@ -397,13 +397,13 @@ mod tests {
                 branch: branch.map(str::to_owned),
             };
             for harness in HARNESSES.iter() {
-                for wanted in harness.entries(&acts) {
-                    assert_eq!(wanted.at.len(), 2, "{}", harness.name);
-                    assert!(wanted.is_whole(&wanted.entry), "{}", wanted.entry);
-                    assert_eq!(wanted.acts(wanted.handler()), Some(acts.clone()));
-                    let own = harness.command(wanted.event, &acts);
+                for expected in harness.entries(&acts) {
+                    assert_eq!(expected.at.len(), 2, "{}", harness.name);
+                    assert!(expected.is_whole(&expected.entry), "{}", expected.entry);
+                    assert_eq!(expected.acts(expected.handler()), Some(acts.clone()));
+                    let own = harness.command(expected.event, &acts);
                     for other in [format!("./notify.sh; {own}"), format!("{own}; ./notify.sh")] {
-                        assert_eq!(harness.acts_in(wanted.event, &other), None, "{other}");
+                        assert_eq!(harness.acts_in(expected.event, &other), None, "{other}");
                     }
                 }
                 if let Some((_, server)) = harness.server(&acts) {

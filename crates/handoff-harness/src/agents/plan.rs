@@ -8,8 +8,8 @@ use handoff_base::finding::{Finding, FindingCode};
 use serde_json::Value;
 
 use super::json::{Fault, Leaf};
-use super::{Acts, Harness, SKILL, Wanted, guide, is_installed, json, leftovers};
-use crate::hooks::{Found, WriteError, look, replace_as};
+use super::{Acts, ExpectedHook, Harness, SKILL, guide, is_installed, json, leftovers};
+use crate::hooks::{Found, WriteError, read_path, replace_as};
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +126,10 @@ impl Plan {
                 draft.skill(path, Some(SKILL))?;
             }
             if let Some(hooks) = &harness.hooks {
-                for wanted in harness.entries(acts) {
-                    let by_hand = (&wanted.at[..], &wanted.entry);
+                for expected in harness.entries(acts) {
+                    let by_hand = (&expected.at[..], &expected.entry);
                     draft.config(&hooks.file, &hooks.empty, by_hand, |text| {
-                        with_hook(text, &wanted)
+                        with_hook(text, &expected)
                     })?;
                 }
             }
@@ -178,10 +178,10 @@ impl Plan {
                 draft.skill(path, None)?;
             }
             if let Some(hooks) = &harness.hooks {
-                for wanted in harness.entries(&Acts::default()).iter().rev() {
-                    let by_hand = (&wanted.at[..], &wanted.entry);
-                    draft.out_of(&hooks.file, &hooks.empty, by_hand, |text| {
-                        without_hook(text, wanted)
+                for expected in harness.entries(&Acts::default()).iter().rev() {
+                    let by_hand = (&expected.at[..], &expected.entry);
+                    draft.remove_from(&hooks.file, &hooks.empty, by_hand, |text| {
+                        without_hook(text, expected)
                     })?;
                 }
             }
@@ -189,7 +189,7 @@ impl Plan {
             if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
                 let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
                 let named = serde_json::json!({ SERVER: mcp.value });
-                draft.out_of(&mcp.file, EMPTY, (&at, &named), |text| {
+                draft.remove_from(&mcp.file, EMPTY, (&at, &named), |text| {
                     json::remove(text, &at, |key, value| {
                         key == Some(SERVER) && harness.is_our_server(value)
                     })
@@ -228,15 +228,15 @@ impl Plan {
                 // If somebody modified the file since, their version stays.
                 let _ = replace_as(&change.file, after, before, MODE);
             }
-            changes().for_each(|change| self.tidy(change));
+            changes().for_each(|change| self.remove_empty_folders(change));
             return Err(AgentsError::Write(error));
         }
-        changes().for_each(|change| self.tidy(change));
+        changes().for_each(|change| self.remove_empty_folders(change));
         Ok(())
     }
 
     /// Removes the folders of a deleted file that are now empty.
-    fn tidy(&self, change: &Change) {
+    fn remove_empty_folders(&self, change: &Change) {
         let mut folder = change.file.parent().filter(|_| !change.file.exists());
         while let Some(path) = folder.filter(|f| **f != *self.root && f.starts_with(&self.root)) {
             if std::fs::remove_dir(path).is_err() {
@@ -256,37 +256,37 @@ const SERVER: &str = "git-handoff";
 const EMPTY: &str = "{\n}\n";
 
 /// A configuration with a hook, in place of ours if there is one. Everything beside it stays.
-fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
+fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, Fault> {
     let config = json::read(text)?;
-    let handlers = wanted.handlers(&config);
+    let handlers = expected.handlers(&config);
     let ours = handlers
         .iter()
-        .find(|(_, handler)| wanted.acts(handler).is_some());
+        .find(|(_, handler)| expected.acts(handler).is_some());
     match ours {
         // Keep its formatting if its value is the same.
-        Some((_, handler)) if *handler == wanted.handler() => Ok(text.to_owned()),
+        Some((_, handler)) if *handler == expected.handler() => Ok(text.to_owned()),
         Some((path, handler)) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let is_it = |_: Option<&str>, value: &Value| value == *handler;
-            let replaced = json::replace(text, &path, is_it, wanted.handler())?;
+            let replaced = json::replace(text, &path, is_it, expected.handler())?;
             Ok(replaced.unwrap_or_else(|| text.to_owned()))
         }
-        None => json::add(text, &wanted.at, Leaf::Element(&wanted.entry)),
+        None => json::add(text, &expected.at, Leaf::Element(&expected.entry)),
     }
 }
 
 /// A configuration without our hooks; `None` if it has none.
-fn without_hook(text: &str, wanted: &Wanted<'_>) -> Result<Option<String>, Fault> {
+fn without_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<Option<String>, Fault> {
     let mut left = None;
     loop {
         let text = left.as_deref().unwrap_or(text);
-        let whole = json::remove(text, &wanted.at, |_, value| wanted.is_whole(value))?;
+        let whole = json::remove(text, &expected.at, |_, value| expected.is_whole(value))?;
         let next = match whole {
             Some(next) => next,
             None => {
                 let config = json::read(text)?;
-                let mut handlers = wanted.handlers(&config).into_iter();
-                let Some((path, ours)) = handlers.find(|(_, h)| wanted.acts(h).is_some()) else {
+                let mut handlers = expected.handlers(&config).into_iter();
+                let Some((path, ours)) = handlers.find(|(_, h)| expected.acts(h).is_some()) else {
                     return Ok(left);
                 };
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -341,7 +341,7 @@ impl<'a> Draft<'a> {
             return Ok(None);
         }
         if !self.files.contains_key(&file) {
-            let bytes = match look(&file).map_err(|source| read(&file, source))? {
+            let bytes = match read_path(&file).map_err(|source| read(&file, source))? {
                 Found::Nothing => None,
                 Found::File(bytes, metadata) => {
                     if metadata.permissions().readonly() {
@@ -459,7 +459,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn out_of(
+    fn remove_from(
         &mut self,
         path: &str,
         empty: &str,

@@ -6,8 +6,8 @@ use handoff_base::finding::{Finding, FindingCode};
 
 use super::Hook;
 use super::block::BlockFault;
+use super::hooks_folder::HooksFolder;
 use super::manager::Manager;
-use super::place::Place;
 
 pub(super) fn at(code: FindingCode, path: &Path, message: impl Into<String>) -> Finding {
     Finding::error(code, path.display().to_string(), message)
@@ -36,8 +36,8 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
 }
 
 /// A folder shared with other repositories, or under version control.
-pub(super) fn elsewhere(place: &Place, path: &Path) -> Finding {
-    at(FindingCode::HookElsewhere, path, place.whose())
+pub(super) fn elsewhere(hooks_folder: &HooksFolder, path: &Path) -> Finding {
+    at(FindingCode::HookElsewhere, path, hooks_folder.why_shared())
         .fix("if that folder may be changed, say so with --into-hooks-path")
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Found {
 }
 
 /// Reads what is at a path, without following a link.
-pub(crate) fn look(path: &Path) -> io::Result<Found> {
+pub(crate) fn read_path(path: &Path) -> io::Result<Found> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
         Err(error)
@@ -91,7 +91,7 @@ pub(crate) fn replace_as(
         file.sync_all().map_err(failed)?;
     }
     // As late as possible: what others wrote since must not be lost.
-    let now = match look(path).map_err(failed)? {
+    let now = match read_path(path).map_err(failed)? {
         Found::Nothing => None,
         Found::File(bytes, _) => Some(bytes),
         Found::Link(_) | Found::Other => return Err(changed()),

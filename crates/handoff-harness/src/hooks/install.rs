@@ -12,8 +12,8 @@ use super::faults::{
     at, early_exit, elsewhere, linked, managed, not_executable, read_only, unclear,
 };
 use super::file::{Found, WriteError};
+use super::hooks_folder::HooksFolder;
 use super::manager::Manager;
-use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
 
 /// Where hooks are installed.
@@ -166,15 +166,15 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] with everything that prevents it.
     pub fn install(
-        place: &Place,
+        hooks_folder: &HooksFolder,
         (version, settings): (Version, &[Setting]),
         hooks: &[Hook],
-        way: InstallMethod,
+        method: InstallMethod,
         anywhere: bool,
     ) -> Result<Self, PlanError> {
-        let mut gathered = Gathered::default();
+        let mut draft = Draft::default();
         let able = version >= configured::SINCE;
-        let configurable = able && way == InstallMethod::Best;
+        let configurable = able && method == InstallMethod::Best;
         for &hook in hooks {
             let known = Configured::read(hook, settings);
             if able && known.is_there() {
@@ -183,44 +183,44 @@ impl Plan {
                 } else {
                     Action::Update
                 };
-                gathered.configure(hook, action);
+                draft.configure(hook, action);
                 continue;
             }
-            let (path, found) = guest(place, hook)?;
+            let (path, found) = hook_file(hooks_folder, hook)?;
             match found {
                 Found::File(bytes, metadata) => {
                     let file = (&bytes[..], &metadata);
-                    match into_file(place, hook, &path, file, anywhere, configurable) {
-                        FileVerdict::Configure => gathered.configure(hook, Action::Configure),
-                        FileVerdict::Do(action, after) => {
-                            gathered.file(hook, action, path, Some(bytes), after);
+                    match plan_file(hooks_folder, hook, &path, file, anywhere, configurable) {
+                        FilePlan::Configure => draft.configure(hook, Action::Configure),
+                        FilePlan::Do(action, after) => {
+                            draft.file(hook, action, path, Some(bytes), after);
                         }
-                        FileVerdict::Refuse(finding) => gathered.refused.push(finding),
+                        FilePlan::Refuse(finding) => draft.refused.push(finding),
                     }
                 }
                 Found::Link(_) if leads_to_call(&path, hook) => {
                     let bytes = fs::read(&path).unwrap_or_default();
                     match own_lines::fault(hook, &path, &bytes) {
-                        Some(finding) => gathered.refused.push(finding),
-                        None => gathered.file(hook, Action::Leave, path, None, None),
+                        Some(finding) => draft.refused.push(finding),
+                        None => draft.file(hook, Action::Leave, path, None, None),
                     }
                 }
-                _ if configurable => gathered.configure(hook, Action::Configure),
-                Found::Link(target) => gathered.refused.push(linked(&path, &target, hook)),
+                _ if configurable => draft.configure(hook, Action::Configure),
+                Found::Link(target) => draft.refused.push(linked(&path, &target, hook)),
                 Found::Other => {
                     let finding = at(FindingCode::HookNotAFile, &path, "it is no file");
-                    gathered.refused.push(finding.fix("move it away"));
+                    draft.refused.push(finding.fix("move it away"));
                 }
-                Found::Nothing if !place.own && !anywhere => {
-                    gathered.refused.push(elsewhere(place, &path));
+                Found::Nothing if !hooks_folder.own && !anywhere => {
+                    draft.refused.push(elsewhere(hooks_folder, &path));
                 }
                 Found::Nothing => {
                     let bytes = Some(block::new_file(hook));
-                    gathered.file(hook, Action::Create, path, None, bytes);
+                    draft.file(hook, Action::Create, path, None, bytes);
                 }
             }
         }
-        gathered.plan()
+        draft.plan()
     }
 
     /// Plans the removal of hooks, from files and the configuration.
@@ -228,61 +228,64 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] with everything that prevents it.
     pub fn uninstall(
-        place: &Place,
+        hooks_folder: &HooksFolder,
         own_settings: &[Setting],
         hooks: &[Hook],
         anywhere: bool,
     ) -> Result<Self, PlanError> {
-        let mut gathered = Gathered::default();
+        let mut draft = Draft::default();
         for &hook in hooks {
-            let before = gathered.changes.len() + gathered.refused.len();
+            let before = draft.changes.len() + draft.refused.len();
             if Configured::read(hook, own_settings).is_there() {
-                gathered.configure(hook, Action::Unconfigure);
+                draft.configure(hook, Action::Unconfigure);
             }
             let name = hook.name();
             let mut paths = vec![
-                (place.folder.join(name), place.own),
-                (place.folder.join(format!("{name}.legacy")), place.own),
+                (hooks_folder.folder.join(name), hooks_folder.own),
+                (
+                    hooks_folder.folder.join(format!("{name}.legacy")),
+                    hooks_folder.own,
+                ),
             ];
-            if place.is_elsewhere() {
-                paths.push((place.usual.join(name), true));
+            if hooks_folder.is_elsewhere() {
+                paths.push((hooks_folder.usual.join(name), true));
             }
             for (path, own) in paths {
-                let Found::File(bytes, metadata) = look(&path)? else {
+                let Found::File(bytes, metadata) = read_path(&path)? else {
                     continue;
                 };
                 let found = match block::find(&bytes) {
                     Ok(Some(found)) => found,
                     Ok(None) => {
                         if hook.is_called_in(&String::from_utf8_lossy(&bytes)) {
-                            gathered.file(hook, Action::Leave, path, None, None);
+                            draft.file(hook, Action::Leave, path, None, None);
                         }
                         continue;
                     }
                     Err(fault) => {
-                        gathered.refused.push(unclear(&path, &fault));
+                        draft.refused.push(unclear(&path, &fault));
                         continue;
                     }
                 };
                 if !own && !anywhere {
-                    gathered.refused.push(elsewhere(place, &path));
+                    draft.refused.push(elsewhere(hooks_folder, &path));
                 } else if metadata.permissions().readonly() {
-                    gathered.refused.push(read_only(&path));
+                    draft.refused.push(read_only(&path));
                 } else {
                     let after = block::without(&bytes, &found);
                     let action = match after {
                         Some(_) => Action::TakeOut,
                         None => Action::Remove,
                     };
-                    gathered.file(hook, action, path, Some(bytes), after);
+                    draft.file(hook, action, path, Some(bytes), after);
                 }
             }
-            if gathered.changes.len() + gathered.refused.len() == before {
-                let path = place.folder.join(name);
-                gathered.file(hook, Action::Nothing, path, None, None);
+            if draft.changes.len() + draft.refused.len() == before {
+                let path = hooks_folder.folder.join(name);
+                draft.file(hook, Action::Nothing, path, None, None);
             }
         }
-        gathered.plan()
+        draft.plan()
     }
 
     /// The change of each hook.
@@ -327,12 +330,12 @@ pub enum CarryOutError {
 
 /// A plan in progress.
 #[derive(Default)]
-struct Gathered {
+struct Draft {
     changes: Vec<Change>,
     refused: Vec<Finding>,
 }
 
-impl Gathered {
+impl Draft {
     fn configure(&mut self, hook: Hook, action: Action) {
         self.changes.push(Change {
             hook,
@@ -374,14 +377,17 @@ impl Gathered {
 
 /// The hook's file, or the one that the pre-commit framework found there, moved and still runs, if
 /// the block is in that.
-pub(super) fn guest(place: &Place, hook: Hook) -> Result<(PathBuf, Found), PlanError> {
-    let path = place.folder.join(hook.name());
-    let found = look(&path)?;
+pub(super) fn hook_file(
+    hooks_folder: &HooksFolder,
+    hook: Hook,
+) -> Result<(PathBuf, Found), PlanError> {
+    let path = hooks_folder.folder.join(hook.name());
+    let found = read_path(&path)?;
     if let Found::File(bytes, _) = &found
         && Manager::of(&path, bytes) == Some(Manager::PreCommit)
     {
         let kept = path.with_extension("legacy");
-        let at_kept = look(&kept)?;
+        let at_kept = read_path(&kept)?;
         if let Found::File(bytes, _) = &at_kept
             && !matches!(block::find(bytes), Ok(None))
         {
@@ -391,15 +397,15 @@ pub(super) fn guest(place: &Place, hook: Hook) -> Result<(PathBuf, Found), PlanE
     Ok((path, found))
 }
 
-fn look(path: &Path) -> Result<Found, PlanError> {
-    file::look(path).map_err(|source| PlanError::Io {
+fn read_path(path: &Path) -> Result<Found, PlanError> {
+    file::read_path(path).map_err(|source| PlanError::Io {
         path: path.to_owned(),
         source,
     })
 }
 
 /// What to do with an existing file.
-enum FileVerdict {
+enum FilePlan {
     /// Write these bytes; `None` leaves the file as it is.
     Do(Action, Option<Vec<u8>>),
     /// Use the configuration instead.
@@ -408,29 +414,29 @@ enum FileVerdict {
 }
 
 /// Decides what to do with an existing file.
-fn into_file(
-    place: &Place,
+fn plan_file(
+    hooks_folder: &HooksFolder,
     hook: Hook,
     path: &Path,
     (bytes, metadata): (&[u8], &Metadata),
     anywhere: bool,
     configurable: bool,
-) -> FileVerdict {
+) -> FilePlan {
     let executable = file::is_executable(metadata);
     let there = |action| {
         if executable {
-            FileVerdict::Do(action, None)
+            FilePlan::Do(action, None)
         } else {
-            FileVerdict::Refuse(not_executable(path))
+            FilePlan::Refuse(not_executable(path))
         }
     };
     let found = match block::find(bytes) {
         Ok(found) => found,
-        Err(fault) => return FileVerdict::Refuse(unclear(path, &fault)),
+        Err(fault) => return FilePlan::Refuse(unclear(path, &fault)),
     };
     if let Some(block) = &found {
         if let Some(line) = block::early_end(bytes, block) {
-            return FileVerdict::Refuse(early_exit(path, line, "the block"));
+            return FilePlan::Refuse(early_exit(path, line, "the block"));
         }
         if block::is_current(bytes, block, hook) {
             return there(Action::Keep);
@@ -438,33 +444,33 @@ fn into_file(
     } else {
         let manager = Manager::of(path, bytes);
         if let Some(finding) = own_lines::fault(hook, path, bytes) {
-            return FileVerdict::Refuse(finding);
+            return FilePlan::Refuse(finding);
         }
         if hook.is_called_in(&String::from_utf8_lossy(bytes))
-            || manager.is_some_and(|manager| manager.calls(&place.root, hook))
+            || manager.is_some_and(|manager| manager.calls(&hooks_folder.root, hook))
         {
             return there(Action::Leave);
         }
         if configurable {
-            return FileVerdict::Configure;
+            return FilePlan::Configure;
         }
         if let Some(manager) = manager {
-            return FileVerdict::Refuse(managed(manager, hook, path));
+            return FilePlan::Refuse(managed(manager, hook, path));
         }
     }
-    if !place.own && !anywhere {
-        return FileVerdict::Refuse(elsewhere(place, path));
+    if !hooks_folder.own && !anywhere {
+        return FilePlan::Refuse(elsewhere(hooks_folder, path));
     }
     if !executable {
-        return FileVerdict::Refuse(not_executable(path));
+        return FilePlan::Refuse(not_executable(path));
     }
     if metadata.permissions().readonly() {
-        return FileVerdict::Refuse(read_only(path));
+        return FilePlan::Refuse(read_only(path));
     }
     match block::with(bytes, found.as_ref(), hook) {
-        Ok(after) if found.is_some() => FileVerdict::Do(Action::Update, Some(after)),
-        Ok(after) => FileVerdict::Do(Action::Add, Some(after)),
-        Err(foreign) => FileVerdict::Refuse(at(FindingCode::HookNotShell, path, foreign.to_string()).fix(format!(
+        Ok(after) if found.is_some() => FilePlan::Do(Action::Update, Some(after)),
+        Ok(after) => FilePlan::Do(Action::Add, Some(after)),
+        Err(foreign) => FilePlan::Refuse(at(FindingCode::HookNotShell, path, foreign.to_string()).fix(format!(
             "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
         ))),
     }

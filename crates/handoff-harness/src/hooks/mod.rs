@@ -10,10 +10,10 @@ mod block;
 mod configured;
 mod faults;
 mod file;
+mod hooks_folder;
 mod install;
 mod manager;
 mod own_lines;
-mod place;
 mod status;
 
 use std::fmt;
@@ -21,10 +21,10 @@ use std::str::FromStr;
 
 pub(crate) use block::{BlockFault, find_between};
 pub use file::WriteError;
-pub(crate) use file::{Found, look, replace_as};
+pub(crate) use file::{Found, read_path, replace_as};
+pub use hooks_folder::{HooksFolder, HooksPath};
 pub(crate) use install::difference;
 pub use install::{Action, CarryOutError, Change, InstallMethod, Plan, PlanError};
-pub use place::{HooksPath, Place};
 pub use status::{Report, State, Surroundings};
 
 /// A git hook that the program can handle.

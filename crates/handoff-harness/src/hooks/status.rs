@@ -9,9 +9,9 @@ use handoff_git::{Setting, Version};
 use super::configured::Configured;
 use super::faults::{at, early_exit, managed, not_executable, unclear};
 use super::file::Found;
-use super::install::{PlanError, guest};
+use super::hooks_folder::HooksFolder;
+use super::install::{PlanError, hook_file};
 use super::manager::Manager;
-use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
 
 /// The first version of git with the hook `reference-transaction`.
@@ -49,7 +49,7 @@ impl State {
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     /// The folder of the hooks.
-    pub place: &'a Place,
+    pub hooks_folder: &'a HooksFolder,
     /// The version of git.
     pub version: Version,
     /// The settings about hooks.
@@ -79,7 +79,7 @@ impl Report {
     /// # Errors
     /// [`PlanError`] when a file can't be read.
     pub fn of(hook: Hook, around: &Surroundings<'_>) -> Result<Self, PlanError> {
-        let (path, found) = guest(around.place, hook)?;
+        let (path, found) = hook_file(around.hooks_folder, hook)?;
         let mut findings = Vec::new();
         let by = configured_by(hook, around, &path, &mut findings);
         let by = match by {
@@ -87,7 +87,7 @@ impl Report {
             None => called_by(hook, around, &path, &found, &mut findings),
         };
         let Some(by) = by else {
-            passed_by(hook, around.place, &mut findings);
+            ignored_by_git(hook, around.hooks_folder, &mut findings);
             if findings.is_empty() {
                 let text = "nothing calls the program";
                 let finding = at(FindingCode::HookMissing, &path, text);
@@ -157,7 +157,7 @@ fn called_by(
     found: &Found,
     findings: &mut Vec<Finding>,
 ) -> Option<&'static str> {
-    let root = &around.place.root;
+    let root = &around.hooks_folder.root;
     let (bytes, metadata) = match found {
         Found::Nothing | Found::Other => return None,
         Found::File(bytes, metadata) => (bytes.clone(), metadata.clone()),
@@ -197,7 +197,7 @@ fn called_by(
     if !file::is_executable(&metadata) {
         findings.push(not_executable(path));
     }
-    if file::runs_nothing(&around.place.folder) {
+    if file::runs_nothing(&around.hooks_folder.folder) {
         let text = "it is on a file system that runs no programs (noexec)";
         let fix = "have it mounted without noexec, or set core.hooksPath to a folder elsewhere";
         findings.push(at(FindingCode::HookNoexec, path, text).fix(fix));
@@ -206,17 +206,17 @@ fn called_by(
 }
 
 /// Looks for a call in the default folder, which git ignores if `core.hooksPath` is set.
-fn passed_by(hook: Hook, place: &Place, findings: &mut Vec<Finding>) {
-    if !place.is_elsewhere() {
+fn ignored_by_git(hook: Hook, hooks_folder: &HooksFolder, findings: &mut Vec<Finding>) {
+    if !hooks_folder.is_elsewhere() {
         return;
     }
-    let path = place.usual.join(hook.name());
+    let path = hooks_folder.usual.join(hook.name());
     let has_block = |bytes: Vec<u8>| {
         !matches!(block::find(&bytes), Ok(None))
             || hook.is_called_in(&String::from_utf8_lossy(&bytes))
     };
     if fs::read(&path).is_ok_and(has_block) {
-        let text = format!("git passes it by: {}", place.whose());
+        let text = format!("git passes it by: {}", hooks_folder.why_shared());
         let fix = format!(
             "have the hooks there call `git handoff hook {hook}`, or `git handoff hooks install {hook} --into-hooks-path`"
         );
@@ -235,7 +235,7 @@ fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec
         let text = "this git has no such hook; git 2.28 and later have it";
         findings.push(at(FindingCode::HookOldGit, path, text).fix("use a newer git"));
     }
-    if around.place.bare && hook.needs_working_tree() {
+    if around.hooks_folder.bare && hook.needs_working_tree() {
         let text = "git never runs it in a bare repository";
         let fix = "`git handoff hooks install --server`";
         findings.push(at(FindingCode::HookNever, path, text).fix(fix));

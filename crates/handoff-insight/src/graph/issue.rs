@@ -24,7 +24,7 @@ pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Gra
         nodes: Vec::new(),
         known: HashMap::new(),
         edges: Vec::new(),
-        ways: HashMap::new(),
+        edge_indexes: HashMap::new(),
     };
     let mut legs = Vec::with_capacity(issue.handoffs.len());
     let mut steps = Vec::with_capacity(issue.handoffs.len());
@@ -43,7 +43,7 @@ pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Gra
         builder.add(handoff, &step);
         steps.push(step);
     }
-    builder.mark_place(issue, now);
+    builder.mark_position(issue, now);
     let count = issue.handoffs.len();
     let handoffs = if count == 1 { "handoff" } else { "handoffs" };
     Graph {
@@ -100,8 +100,8 @@ fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
 
 /// The failures and interruptions of a handoff, the oldest first.
 fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
-    let told = handoff.changes.iter().filter_map(|change| {
-        let (mark, what) = match change.event? {
+    let troubles = handoff.changes.iter().filter_map(|change| {
+        let (mark, title) = match change.event? {
             Event::Fail => (Mark::Failed, "failed"),
             Event::Expire => (Mark::Failed, "lease ran out"),
             Event::Exhaust => (Mark::Failed, "no attempt left"),
@@ -110,8 +110,8 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
             Event::Cancel => (Mark::Dropped, "cancelled"),
             _ => return None,
         };
-        let mut text = what.to_owned();
-        let is_news = |code: &&String| change.event == Some(Event::Fail) && *code != what;
+        let mut text = title.to_owned();
+        let is_news = |code: &&String| change.event == Some(Event::Fail) && *code != title;
         if let Some(code) = change.failure.as_ref().filter(is_news) {
             text += &format!(" with {code}");
         }
@@ -123,7 +123,7 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
         }
         Some(Trouble { mark, text })
     });
-    told.collect()
+    troubles.collect()
 }
 
 /// A graph under construction.
@@ -132,7 +132,7 @@ struct Builder<'p> {
     nodes: Vec<Node>,
     known: HashMap<AgentName, NodeId>,
     edges: Vec<Edge>,
-    ways: HashMap<(NodeId, NodeId, HandoffEdge), usize>,
+    edge_indexes: HashMap<(NodeId, NodeId, HandoffEdge), usize>,
 }
 
 /// The kind of edge that a handoff is drawn as.
@@ -163,26 +163,29 @@ impl Builder<'_> {
         id
     }
 
-    fn edge(&mut self, from: NodeId, to: NodeId, way: HandoffEdge) -> &mut Edge {
+    fn edge(&mut self, from: NodeId, to: NodeId, edge_kind: HandoffEdge) -> &mut Edge {
         let edges = &mut self.edges;
-        let at = *self.ways.entry((from, to, way)).or_insert_with(|| {
-            let kind = match way {
-                HandoffEdge::Handoff => EdgeKind::Handoff,
-                HandoffEdge::Answer => EdgeKind::Answer,
-                HandoffEdge::Reassigned => EdgeKind::Reassigned,
-            };
-            edges.push(Edge::new(from, to, kind));
-            edges.len() - 1
-        });
+        let at = *self
+            .edge_indexes
+            .entry((from, to, edge_kind))
+            .or_insert_with(|| {
+                let kind = match edge_kind {
+                    HandoffEdge::Handoff => EdgeKind::Handoff,
+                    HandoffEdge::Answer => EdgeKind::Answer,
+                    HandoffEdge::Reassigned => EdgeKind::Reassigned,
+                };
+                edges.push(Edge::new(from, to, kind));
+                edges.len() - 1
+            });
         &mut edges[at]
     }
 
     fn add(&mut self, handoff: &HandoffSurvey, step: &Step) {
-        let way = match step.answers {
+        let edge_kind = match step.answers {
             Some(_) => HandoffEdge::Answer,
             None => HandoffEdge::Handoff,
         };
-        let edge = self.edge(step.from, step.to, way);
+        let edge = self.edge(step.from, step.to, edge_kind);
         edge.carry(&step.contract_type);
         edge.handoffs.push(handoff.number);
         edge.count(handoff.state);
@@ -207,11 +210,11 @@ impl Builder<'_> {
                 (all, one) => all.or(one),
             };
         }
-        if let Some(asked) = step.answers {
+        if let Some(request) = step.answers {
             let note = match edge.notes.first() {
-                None => format!("answers {asked}"),
+                None => format!("answers {request}"),
                 Some(_) if edge.count > 6 => return,
-                Some(before) => format!("{before}, {asked}"),
+                Some(before) => format!("{before}, {request}"),
             };
             edge.notes = vec![note];
         }
@@ -227,7 +230,7 @@ impl Builder<'_> {
     }
 
     /// Marks where the work is: at agents with open handoffs, or those that may send next.
-    fn mark_place(&mut self, issue: &IssueSurvey, now: Moment) {
+    fn mark_position(&mut self, issue: &IssueSurvey, now: Moment) {
         if issue.status == IssueStatus::Completed {
             return;
         }

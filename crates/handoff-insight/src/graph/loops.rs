@@ -25,35 +25,36 @@ struct Path {
 
 /// Finds every loop. An answer returns to the requester, which is not a loop.
 pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
-    let mut ways: HashMap<u32, Path> = HashMap::new();
+    let mut paths: HashMap<u32, Path> = HashMap::new();
     let mut found: Vec<Loop> = Vec::new();
     for leg in legs {
-        if let Some(asked) = leg.answers {
+        if let Some(request) = leg.answers {
             // The work is where it was before the request.
-            let way = ways.get(&asked).cloned();
-            ways.extend(way.map(|way| (leg.number, way)));
+            let path = paths.get(&request).cloned();
+            paths.extend(path.map(|path| (leg.number, path)));
             continue;
         }
-        let before = leg.follows.and_then(|number| ways.get(&number)).cloned();
-        let mut way = before.unwrap_or_else(|| Path { agents: Vec::new() });
-        let place = |way: &Path, agent| way.agents.iter().position(|(known, _)| *known == agent);
-        let left = place(&way, leg.from).unwrap_or(way.agents.len());
-        way.agents.truncate(left);
-        way.agents.push((leg.from, leg.number));
-        let start = place(&way, leg.to);
+        let before = leg.follows.and_then(|number| paths.get(&number)).cloned();
+        let mut path = before.unwrap_or_else(|| Path { agents: Vec::new() });
+        let position =
+            |path: &Path, agent| path.agents.iter().position(|(known, _)| *known == agent);
+        let left = position(&path, leg.from).unwrap_or(path.agents.len());
+        path.agents.truncate(left);
+        path.agents.push((leg.from, leg.number));
+        let start = position(&path, leg.to);
         match start {
             Some(start) => {
-                let round: Vec<(NodeId, u32)> = way.agents.drain(start + 1..).collect();
-                let (back_at, first) = way.agents[start];
+                let round: Vec<(NodeId, u32)> = path.agents.drain(start + 1..).collect();
+                let (back_at, first) = path.agents[start];
                 // A handoff to oneself is not a loop.
                 if !round.is_empty() {
                     let agents = std::iter::once(back_at).chain(round.iter().map(|(a, _)| *a));
                     add(&mut found, agents.collect(), (first, leg.number));
                 }
             }
-            None => way.agents.push((leg.to, leg.number)),
+            None => path.agents.push((leg.to, leg.number)),
         }
-        ways.insert(leg.number, way);
+        paths.insert(leg.number, path);
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.rounds.len()));
     found

@@ -43,7 +43,7 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
     };
     let title = in_title(&cut_to_columns(&one_line(&graph.title), 160));
     let mut text = format!("---\ntitle: \"{title}\"\n---\nflowchart {direction}\n");
-    let (nodes, edges) = chosen(graph, most_nodes);
+    let (nodes, edges) = most_important(graph, most_nodes);
     for (i, group) in graph.groups.iter().enumerate() {
         let title = in_label(&cut_to_columns(&one_line(&group.title), columns));
         let inside: Vec<&&Node> = nodes.iter().filter(|n| n.group == Some(i)).collect();
@@ -68,7 +68,7 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
 }
 
 /// The nodes and edges to draw: all, or the most important.
-fn chosen(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
+fn most_important(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
     let mut nodes: Vec<&Node> = graph.nodes.iter().collect();
     if nodes.len() > most_nodes {
         // Nodes by urgency.

@@ -170,7 +170,7 @@ fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
             time(one.since),
             one.need.title(),
             escaped(&one.why),
-            place(one),
+            position(one),
             escaped(&one.next)
         );
     }
@@ -178,7 +178,7 @@ fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
 }
 
 /// The agent that has it, and whose turn it is.
-fn place(stuck: &Stuck) -> String {
+fn position(stuck: &Stuck) -> String {
     let name = |agent: &AgentName| escaped(agent.as_str().to_owned()).to_string();
     let turn = |agent: &AgentName| format!("<b>{}</b>'s turn", name(agent));
     match (&stuck.with, &stuck.turn) {

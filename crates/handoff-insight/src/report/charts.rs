@@ -178,10 +178,10 @@ const TOP: usize = 14;
 const BOTTOM: usize = 18;
 
 /// A chart's frame, title and scale.
-fn frame(page: &mut String, title: &str, said: &str, most: &str, names: &[String]) {
+fn frame(page: &mut String, title: &str, description: &str, most: &str, names: &[String]) {
     let floor = HEIGHT - BOTTOM;
     *page += &format!(
-        "<figure><figcaption>{title}</figcaption><svg role=\"img\" aria-label=\"{title}: {said}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">\
+        "<figure><figcaption>{title}</figcaption><svg role=\"img\" aria-label=\"{title}: {description}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">\
          <path class=\"grid\" d=\"M0 {TOP}.5H{WIDTH}M0 {floor}.5H{WIDTH}\"/><text x=\"0\" y=\"{}\">{most}</text>",
         TOP - 3
     );
@@ -195,7 +195,7 @@ fn frame(page: &mut String, title: &str, said: &str, most: &str, names: &[String
 }
 
 /// The left edge and the width of a column, in tenths.
-fn place(index: usize, count: usize) -> (usize, usize) {
+fn position(index: usize, count: usize) -> (usize, usize) {
     let step = (WIDTH * 10 / count.max(1)).min(400);
     // A few columns are at the right, where the newest belong.
     let start = WIDTH * 10 - step * count;
@@ -209,12 +209,12 @@ fn tenths(number: usize) -> String {
 fn bars(page: &mut String, title: &str, class: &str, counts: &[usize], names: &[String]) {
     let most = counts.iter().copied().max().unwrap_or(0);
     let sum: usize = counts.iter().sum();
-    let said = format!("{} in all, at most {}", thousands(sum), thousands(most));
-    frame(page, title, &said, &thousands(most), names);
+    let description = format!("{} in all, at most {}", thousands(sum), thousands(most));
+    frame(page, title, &description, &thousands(most), names);
     let (floor, room) = (HEIGHT - BOTTOM, HEIGHT - BOTTOM - TOP);
     let mut path = String::new();
     for (i, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let (left, step) = place(i, counts.len());
+        let (left, step) = position(i, counts.len());
         let height = (room * count / most.max(1)).max(1);
         let wide = (step * 8 / 10).max(8);
         path += &format!(
@@ -240,8 +240,8 @@ fn cycle(
         );
         return;
     };
-    let said = format!("nine of ten took at most {}", length(longest));
-    frame(page, &title, &said, &length(longest), names);
+    let description = format!("nine of ten took at most {}", length(longest));
+    frame(page, &title, &description, &length(longest), names);
     let (floor, room) = (HEIGHT - BOTTOM, HEIGHT - BOTTOM - TOP);
     let scale = usize::try_from(longest.num_seconds()).unwrap_or(0).max(1);
     let height = |length: TimeDelta| {
@@ -254,7 +254,7 @@ fn cycle(
         .enumerate()
         .filter_map(|(i, c)| Some((i, (*c)?)))
     {
-        let (left, step) = place(i, cycles.len());
+        let (left, step) = position(i, cycles.len());
         let (x, middle) = (left + step / 2, height(middle));
         ranges += &format!("M{} {middle}V{}", tenths(x), height(slow));
         middles += &format!(

@@ -24,12 +24,12 @@ pub(super) struct HandoffDetails {
 /// Writes one handoff of an issue.
 pub(super) fn handoff(
     page: &mut String,
-    told: &HandoffDetails,
+    details: &HandoffDetails,
     issue: &IssueSurvey,
     stuck: Option<&Stuck>,
     now: Moment,
 ) {
-    let record = &told.record;
+    let record = &details.record;
     let id = &record.id;
     *page += &format!(
         "<li id=\"h-{id}\"><h4>{id} {} → {} {}",
@@ -43,7 +43,7 @@ pub(super) fn handoff(
     page.push_str("</h4><p>");
     escape_into(page, &record.summary);
     page.push_str("</p>");
-    for line in troubles(told) {
+    for line in troubles(details) {
         *page += &format!("<p class=\"why\">{line}</p>");
     }
     page.push_str("<details><summary>");
@@ -51,17 +51,17 @@ pub(super) fn handoff(
         page.push_str(&how(record, brief, now));
     }
     page.push_str("</summary><pre>");
-    escape_into(page, &told.contract);
+    escape_into(page, &details.contract);
     page.push_str("\n\n");
-    escape_into(page, &history(told));
+    escape_into(page, &history(details));
     page.push_str("</pre></details></li>");
 }
 
 /// A handoff's type, times and relations, in one line.
 fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
     let (kind, format) = (escaped(&record.contract_type), record.contract.format);
-    let mut said = vec![format!("Contract {kind} ({format})")];
-    let mut add = |text: String| said.push(text);
+    let mut parts = vec![format!("Contract {kind} ({format})")];
+    let mut add = |text: String| parts.push(text);
     if let Some(at) = record.sent_at() {
         add(format!("sent {}", minute(at)));
     }
@@ -109,14 +109,14 @@ fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
             add(format!("{at}: {text}"));
         }
     }
-    said.join(" · ")
+    parts.join(" · ")
 }
 
 /// Failures, questions and contradictions, one line of HTML each.
-fn troubles(told: &HandoffDetails) -> Vec<String> {
-    let record = &told.record;
+fn troubles(details: &HandoffDetails) -> Vec<String> {
+    let record = &details.record;
     let mut lines = Vec::new();
-    for (failure, _) in &told.failures {
+    for (failure, _) in &details.failures {
         let mut line = format!(
             "<b>Attempt {} failed</b> {} with {}",
             failure.attempt,
@@ -150,16 +150,16 @@ fn troubles(told: &HandoffDetails) -> Vec<String> {
         lines.push(line);
     }
     if record.state == State::Blocked {
-        let asked = record
+        let questions = record
             .questions()
             .iter()
             .map(|q| escaped(question(q)).to_string());
-        let asked: Vec<String> = asked.collect();
+        let questions: Vec<String> = questions.collect();
         let reason = record.latest().and_then(|t| t.reason.as_deref());
         let why = reason.map(|why| format!(": {}", escaped(why)));
         let mut line = format!("<b>Waits for an answer</b>{}", why.unwrap_or_default());
-        if !asked.is_empty() {
-            line += &format!(" Asked: {}", asked.join("; "));
+        if !questions.is_empty() {
+            line += &format!(" Asked: {}", questions.join("; "));
         }
         lines.push(line);
     }
@@ -188,17 +188,20 @@ fn troubles(told: &HandoffDetails) -> Vec<String> {
     lines
 }
 
-fn question(asked: &Question) -> String {
-    let kind = asked.kind.as_ref().map(|kind| format!(" ({kind})"));
-    let what = asked.description.as_ref().map(|what| format!(": {what}"));
-    let optional = if asked.optional { ", optional" } else { "" };
+fn question(question: &Question) -> String {
+    let kind = question.kind.as_ref().map(|kind| format!(" ({kind})"));
+    let what = question
+        .description
+        .as_ref()
+        .map(|what| format!(": {what}"));
+    let optional = if question.optional { ", optional" } else { "" };
     let (kind, what) = (kind.unwrap_or_default(), what.unwrap_or_default());
-    format!("{}{kind}{optional}{what}", asked.key)
+    format!("{}{kind}{optional}{what}", question.key)
 }
 
 /// Every transition of a handoff, with its details, as lines.
-fn history(told: &HandoffDetails) -> String {
-    let record = &told.record;
+fn history(details: &HandoffDetails) -> String {
+    let record = &details.record;
     let mut text = String::from("History\n");
     // Writing to a string can't fail.
     for one in &record.transitions {
@@ -222,7 +225,7 @@ fn history(told: &HandoffDetails) -> String {
     if let Some(session) = &record.session {
         let _ = writeln!(text, "  session {session}");
     }
-    for (failure, kept) in &told.failures {
+    for (failure, kept) in &details.failures {
         match kept {
             None => {}
             Some(Ok(contents)) => context(&mut text, failure, contents),
@@ -266,8 +269,8 @@ fn change(text: &mut String, one: &Transition) {
     if let Some(reason) = &one.reason {
         below(reason);
     }
-    for asked in &one.questions {
-        below(&format!("asks {}", question(asked)));
+    for one in &one.questions {
+        below(&format!("asks {}", question(one)));
     }
     for (key, value) in &one.values {
         let value = value

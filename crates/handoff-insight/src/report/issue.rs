@@ -39,12 +39,12 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     spent(page, facts.survey, now);
     known(page, issue);
     page.push_str("<ol class=\"hs\">");
-    for told in facts.handoffs {
+    for details in facts.handoffs {
         let stuck = facts
             .stuck
             .iter()
-            .find(|s| s.id.as_ref() == Some(&told.record.id));
-        handoff(page, told, facts.survey, stuck, now);
+            .find(|s| s.id.as_ref() == Some(&details.record.id));
+        handoff(page, details, facts.survey, stuck, now);
     }
     page.push_str("</ol>");
     decided(page, issue);
@@ -54,18 +54,18 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
 /// An issue's protocol, times and size in a line.
 fn about(facts: &Facts<'_>) -> String {
     let (issue, now) = (facts.issue, facts.now);
-    let mut said = vec![
+    let mut parts = vec![
         escaped(issue.protocol.as_str()).to_string(),
         counted(facts.handoffs.len(), "handoff"),
         format!("opened {}", time(issue.opened_at)),
     ];
     match issue.completed_at {
-        Some(at) => said.push(format!(
+        Some(at) => parts.push(format!(
             "completed {}, after {}",
             time(at),
             length(at - issue.opened_at)
         )),
-        None => said.push(format!(
+        None => parts.push(format!(
             "last step {} ({})",
             time(issue.updated_at),
             ago(issue.updated_at, now)
@@ -73,9 +73,9 @@ fn about(facts: &Facts<'_>) -> String {
     }
     if let Some(last) = issue.reopened.last() {
         let (by, why) = (escaped(last.by.as_str()), escaped(&last.reason));
-        said.push(format!("opened again {} by {by}: {why}", minute(last.at)));
+        parts.push(format!("opened again {} by {by}: {why}", minute(last.at)));
     }
-    said.join(" · ")
+    parts.join(" · ")
 }
 
 /// A need, in one line.
@@ -184,8 +184,8 @@ fn decided(page: &mut String, issue: &Issue) {
     });
     let notes = issue.annotations.iter().map(|one| {
         let of = one.id.as_ref().map(|id| format!(" of {}", about(id)));
-        let told = one.text();
-        let (by, note) = (escaped(one.by.as_str()), escaped(&told));
+        let text = one.text();
+        let (by, note) = (escaped(one.by.as_str()), escaped(&text));
         (
             one.at,
             format!("{by} notes{}: {note}", of.unwrap_or_default()),

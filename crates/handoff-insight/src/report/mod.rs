@@ -114,7 +114,7 @@ impl<'a> Report<'a> {
             let is_done = issue.status == IssueStatus::Completed;
             (is_done, std::cmp::Reverse(issue.updated_at))
         });
-        let sections = chosen(&issues, wanted);
+        let sections = with_sections(&issues, wanted);
         let mut stuck = super::attention::attention(survey, protocols, now);
         stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
         Self {
@@ -167,7 +167,7 @@ impl<'a> Report<'a> {
 }
 
 /// The issues that get a section: open ones, and as many others as fit, the newest first.
-fn chosen<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurvey> {
+fn with_sections<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurvey> {
     let mut room = MOST_HANDOFFS;
     let mut found = Vec::new();
     for issue in issues {

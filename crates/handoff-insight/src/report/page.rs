@@ -130,7 +130,7 @@ fn start(page: &mut String, title: &str, live: bool, attributes: &str) {
 
 /// What the page leaves out, and how to get it.
 fn limits(report: &Report<'_>) -> Option<String> {
-    let mut said = Vec::new();
+    let mut limits = Vec::new();
     if !report.wanted.issues.is_empty() {
         let keys: Vec<&str> = report
             .wanted
@@ -138,7 +138,7 @@ fn limits(report: &Report<'_>) -> Option<String> {
             .iter()
             .map(|key| key.as_str())
             .collect();
-        said.push(format!("This page is about {} only.", keys.join(", ")));
+        limits.push(format!("This page is about {} only.", keys.join(", ")));
     }
     let left_out = report.issues.len() - report.sections.len();
     if left_out > 0 {
@@ -158,7 +158,7 @@ fn limits(report: &Report<'_>) -> Option<String> {
                 thousands(MOST_HANDOFFS)
             ),
         };
-        said.push(format!(
+        limits.push(format!(
             "Every issue is counted and listed, but {} without a section of {} own, which {why}. \
              <code>git handoff report --issue KEY</code> shows one of them, <code>--all</code> shows all.",
             match left_out {
@@ -168,7 +168,7 @@ fn limits(report: &Report<'_>) -> Option<String> {
             if left_out == 1 { "its" } else { "their" }
         ));
     }
-    (!said.is_empty()).then(|| said.join(" "))
+    (!limits.is_empty()).then(|| limits.join(" "))
 }
 
 /// Writes the start of the issues' sections.

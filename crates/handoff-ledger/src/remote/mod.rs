@@ -286,7 +286,7 @@ impl<'r> Upstream<'r> {
                 self.reach = Reach::Reached;
                 Ok(None)
             }
-            Err(RemoteError::Failed { said }) => {
+            Err(RemoteError::Failed { message: said }) => {
                 self.reach = Reach::Unreachable(said);
                 Ok(known)
             }

@@ -85,7 +85,7 @@ impl Ledger<'_> {
             cause = source.source();
         }
         if let LedgerError::Upstream(UpstreamError::Refused {
-            source: RemoteError::Refused { said },
+            source: RemoteError::Refused { message: said },
             ..
         }) = reason
         {

@@ -21,13 +21,13 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         return without_lanes(graph, columns, paint, lines);
     };
     lanes.heading(graph, columns, lines);
-    let told = rows(graph);
-    for (i, part) in told.iter().enumerate() {
+    let rows = rows(graph);
+    for (i, part) in rows.iter().enumerate() {
         match part {
             Row::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
             Row::Skipped(count) => {
                 // The last gap tells how to see them all.
-                let is_last = !told[i + 1..].iter().any(|p| matches!(p, Row::Skipped(_)));
+                let is_last = !rows[i + 1..].iter().any(|p| matches!(p, Row::Skipped(_)));
                 let see = if is_last {
                     format!(": `git handoff list --issue {}`", graph.name)
                 } else {
@@ -37,8 +37,8 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
             }
         }
     }
-    places(graph, Some(&lanes), columns, paint, lines);
-    let skipped = told.iter().any(|part| matches!(part, Row::Skipped(_)));
+    positions(graph, Some(&lanes), columns, paint, lines);
+    let skipped = rows.iter().any(|part| matches!(part, Row::Skipped(_)));
     summary(graph, columns, skipped, paint, lines);
 }
 
@@ -130,17 +130,17 @@ fn rows(graph: &Graph) -> Vec<Row<'_>> {
         .take(BETWEEN)
         .map(|step| step.number);
     let between: Vec<u32> = between.collect();
-    let mut told = Vec::new();
+    let mut rows = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         if i < FIRST || i >= end || between.contains(&step.number) {
-            told.push(Row::Step(step));
-        } else if let Some(Row::Skipped(count)) = told.last_mut() {
+            rows.push(Row::Step(step));
+        } else if let Some(Row::Skipped(count)) = rows.last_mut() {
             *count += 1;
         } else {
-            told.push(Row::Skipped(1));
+            rows.push(Row::Skipped(1));
         }
     }
-    told
+    rows
 }
 
 fn step_lines(
@@ -163,9 +163,10 @@ fn step_lines(
     }
     for trouble in &step.troubles[skipped..] {
         let before = format!("{indent}{} ", trouble.mark.symbol());
-        let told = beneath(&before, &trouble.text, room, 2);
+        let shown = beneath(&before, &trouble.text, room, 2);
         lines.extend(
-            told.iter()
+            shown
+                .iter()
                 .map(|l| format!("{empty}{}", paint(trouble.mark, l))),
         );
     }
@@ -191,8 +192,8 @@ fn step_text(step: &Step, room: usize) -> String {
     if step.attempt > 1 {
         text += &format!(" attempt {}", step.attempt);
     }
-    if let Some(asked) = step.answers {
-        text += &format!(" {} to {asked}:", one_line(&step.contract_type));
+    if let Some(request) = step.answers {
+        text += &format!(" {} to {request}:", one_line(&step.contract_type));
     }
     if let Some(task) = &step.task {
         text += &format!(" {}:", one_line(task));
@@ -222,7 +223,7 @@ fn step_text(step: &Step, room: usize) -> String {
 }
 
 /// Where the work is now.
-fn places(
+fn positions(
     graph: &Graph,
     lanes: Option<&Lanes>,
     columns: usize,
@@ -236,9 +237,9 @@ fn places(
         };
         let room = columns.saturating_sub(width(&before)).max(20);
         let text = format!("here: {}: {}", one_line(&node.name), node.lines.join(", "));
-        let told = beneath("", &text, room, 4);
+        let shown = beneath("", &text, room, 4);
         let empty = lanes.map_or("    ".to_owned(), Lanes::empty);
-        lines.extend(told.iter().enumerate().map(|(i, line)| {
+        lines.extend(shown.iter().enumerate().map(|(i, line)| {
             let before = if i == 0 { &before } else { &empty };
             format!("{before}{}", paint(node.mark, line))
         }));
@@ -287,8 +288,8 @@ fn summary(
 fn ways(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
     for edge in &graph.edges {
         let text = format!("{}: {}", names(graph, edge), label(graph, edge).join(", "));
-        let told = beneath("  ", &text, columns, 3);
-        lines.extend(told.iter().map(|line| paint(edge.mark, line)));
+        let shown = beneath("  ", &text, columns, 3);
+        lines.extend(shown.iter().map(|line| paint(edge.mark, line)));
     }
 }
 
@@ -309,13 +310,13 @@ fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Ve
                 lines.push(paint(step.mark, &text));
                 for trouble in &step.troubles {
                     let before = format!("      {} ", trouble.mark.symbol());
-                    let told = beneath(&before, &trouble.text, columns, 2);
-                    lines.extend(told.iter().map(|line| paint(trouble.mark, line)));
+                    let shown = beneath(&before, &trouble.text, columns, 2);
+                    lines.extend(shown.iter().map(|line| paint(trouble.mark, line)));
                 }
             }
             Row::Skipped(count) => lines.push(format!("  ⋮ {count} more")),
         }
     }
-    places(graph, None, columns, paint, lines);
+    positions(graph, None, columns, paint, lines);
     summary(graph, columns, true, paint, lines);
 }

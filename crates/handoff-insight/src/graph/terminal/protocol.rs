@@ -44,9 +44,9 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         }
     }
     if graph.edges.iter().any(|edge| edge.waited.is_some()) {
-        let told = "Times are medians: from the sending until it was taken up, and of work that has ended.";
+        let note = "Times are medians: from the sending until it was taken up, and of work that has ended.";
         lines.push(String::new());
-        lines.extend(beneath("", told, columns, 4));
+        lines.extend(beneath("", note, columns, 4));
     }
 }
 
@@ -100,9 +100,9 @@ fn figures(edge: &Edge) -> String {
 fn remarks(graph: &Graph, edge: &Edge) -> String {
     let shown = types(graph, edge);
     let types = (!shown.is_empty()).then(|| list(&shown, 6));
-    let said: Vec<String> = types
+    let types_and_notes: Vec<String> = types
         .into_iter()
         .chain(edge.notes.iter().cloned())
         .collect();
-    one_line(&said.join("; "))
+    one_line(&types_and_notes.join("; "))
 }

@@ -12,9 +12,9 @@ const LENGTH: usize = 400;
 
 /// The outcome of a failed push. `stdout` is what `git push --porcelain` printed about `refname`.
 pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pushed, RemoteError> {
-    let told = String::from_utf8_lossy(stdout);
+    let report = String::from_utf8_lossy(stdout);
     let lines = lines(stderr);
-    let Some((summary, reason)) = told.lines().find_map(|line| refused(line, refname)) else {
+    let Some((summary, reason)) = report.lines().find_map(|line| refused(line, refname)) else {
         return Err(of_contact(&lines));
     };
     match summary {
@@ -33,13 +33,13 @@ pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pus
 
 /// The outcome of a successful push; [`RemoteError::Failed`] if git does not report it.
 pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteError> {
-    let told = String::from_utf8_lossy(stdout);
-    let about = told.lines().filter_map(|line| about(line, refname));
+    let report = String::from_utf8_lossy(stdout);
+    let about = report.lines().filter_map(|line| about(line, refname));
     // A remote with several addresses has a line for each.
     let flags: Vec<&str> = about.map(|(flag, _)| flag).collect();
     match flags.as_slice() {
         [] => Err(RemoteError::Failed {
-            said: format!("nothing was said about {refname}"),
+            message: format!("nothing was said about {refname}"),
         }),
         flags if flags.iter().all(|flag| *flag == "=") => Ok(Pushed::Already),
         _ => Ok(Pushed::Done),
@@ -52,12 +52,12 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
         line == "fatal: ref updates aborted by hook" || is_aborted(line, "fatal: in '")
     };
     if let Some(at) = lines.iter().position(hook) {
-        let said = lines[..at].iter().map(|line| from_remote(line)).collect();
-        return RemoteError::Refused { said };
+        let message = lines[..at].iter().map(|line| from_remote(line)).collect();
+        return RemoteError::Refused { message };
     }
     if lines.iter().any(|line| is_denial(line)) {
         RemoteError::Denied {
-            said: all_said(None, lines),
+            message: one_line(None, lines),
         }
     } else {
         failed(None, lines)
@@ -79,17 +79,17 @@ pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
 
 /// git's error messages, without terminal sequences and secrets.
 pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
-    let said = String::from_utf8_lossy(stderr);
-    let each = said.split(['\n', '\r']).map(|line| {
+    let message = String::from_utf8_lossy(stderr);
+    let each = message.split(['\n', '\r']).map(|line| {
         let line = masked(&without_colours(line));
         line.trim().chars().take(LENGTH).collect::<String>()
     });
-    let told = each.filter(|line| {
+    let kept = each.filter(|line| {
         let word = line.strip_prefix("remote:").unwrap_or(line).trim();
         // gpg's status lines are not for people, and hints do not apply here.
         !(word.is_empty() || word.starts_with("[GNUPG:]") || line.starts_with("hint:"))
     });
-    told.take(LINES).collect()
+    kept.take(LINES).collect()
 }
 
 /// The flag and the outcome in a `--porcelain` line about a ref.
@@ -127,12 +127,12 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
     if reason.starts_with("cannot lock ref '") || reason.starts_with("failed to update ref") {
         return of_update(reason, lines);
     }
-    let said = heard(lines);
+    let message = remote_messages(lines);
     let in_one = |own: &str| {
-        if said.is_empty() {
+        if message.is_empty() {
             own.to_owned()
         } else {
-            said.join("; ")
+            message.join("; ")
         }
     };
     // Refs that git itself protects; its advice is long, and for administrators.
@@ -141,61 +141,63 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
         "branch is currently checked out",
     ];
     if kept.contains(&reason) || reason == "creation prohibited" {
-        let said = reason.to_owned();
-        return Err(RemoteError::Protected { said });
+        let message = reason.to_owned();
+        return Err(RemoteError::Protected { message });
     }
     if has("protected branch")
         || reason.starts_with("push declined due to repository rule violations")
         || reason.starts_with("TF402455:")
     {
-        let said = if reason.starts_with("TF") {
+        let message = if reason.starts_with("TF") {
             reason.to_owned()
         } else {
             in_one(reason)
         };
-        return Err(RemoteError::Protected { said });
+        return Err(RemoteError::Protected { message });
     }
     let wanted = reason.starts_with("TF401027:") || reason.starts_with("prohibited by Gerrit");
     if wanted || reason.to_lowercase().starts_with("permission denied") {
-        let said = reason.to_owned();
-        return Err(RemoteError::Denied { said });
+        let message = reason.to_owned();
+        return Err(RemoteError::Denied { message });
     }
     if reason.ends_with("hook declined") || reason.starts_with("push declined") {
-        if said.iter().any(|line| is_protection(line)) {
-            let said = in_one(reason);
-            return Err(RemoteError::Protected { said });
+        if message.iter().any(|line| is_protection(line)) {
+            let message = in_one(reason);
+            return Err(RemoteError::Protected { message });
         }
         // git appends this to an `update` hook's output.
         let own = format!("error: hook declined to update {refname}");
-        let mut said = said;
-        said.retain(|line| *line != own);
-        if said.is_empty() {
-            said.push(reason.to_owned());
+        let mut message = message;
+        message.retain(|line| *line != own);
+        if message.is_empty() {
+            message.push(reason.to_owned());
         }
-        return Err(RemoteError::Refused { said });
+        return Err(RemoteError::Refused { message });
     }
     if reason == "unpacker error" && lines.iter().any(|line| is_unwritable(line)) {
-        let said = all_said(None, lines);
-        return Err(RemoteError::Denied { said });
+        let message = one_line(None, lines);
+        return Err(RemoteError::Denied { message });
     }
     Err(failed(Some(reason), lines))
 }
 
 /// Why a server failed to move a ref that it accepted.
 fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
-    let said = heard(lines);
+    let message = remote_messages(lines);
     // Servers give details beside the reason, or in it.
-    let own = said.iter().filter_map(|line| line.strip_prefix("error: "));
+    let own = message
+        .iter()
+        .filter_map(|line| line.strip_prefix("error: "));
     let all: Vec<&str> = own.chain([reason]).collect();
     if all.iter().any(|line| may_not_write(line)) {
-        let said = all_said(Some(reason), lines);
-        return Err(RemoteError::Denied { said });
+        let message = one_line(Some(reason), lines);
+        return Err(RemoteError::Denied { message });
     }
     let hook = |line: &&str| *line == "ref updates aborted by hook" || is_aborted(line, "in '");
     if all.iter().any(hook) {
-        let mut said: Vec<String> = said.clone();
-        said.retain(|line| !hook(&line.trim_start_matches("error: ")));
-        return Err(RemoteError::Refused { said });
+        let mut message: Vec<String> = message.clone();
+        message.retain(|line| !hook(&line.trim_start_matches("error: ")));
+        return Err(RemoteError::Refused { message });
     }
     let lasting = |line: &&str| {
         let line = line.trim_end_matches('.');
@@ -230,17 +232,17 @@ fn may_not_write(line: &str) -> bool {
 
 /// Whether this user lacks permission to write objects on the remote.
 fn is_unwritable(line: &str) -> bool {
-    let told = line.strip_prefix("remote: ").unwrap_or(line);
-    let Some(told) = ["error: ", "fatal: "]
+    let line = line.strip_prefix("remote: ").unwrap_or(line);
+    let Some(line) = ["error: ", "fatal: "]
         .iter()
-        .find_map(|start| told.strip_prefix(start))
+        .find_map(|start| line.strip_prefix(start))
     else {
         return false;
     };
     // git does not say why it can't create a folder; mostly this is why.
-    told == "remote unpack failed: unable to create temporary object directory"
-        || told.starts_with("insufficient permission for adding an object to repository database")
-        || may_not_write(told)
+    line == "remote unpack failed: unable to create temporary object directory"
+        || line.starts_with("insufficient permission for adding an object to repository database")
+        || may_not_write(line)
 }
 
 /// Whether a line is a host's message that a branch is protected, when the reason names only a
@@ -307,9 +309,9 @@ fn is_denial(line: &str) -> bool {
 }
 
 /// The remote's own messages, without git's prefix.
-fn heard(lines: &[String]) -> Vec<String> {
-    let said = lines.iter().filter_map(|line| line.strip_prefix("remote:"));
-    said.map(|line| line.trim().to_owned()).collect()
+fn remote_messages(lines: &[String]) -> Vec<String> {
+    let message = lines.iter().filter_map(|line| line.strip_prefix("remote:"));
+    message.map(|line| line.trim().to_owned()).collect()
 }
 
 fn from_remote(line: &str) -> String {
@@ -321,22 +323,22 @@ fn from_remote(line: &str) -> String {
 
 fn failed(reason: Option<&str>, lines: &[String]) -> RemoteError {
     RemoteError::Failed {
-        said: all_said(reason, lines),
+        message: one_line(reason, lines),
     }
 }
 
 /// All messages in one line, without repetitions.
-fn all_said(reason: Option<&str>, lines: &[String]) -> String {
+fn one_line(reason: Option<&str>, lines: &[String]) -> String {
     let repeated = |line: &&str| {
         line.starts_with("error: failed to push some refs to '")
             || *line == "Please make sure you have the correct access rights"
             || *line == "and the repository exists."
     };
-    let said = lines
+    let message = lines
         .iter()
         .map(String::as_str)
         .filter(|line| !repeated(line));
-    let all: Vec<&str> = reason.into_iter().chain(said).collect();
+    let all: Vec<&str> = reason.into_iter().chain(message).collect();
     if all.is_empty() {
         return "it failed, and does not say why".to_owned();
     }

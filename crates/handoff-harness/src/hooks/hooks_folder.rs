@@ -15,7 +15,7 @@ pub struct HooksPath {
 
 /// The folder that git reads a repository's hooks from.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct HooksFolder {
     /// The folder's path.
     pub folder: PathBuf,
     /// `core.hooksPath`, if it is set.
@@ -30,7 +30,7 @@ pub struct Place {
     pub bare: bool,
 }
 
-impl Place {
+impl HooksFolder {
     /// Asks git for the folder.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Place {
     }
 
     /// Why the folder is not this repository's alone.
-    pub(super) fn whose(&self) -> String {
+    pub(super) fn why_shared(&self) -> String {
         match &self.hooks_path {
             Some(path) => format!(
                 "core.hooksPath is {} ({}), so that hooks are in {}, which is not in this repository's git directory",

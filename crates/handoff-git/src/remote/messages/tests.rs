@@ -10,10 +10,10 @@ const REF: &str = "refs/heads/handoffs";
 fn meaning(result: Result<Pushed, RemoteError>) -> String {
     match result {
         Ok(pushed) => format!("{pushed:?}"),
-        Err(RemoteError::Refused { said }) => format!("Refused: {}", said.join(" | ")),
-        Err(RemoteError::Protected { said }) => format!("Protected: {said}"),
-        Err(RemoteError::Denied { said }) => format!("Denied: {said}"),
-        Err(RemoteError::Failed { said }) => format!("Failed: {said}"),
+        Err(RemoteError::Refused { message }) => format!("Refused: {}", message.join(" | ")),
+        Err(RemoteError::Protected { message }) => format!("Protected: {message}"),
+        Err(RemoteError::Denied { message }) => format!("Denied: {message}"),
+        Err(RemoteError::Failed { message }) => format!("Failed: {message}"),
         Err(other) => format!("{other:?}"),
     }
 }
@@ -91,17 +91,20 @@ fn someone_was_first() {
 
 #[test]
 fn a_hook_refused_it_and_said_why() {
-    let told = "remote: no from update        \nremote: err        \n\
+    let stderr_lines = "remote: no from update        \nremote: err        \n\
         remote: \u{1b}[31mred\u{1b}[0m\u{7}        \n\
         remote: error: hook declined to update refs/heads/handoffs        ";
     assert_eq!(
-        pushed("[remote rejected] (hook declined)", told),
+        pushed("[remote rejected] (hook declined)", stderr_lines),
         "Refused: no from update | err | red"
     );
-    let told = "remote: error: branch handoffs is the ledger, and this move is not made of legal steps\n\
+    let stderr_lines = "remote: error: branch handoffs is the ledger, and this move is not made of legal steps\n\
         remote:   1a2b 1:1 issues/7/record.json field.missing /handoff/status: `status` is missing";
     assert_eq!(
-        pushed("[remote rejected] (pre-receive hook declined)", told),
+        pushed(
+            "[remote rejected] (pre-receive hook declined)",
+            stderr_lines
+        ),
         "Refused: error: branch handoffs is the ledger, and this move is not made of legal steps | \
          1a2b 1:1 issues/7/record.json field.missing /handoff/status: `status` is missing"
     );
@@ -120,9 +123,13 @@ fn a_hook_refused_it_and_said_why() {
         "remote: error: ref updates aborted by hook",
         "remote: error: in 'prepared' phase, update aborted by the reference-transaction hook",
     ] {
-        let told = format!("remote: not now\n{aborted}");
+        let stderr_lines = format!("remote: not now\n{aborted}");
         let outcome = "[remote rejected] (failed to update refs)";
-        assert_eq!(pushed(outcome, &told), "Refused: not now", "{aborted}");
+        assert_eq!(
+            pushed(outcome, &stderr_lines),
+            "Refused: not now",
+            "{aborted}"
+        );
     }
     assert_eq!(
         contact(
@@ -134,17 +141,20 @@ fn a_hook_refused_it_and_said_why() {
 
 #[test]
 fn what_a_hook_says_is_bounded() {
-    let told: String = (0..1000)
+    let stderr_lines: String = (0..1000)
         .map(|n| format!("remote: {n} {}\n", "x".repeat(5000)))
         .collect();
-    let result = pushed("[remote rejected] (pre-receive hook declined)", &told);
+    let result = pushed(
+        "[remote rejected] (pre-receive hook declined)",
+        &stderr_lines,
+    );
     assert!(result.starts_with("Refused: 0 xxx"), "{}", &result[..80]);
     assert!(result.len() < 40 * 410, "{}", result.len());
 }
 
 #[test]
 fn the_branch_is_protected() {
-    for (outcome, stderr, said) in [
+    for (outcome, stderr, message) in [
         (
             "[remote rejected] (protected branch hook declined)",
             "remote: error: GH006: Protected branch update failed for refs/heads/handoffs.\nremote: error: Changes must be made through a pull request.",
@@ -186,7 +196,7 @@ fn the_branch_is_protected() {
             "branch is currently checked out",
         ),
     ] {
-        assert_eq!(pushed(outcome, stderr), format!("Protected: {said}"));
+        assert_eq!(pushed(outcome, stderr), format!("Protected: {message}"));
     }
 }
 
@@ -358,11 +368,12 @@ fn secrets_in_addresses_are_masked() {
     ] {
         assert_eq!(masked(text), shown);
     }
-    let said = contact("fatal: unable to access 'https://me:secret@h/': Could not resolve host: h");
-    assert!(!said.contains("secret"), "{said}");
-    let said = pushed(
+    let message =
+        contact("fatal: unable to access 'https://me:secret@h/': Could not resolve host: h");
+    assert!(!message.contains("secret"), "{message}");
+    let message = pushed(
         "[remote failure] (remote failed to report status)",
         "remote: see https://t0k3n@h/",
     );
-    assert!(!said.contains("t0k3n"), "{said}");
+    assert!(!message.contains("t0k3n"), "{message}");
 }
