@@ -3,24 +3,25 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use handoff_base::finding::Severity;
+use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_git::{Program, Queue, Repository};
 use handoff_harness::agents::{
-    Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
+    Action, Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
 };
 use handoff_harness::hooks::WriteError;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::{found_by_shell, home, own_version, version_of};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::output::{Output, counted, render};
+use crate::output::{Answer, Output, counted, render};
 use crate::prime::session_hook;
 use crate::prime::session_hook::When;
-use crate::view::columns;
+use crate::view::{Look, columns};
 
 /// Install what agent harnesses read from the repository, and check whether it would run
 ///
@@ -208,66 +209,121 @@ fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
 }
 
 fn list(output: &mut Output) -> Result<(), Failure> {
-    let rows: Vec<Vec<String>> = HARNESSES
-        .iter()
-        .map(|h| {
-            let hooks = h.hooks.as_ref().map(|hooks| hooks.file.clone());
-            vec![
-                h.name.clone(),
-                h.title.clone(),
-                h.instructions.clone(),
-                hooks.unwrap_or_default(),
-            ]
-        })
-        .collect();
-    let data: Vec<Value> = HARNESSES
-        .iter()
-        .map(|h| {
-            json!({
-                "name": h.name,
-                "title": h.title,
-                "instructions": h.instructions,
-                "skill": h.skill,
-                "hooks": h.hooks.as_ref().map(|hooks| &hooks.file),
-                "mcp": h.mcp.as_ref().map(|mcp| &mcp.file),
-            })
-        })
-        .collect();
-    output.answer(&json!({ "harnesses": data }), &columns(&rows))
+    let harnesses = HARNESSES.iter().map(|h| ListedHarness {
+        name: &h.name,
+        title: &h.title,
+        instructions: &h.instructions,
+        skill: h.skill.as_deref(),
+        hooks: h.hooks.as_ref().map(|hooks| hooks.file.as_str()),
+        mcp: h.mcp.as_ref().map(|mcp| mcp.file.as_str()),
+    });
+    let harnesses = harnesses.collect();
+    output.answer(&AgentsListView { harnesses })
+}
+
+/// The harnesses, and the files that each reads.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentsList")]
+pub(crate) struct AgentsListView {
+    /// each harness
+    harnesses: Vec<ListedHarness>,
+}
+
+/// A harness, and the files that it reads.
+#[derive(Serialize, JsonSchema)]
+struct ListedHarness {
+    /// its name in commands
+    name: &'static str,
+    /// its own name
+    title: &'static str,
+    /// the path of its instructions
+    instructions: &'static str,
+    /// the path of the skill; null if it reads none
+    skill: Option<&'static str>,
+    /// the path of its hooks; null if it has none
+    hooks: Option<&'static str>,
+    /// the path that it takes MCP servers from; null if there is none
+    mcp: Option<&'static str>,
+}
+
+impl Answer for AgentsListView {
+    fn text(&self, _: &Look) -> String {
+        let rows = self.harnesses.iter().map(|h| {
+            let cells = [h.name, h.title, h.instructions, h.hooks.unwrap_or_default()];
+            cells.map(str::to_owned).to_vec()
+        });
+        columns(&rows.collect::<Vec<_>>())
+    }
 }
 
 /// Carries out a plan, unless this is a dry run, and reports what was or would be done.
 fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
-    let mut text = String::new();
-    let mut files = Vec::new();
-    for change in plan.changes() {
-        let action = change.action();
-        let told = match (action.word(), dry_run) {
-            ("keep", _) => "is up to date",
-            ("create", false) => "created",
-            ("change", false) => "changed",
-            ("remove", false) => "removed",
-            ("create", true) => "would be created",
-            ("change", true) => "would be changed",
-            _ => "would be removed",
-        };
-        text += &format!("{}: {told}\n", plain(&change.path));
-        if dry_run {
-            for line in change.difference().lines() {
-                text += &format!("  {}\n", plain(line));
-            }
-        }
-        files.push(json!({ "path": change.path, "action": action.word() }));
-    }
-    if dry_run {
-        text += "this is a dry run: nothing was written\n";
-    } else {
+    let files = plan.changes().iter().map(|change| AgentFileChange {
+        path: change.path.clone(),
+        action: change.action(),
+        difference: change.difference(),
+    });
+    let files = files.collect();
+    if !dry_run {
         plan.carry_out().map_err(refused)?;
     }
-    output.answer(&json!({ "dry_run": dry_run, "files": files }), &text)
+    output.answer(&AgentsChangeView { dry_run, files })
 }
 
-fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Result<(), Failure> {
+/// What was done about the files that harnesses read, or is planned.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentsChange")]
+pub(crate) struct AgentsChangeView {
+    /// whether nothing was written
+    dry_run: bool,
+    /// each file
+    files: Vec<AgentFileChange>,
+}
+
+/// What is done about a file.
+#[derive(Serialize, JsonSchema)]
+struct AgentFileChange {
+    /// its path
+    path: String,
+    /// what is done about it
+    action: Action,
+    /// What changes, in lines that begin with `+` or `-`.
+    #[serde(skip)]
+    difference: String,
+}
+
+impl Answer for AgentsChangeView {
+    fn text(&self, _: &Look) -> String {
+        let mut text = String::new();
+        for change in &self.files {
+            let done = match (change.action, self.dry_run) {
+                (Action::Keep, _) => "is up to date",
+                (Action::Create, false) => "created",
+                (Action::Change, false) => "changed",
+                (Action::Remove, false) => "removed",
+                (Action::Create, true) => "would be created",
+                (Action::Change, true) => "would be changed",
+                (Action::Remove, true) => "would be removed",
+            };
+            text += &format!("{}: {done}\n", plain(&change.path));
+            if self.dry_run {
+                for line in change.difference.lines() {
+                    text += &format!("  {}\n", plain(line));
+                }
+            }
+        }
+        if self.dry_run {
+            text += "this is a dry run: nothing was written\n";
+        }
+        text
+    }
+}
+
+fn doctor(
+    context: &Context,
+    output: &mut Output,
+    harnesses: &[&'static Harness],
+) -> Result<(), Failure> {
     let repository = context.repository()?;
     let root = worktree(&repository)?;
     let git = Program::new(&repository);
@@ -294,33 +350,67 @@ fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Res
         ignored: git.ignored(&paths).unwrap_or_default(),
         root,
     };
-    let (mut text, mut all, mut faults) = (String::new(), Vec::new(), 0);
-    for harness in harnesses {
-        let found = examine(harness, &around);
-        let errors = found
-            .iter()
-            .filter(|f| f.severity == Severity::Error)
-            .count();
-        faults += errors;
-        text += &match errors {
-            0 => format!("{}: would run\n", harness.name),
-            errors => format!("{}: {}\n", harness.name, counted(errors, "fault")),
-        };
-        for finding in &found {
-            text += &render(finding);
-        }
-        if let Some(note) = &harness.note {
-            text += &format!("  {note}\n");
-        }
-        all.push(json!({ "name": harness.name, "findings": found, "note": harness.note }));
-    }
-    if harnesses.is_empty() {
-        text += "nothing is installed for any harness: see `git handoff agents install -h`\n";
-    }
-    output.answer(&json!({ "harnesses": all, "faults": faults }), &text)?;
-    match faults {
+    let examined = harnesses.iter().map(|harness| ExaminedHarness {
+        name: &harness.name,
+        findings: examine(harness, &around),
+        note: harness.note.as_deref(),
+    });
+    let examined: Vec<ExaminedHarness> = examined.collect();
+    let view = AgentsDoctorView {
+        faults: examined.iter().map(ExaminedHarness::faults).sum(),
+        harnesses: examined,
+    };
+    output.answer(&view)?;
+    match view.faults {
         0 => Ok(()),
         _ => Err(Failure::reported(exit::NO)),
+    }
+}
+
+/// What would run, and what would not.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentsDoctor")]
+pub(crate) struct AgentsDoctorView {
+    /// each harness
+    harnesses: Vec<ExaminedHarness>,
+    /// how many of the findings are errors: exit 1 if there are any
+    faults: usize,
+}
+
+/// What was found about a harness.
+#[derive(Serialize, JsonSchema)]
+struct ExaminedHarness {
+    /// its name in commands
+    name: &'static str,
+    /// what would not run, and why
+    findings: Vec<Finding>,
+    /// what no file shows
+    note: Option<&'static str>,
+}
+
+impl ExaminedHarness {
+    fn faults(&self) -> usize {
+        self.findings.iter().filter(|f| f.is_error()).count()
+    }
+}
+
+impl Answer for AgentsDoctorView {
+    fn text(&self, _: &Look) -> String {
+        let mut text = String::new();
+        for harness in &self.harnesses {
+            text += &match harness.faults() {
+                0 => format!("{}: would run\n", harness.name),
+                faults => format!("{}: {}\n", harness.name, counted(faults, "fault")),
+            };
+            text.extend(harness.findings.iter().map(render));
+            if let Some(note) = harness.note {
+                text += &format!("  {note}\n");
+            }
+        }
+        if self.harnesses.is_empty() {
+            text += "nothing is installed for any harness: see `git handoff agents install -h`\n";
+        }
+        text
     }
 }
 

@@ -2,8 +2,8 @@ use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
 use handoff_base::ids::IssueKey;
-use handoff_base::moment;
 use handoff_base::text::plain;
+use handoff_base::{Moment, moment};
 use handoff_github::annotations::Annotation;
 use handoff_insight::alerts::{Firing, firing};
 use handoff_insight::attention::protocols;
@@ -11,7 +11,8 @@ use handoff_ledger::Survey;
 use handoff_model::Refusal;
 use handoff_protocol::{Level, Side};
 use handoff_templates::BUILT_IN;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::duration;
 use crate::context::Context;
@@ -20,7 +21,7 @@ use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, Hint};
 use crate::output::annotations::Format;
-use crate::output::{Output, annotations, counted};
+use crate::output::{Answer, Output, annotations, counted};
 use crate::view::Look;
 
 /// Report crossed thresholds: since when, by what, and what to do
@@ -98,17 +99,17 @@ impl Arguments {
             }
         };
         let least = Level::from(self.severity);
-        let mut found = firing(&survey, &rules, &local(&ledger)?, key.as_ref(), now);
-        found.retain(|alert| alert.severity >= least);
+        let mut firing = firing(&survey, &rules, &local(&ledger)?, key.as_ref(), now);
+        firing.retain(|alert| alert.severity >= least);
         let without = rules
             .iter()
             .filter(|(_, p)| p.definition().alerts.is_empty());
         let without: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
-        let data = json!({
-            "at": moment::rfc3339(now),
-            "firing": found,
-            "without_alerts": without,
-        });
+        let view = AlertsView {
+            at: now,
+            firing,
+            without_alerts: &without,
+        };
         if without.len() == rules.len() {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
@@ -118,7 +119,7 @@ impl Arguments {
                 names_command: without.iter().any(|name| is_built_in(name)),
             };
             let failure = Failure::new(ErrorCode::NoAlerts, text);
-            return Err(failure.hint(hint).data(data));
+            return Err(failure.hint(hint).data(&view));
         }
         for name in &without {
             output.say(&format!(
@@ -127,27 +128,51 @@ impl Arguments {
             ));
         }
         output.paged();
-        if found.is_empty() {
-            return output.answer(&data, "no threshold is crossed\n");
+        if view.firing.is_empty() {
+            return output.answer(&view);
         }
-        let look = output.look(now);
         if is_github {
-            let remarks: Vec<Annotation> = found.iter().map(|a| remark(a, &look)).collect();
+            let look = output.look(now);
+            let remarks = view.firing.iter().map(|alert| remark(alert, &look));
+            let remarks: Vec<Annotation> = remarks.collect();
             annotations::show(output, &remarks, "")?;
             return Err(Failure::reported(exit::NO));
         }
-        let text: String = found.iter().map(|alert| shown(alert, &look)).collect();
-        let text = look.sentences(&text);
         if output.is_json() {
-            let is = if found.len() == 1 { "is" } else { "are" };
-            let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
+            let count = view.firing.len();
+            let is = if count == 1 { "is" } else { "are" };
+            let text = format!("{} {is} crossed", counted(count, "threshold"));
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
                 .advice("the `action` of each says what to do")
-                .data(data));
+                .data(&view));
         }
-        output.answer(&data, &text)?;
+        output.answer(&view)?;
         Err(Failure::reported(exit::NO))
+    }
+}
+
+/// The thresholds that are crossed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Alerts")]
+pub(crate) struct AlertsView<'a> {
+    /// now
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    at: Moment,
+    /// each crossed threshold, the most severe first
+    firing: Vec<Firing>,
+    /// protocols in force that have no `alerts`
+    without_alerts: &'a [&'a str],
+}
+
+impl Answer for AlertsView<'_> {
+    fn text(&self, look: &Look) -> String {
+        if self.firing.is_empty() {
+            return "no threshold is crossed\n".to_owned();
+        }
+        let text: String = self.firing.iter().map(|alert| shown(alert, look)).collect();
+        look.sentences(&text)
     }
 }
 

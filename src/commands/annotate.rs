@@ -7,7 +7,7 @@ use crate::args::text;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::render;
+use crate::render::receipt::ReceiptView;
 
 /// Correct what is recorded by adding a note
 ///
@@ -65,6 +65,6 @@ impl Arguments {
             Some(commit) => format!("note added to {about}\n  commit {}\n", commit.short()),
             None => format!("{about} already has this note; nothing was written\n"),
         };
-        output.answer(&render::done_json(&done), &text)
+        output.answer(&ReceiptView::new(&done).with_text(text))
     }
 }

@@ -12,7 +12,7 @@ use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::render;
+use crate::render::receipt::ReceiptView;
 
 /// Finish a handoff that you hold, without a contract
 ///
@@ -255,7 +255,8 @@ pub(super) fn change_in(
     let change = Update::change(id.number(), event, args);
     let done = ledger.update(&session, &agent, id.issue(), &change)?;
     output.follow(&ledger);
-    output.answer(&render::done_json(&done), &render::done_text(&done))?;
-    render::say_next(&done, output);
+    let receipt = ReceiptView::new(&done);
+    output.answer(&receipt)?;
+    receipt.say_next(output);
     Ok(())
 }

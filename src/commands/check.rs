@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -9,14 +10,16 @@ use handoff_git::Repository;
 use handoff_github::annotations::{Annotation, commands};
 use handoff_ledger::Offer;
 use handoff_model::Review;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::contracts::against::Against;
 use crate::contracts::input;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, SCHEMA, pretty, render};
+use crate::output::{Answer, Output, counted, render};
+use crate::view::Look;
 
 /// Check contracts and report every finding
 ///
@@ -55,10 +58,29 @@ enum Format {
     Github,
 }
 
-/// One file and what was found in it.
-struct Checked {
-    name: String,
-    review: Review,
+/// Contracts that were checked.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Checked")]
+pub(crate) struct CheckView {
+    /// each file
+    files: Vec<FileView>,
+    /// warnings and notes
+    findings: Vec<Finding>,
+}
+
+/// A file that was checked.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CheckedFile")]
+struct FileView {
+    /// its name as given
+    file: String,
+    /// its contract's type
+    contract_type: Option<String>,
+    /// its issue; null if it names none
+    issue: Option<IssueKey>,
+    /// Which of the findings are in it.
+    #[serde(skip)]
+    found: Range<usize>,
 }
 
 impl Arguments {
@@ -79,7 +101,7 @@ impl Arguments {
             Some(repository) => context.agent(repository)?,
             None => None,
         };
-        let mut checked = Vec::new();
+        let mut checked = CheckView::default();
         let mut verdict = exit::DONE;
         for name in &self.files {
             let review = match input::contract(context, name) {
@@ -102,102 +124,85 @@ impl Arguments {
                     })
                 }
             };
-            checked.push(Checked {
-                name: name.clone(),
-                review,
-            });
+            checked.add(name, review);
         }
-        let faults: usize = checked.iter().map(|c| errors(&c.review)).sum();
-        let json = output.is_json() || self.format == Format::Json;
-        let text = match self.format {
-            _ if json => document(&checked, faults),
-            Format::Github => {
-                let found = checked
-                    .iter()
-                    .flat_map(|c| annotations(c, repository.as_deref()));
-                commands(&found.collect::<Vec<_>>())
-            }
-            _ => checked.iter().map(report).collect(),
-        };
-        output.raw(text.as_bytes())?;
-        match (faults, verdict) {
-            (0, _) => Ok(()),
+        let exit = match verdict {
             // A missing file is not a contract with a fault.
-            (_, exit::NOT_FOUND) => Err(Failure::reported(exit::NOT_FOUND)),
-            _ => Err(Failure::reported(exit::NO)),
+            exit::NOT_FOUND => exit::NOT_FOUND,
+            _ => exit::NO,
+        };
+        if self.format == Format::Json {
+            output.as_json();
+        }
+        if self.format == Format::Github && !output.is_json() {
+            let found = checked.findings.iter();
+            let found = found.map(|finding| annotation(finding, repository.as_deref()));
+            output.raw(commands(&found.collect::<Vec<_>>()).as_bytes())?;
+        } else if checked.is_complete() || !output.is_json() {
+            output.answer(&checked)?;
+        } else {
+            let faults = counted(errors(&checked.findings), "fault");
+            return Err(Failure::new(ErrorCode::CheckFailed, format!("{faults} found"))
+                .exit(exit)
+                .advice("fix what the findings name and check again; `git handoff explain CODE` explains each")
+                .findings(checked.findings));
+        }
+        if checked.is_complete() {
+            Ok(())
+        } else {
+            Err(Failure::reported(exit))
         }
     }
 }
 
-fn errors(review: &Review) -> usize {
+impl CheckView {
+    fn add(&mut self, name: &str, review: Review) {
+        let start = self.findings.len();
+        let findings = review.findings.into_iter();
+        self.findings.extend(findings.map(|finding| Finding {
+            file: Some(name.to_owned()),
+            ..finding
+        }));
+        self.files.push(FileView {
+            file: name.to_owned(),
+            contract_type: review.kind,
+            issue: review.contract.map(|contract| contract.issue),
+            found: start..self.findings.len(),
+        });
+    }
+
+    fn is_complete(&self) -> bool {
+        errors(&self.findings) == 0
+    }
+}
+
+impl Answer for CheckView {
+    fn text(&self, _: &Look) -> String {
+        let of_file = |file: &FileView| {
+            let name = plain(&file.file);
+            let kind = file.contract_type.as_deref().unwrap_or("contract");
+            let findings = &self.findings[file.found.clone()];
+            let verdict = match errors(findings) {
+                0 => "complete".to_owned(),
+                faults => counted(faults, "fault"),
+            };
+            let findings: String = findings.iter().map(render).collect();
+            format!("{name}: {verdict} ({kind})\n{findings}")
+        };
+        self.files.iter().map(of_file).collect()
+    }
+}
+
+fn errors(findings: &[Finding]) -> usize {
     // A gate is not counted: it only sums up other faults.
-    let faults = review.findings.iter().filter(|f| f.is_error());
+    let faults = findings.iter().filter(|f| f.is_error());
     faults.filter(|f| !f.code.is_gate()).count()
 }
 
-fn report(checked: &Checked) -> String {
-    let name = plain(&checked.name);
-    let kind = checked.review.kind.as_deref().unwrap_or("contract");
-    if checked.review.findings.is_empty() {
-        return format!("{name}: complete ({kind})\n");
-    }
-    let count = errors(&checked.review);
-    let mut text = match count {
-        0 => format!("{name}: complete ({kind})\n"),
-        1 => format!("{name}: 1 fault ({kind})\n"),
-        _ => format!("{name}: {count} faults ({kind})\n"),
-    };
-    text.extend(checked.review.findings.iter().map(render));
-    text
-}
-
-fn document(checked: &[Checked], faults: usize) -> String {
-    let with_file = |checked: &Checked, finding: &Finding| {
-        let mut value = json!(finding);
-        if let Value::Object(fields) = &mut value {
-            fields.insert("file".to_owned(), checked.name.clone().into());
-        }
-        value
-    };
-    let findings: Vec<Value> = checked
-        .iter()
-        .flat_map(|c| c.review.findings.iter().map(|f| with_file(c, f)))
-        .collect();
-    if faults > 0 {
-        let plural = if faults == 1 { "fault" } else { "faults" };
-        return pretty(&json!({
-            "schema": SCHEMA,
-            "ok": false,
-            "error": {
-                "code": ErrorCode::CheckFailed,
-                "message": format!("{faults} {plural} found"),
-                "hint": "fix what the findings name and check again; `git handoff explain CODE` explains each",
-                "findings": findings,
-            },
-        }));
-    }
-    let files: Vec<Value> = checked
-        .iter()
-        .map(|c| {
-            json!({
-                "file": c.name,
-                "contract_type": c.review.kind,
-                "issue": c.review.contract.as_ref().map(|k| k.issue.to_string()),
-            })
-        })
-        .collect();
-    let data = json!({ "files": files, "findings": findings });
-    pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
-}
-
-/// The findings in a contract, as annotations of its file. GitHub expects its path relative to
-/// the repository's root.
-fn annotations(
-    checked: &Checked,
-    repository: Option<&Repository>,
-) -> impl Iterator<Item = Annotation> {
-    let within = repository.and_then(|repository| repository.path_within(Path::new(&checked.name)));
-    let file = within.unwrap_or_else(|| checked.name.clone());
-    let findings = checked.review.findings.iter();
-    findings.map(move |finding| Annotation::in_file(finding, &file))
+/// A finding as an annotation of its file. GitHub expects its path relative to the repository's
+/// root.
+fn annotation(finding: &Finding, repository: Option<&Repository>) -> Annotation {
+    let file = finding.file.as_deref().unwrap_or_default();
+    let within = repository.and_then(|repository| repository.path_within(Path::new(file)));
+    Annotation::in_file(finding, within.unwrap_or_else(|| file.to_owned()))
 }

@@ -1,15 +1,17 @@
 use clap::Args;
-use handoff_ledger::{Target, briefing};
-use handoff_model::EventArgs;
-use serde_json::{Value, json};
+use handoff_ledger::{Briefing, Target, briefing};
+use handoff_model::{EventArgs, Record};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::duration;
 use crate::context::{Context, handoff_id};
-use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::render;
 use crate::render::kept::kept_text;
+use crate::render::receipt::ReceiptView;
+use crate::view::Look;
 
 /// Claim a handoff that is waiting for you, and print its contract
 ///
@@ -68,25 +70,43 @@ impl Arguments {
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
         let brief = briefing(&tip, &folder, record)?;
-        let mut data = render::done_json(&done);
-        if let (Value::Object(fields), Value::Object(more)) = (&mut data, json!(brief)) {
-            fields.insert("record".to_owned(), json!(record));
-            fields.extend(more);
-        }
-        // An agent that resumes a handoff needs its history: the failure, the answer.
-        let outcome = if record.transitions.len() > 2 {
-            render::record_text(record, &output.look(now()?))
-        } else {
-            render::done_text(&done)
+        let receipt = ReceiptView::new(&done).with_artifacts(&brief.artifacts);
+        let claimed = ClaimView {
+            receipt,
+            record,
+            briefing: &brief,
         };
-        let text = format!(
-            "{outcome}{}{}",
-            render::briefing_text(&brief),
-            kept_text(&brief.failures)
-        );
-        output.answer(&data, &text)?;
-        render::say_warnings(&done, output);
-        render::say_next(&done, output);
+        output.answer(&claimed)?;
+        claimed.receipt.say_warnings(output);
+        claimed.receipt.say_next(output);
         Ok(())
+    }
+}
+
+/// A claimed handoff, and what an agent needs to start on it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Claim")]
+pub(crate) struct ClaimView<'a> {
+    #[serde(flatten)]
+    receipt: ReceiptView<'a>,
+    /// the whole record: who sent it, what happened before
+    record: &'a Record,
+    #[serde(flatten)]
+    briefing: &'a Briefing,
+}
+
+impl Answer for ClaimView<'_> {
+    fn text(&self, look: &Look) -> String {
+        // An agent that resumes a handoff needs its history: the failure, the answer.
+        let outcome = if self.record.transitions.len() > 2 {
+            render::record_text(self.record, look)
+        } else {
+            self.receipt.text(look)
+        };
+        format!(
+            "{outcome}{}{}",
+            render::briefing_text(self.briefing),
+            kept_text(&self.briefing.failures)
+        )
     }
 }

@@ -1,14 +1,14 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
+use handoff_ledger::IssueContext;
 use handoff_model::{Refusal, View};
-use serde_json::Value;
 
 use crate::context::Context;
-use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::render;
+use crate::view::Look;
 
 /// Print everything that an issue's contracts have accumulated
 ///
@@ -35,24 +35,21 @@ impl Arguments {
         let folder = tip.issue(&key)?;
         let no_issue = || Refusal::no_issue(&key);
         let issue = folder.issue()?.ok_or_else(no_issue)?;
-        if output.is_json() {
-            let rules = tip.rules(issue.protocol.as_str())?;
-            let data = handoff_ledger::context(&folder, &rules)?.ok_or_else(no_issue)?;
-            return output.answer(&data, "");
-        }
+        let rules = tip.rules(issue.protocol.as_str())?;
         output.paged();
-        let records = folder.records()?;
-        let look = output.look(now()?);
-        let mut text = render::issue_text(&issue, &records, &look);
-        for record in &records {
-            let contract = folder.contract(record)?;
-            let contract = String::from_utf8_lossy(&contract);
-            text += &format!(
-                "\n{}\n\n{}\n",
-                render::headline(record),
-                plain(contract.trim_end())
-            );
+        output.answer(&handoff_ledger::context(&folder, &rules)?.ok_or_else(no_issue)?)
+    }
+}
+
+impl Answer for IssueContext {
+    fn text(&self, look: &Look) -> String {
+        let records = self.handoffs.iter().map(|handoff| &handoff.record);
+        let mut text = render::issue_text(&self.issue, records, look);
+        for handoff in &self.handoffs {
+            let headline = render::headline(&handoff.record);
+            let contract = plain(handoff.text.trim_end());
+            text += &format!("\n{headline}\n\n{contract}\n");
         }
-        output.answer(&Value::Null, &text)
+        text
     }
 }

@@ -5,11 +5,13 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use handoff_contract::FILL;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Build a scratch repository and take one issue through the whole workflow
 ///
@@ -47,16 +49,31 @@ impl Arguments {
         };
         let mut stage = Stage::build(&folder, output)?;
         stage.play()?;
-        let shown = stage.folder.display().to_string();
-        let text = format!(
+        let folder = stage.folder.display().to_string();
+        let issue = ISSUE;
+        stage.output.answer(&DemoView { folder, issue })
+    }
+}
+
+/// What was built.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Demo")]
+pub(crate) struct DemoView {
+    /// the scratch repository
+    folder: String,
+    /// the issue in it
+    issue: &'static str,
+}
+
+impl Answer for DemoView {
+    fn text(&self, _: &Look) -> String {
+        let shown = &self.folder;
+        format!(
             "\nThe repository is {shown}. Look around:\n  \
              git -C {shown} log handoffs\n  \
              git -C {shown} show handoffs:issues/07/00/7/issue.json\n  \
              git -C {shown} log --graph --oneline main\n"
-        );
-        stage
-            .output
-            .answer(&json!({ "folder": shown, "issue": ISSUE }), &text)
+        )
     }
 }
 

@@ -1,14 +1,17 @@
 use clap::{Args, Subcommand};
+use handoff_base::ObjectId;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_ledger::{ProtocolError, Rules, Snapshot, documents};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, pretty};
-use crate::view::columns;
+use crate::output::{Answer, Output, pretty};
+use crate::view::{Look, columns};
 
 /// Manage the documents that all issues of a protocol share
 ///
@@ -80,10 +83,10 @@ impl Arguments {
                         failure.hint(format!("`git handoff document set {name} FILE` sets it"))
                     );
                 };
-                output.answer(
-                    &json!({ "document": name, "value": value }),
-                    &pretty(&value),
-                )
+                output.answer(&DocumentView {
+                    document: name,
+                    value,
+                })
             }
             Action::Set { name, file } => {
                 let agent = context.acting_agent(&repository)?;
@@ -92,23 +95,17 @@ impl Arguments {
                 let protocol: AgentName = rules.protocol().definition().name.clone();
                 let commit = ledger.put_document(&session, &agent, &protocol, name, &bytes)?;
                 output.follow(&ledger);
-                let text = match commit {
-                    Some(commit) => format!("set {name}\n  commit {}\n", commit.short()),
-                    None => format!("{name} already has this content; nothing was written\n"),
-                };
-                let data = json!({
-                    "document": name,
-                    "protocol": protocol,
-                    "commit": commit.map(|c| c.to_string()),
-                });
-                output.answer(&data, &text)
+                output.answer(&DocumentSetView {
+                    document: name,
+                    protocol,
+                    commit,
+                })
             }
         }
     }
 
     fn list(&self, tip: &Snapshot<'_>, output: &mut Output) -> Result<(), Failure> {
-        let mut rows = Vec::new();
-        let mut data: Vec<Value> = Vec::new();
+        let mut listed = Vec::new();
         for name in tip.protocols()? {
             if self.protocol.as_ref().is_some_and(|p| p.as_str() != name) {
                 continue;
@@ -116,23 +113,15 @@ impl Arguments {
             let rules = tip.rules(&name)?;
             let set = documents(tip, &rules)?;
             for (document, about) in &rules.protocol().definition().documents {
-                let is_set = set.iter().any(|(known, _)| known == document);
-                let standing = if is_set { "set" } else { "not set" };
-                rows.push(vec![
-                    document.to_string(),
-                    standing.to_owned(),
-                    name.clone(),
-                    plain(&about.title),
-                ]);
-                data.push(json!({"document": document, "protocol": name, "title": about.title, "set": is_set}));
+                listed.push(ListedDocument {
+                    document: document.clone(),
+                    protocol: name.clone(),
+                    title: about.title.clone(),
+                    set: set.iter().any(|(known, _)| known == document),
+                });
             }
         }
-        let text = if rows.is_empty() {
-            "no protocol here shares documents\n".to_owned()
-        } else {
-            columns(&rows)
-        };
-        output.answer(&json!({ "documents": data }), &text)
+        output.answer(&DocumentsView { documents: listed })
     }
 
     /// The protocol that was named, or the first that shares this document.
@@ -155,5 +144,82 @@ impl Arguments {
         }
         let name = document.map(ToString::to_string).unwrap_or_default();
         Err(ProtocolError::NoDocument { name, known }.into())
+    }
+}
+
+/// The documents that protocols share.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Documents")]
+pub(crate) struct DocumentsView {
+    /// each document
+    documents: Vec<ListedDocument>,
+}
+
+/// A document that a protocol shares.
+#[derive(Serialize, JsonSchema)]
+struct ListedDocument {
+    /// its name
+    document: AgentName,
+    /// the protocol that shares it
+    protocol: String,
+    /// what it is
+    title: String,
+    /// whether it was set
+    set: bool,
+}
+
+impl Answer for DocumentsView {
+    fn text(&self, _: &Look) -> String {
+        if self.documents.is_empty() {
+            return "no protocol here shares documents\n".to_owned();
+        }
+        let rows = self.documents.iter().map(|listed| {
+            let standing = if listed.set { "set" } else { "not set" };
+            vec![
+                listed.document.to_string(),
+                standing.to_owned(),
+                listed.protocol.clone(),
+                plain(&listed.title),
+            ]
+        });
+        columns(&rows.collect::<Vec<_>>())
+    }
+}
+
+/// A document.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SharedDocument")]
+pub(crate) struct DocumentView<'a> {
+    /// its name
+    document: &'a AgentName,
+    /// its content
+    value: Value,
+}
+
+impl Answer for DocumentView<'_> {
+    fn text(&self, _: &Look) -> String {
+        pretty(&self.value)
+    }
+}
+
+/// A document that was set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DocumentSet")]
+pub(crate) struct DocumentSetView<'a> {
+    /// its name
+    document: &'a AgentName,
+    /// the protocol that shares it
+    protocol: AgentName,
+    /// the commit that was written; null if the document already had this value
+    commit: Option<ObjectId>,
+}
+
+impl Answer for DocumentSetView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let name = self.document;
+        match self.commit {
+            Some(commit) => format!("set {name}\n  commit {}\n", commit.short()),
+            None => format!("{name} already has this content; nothing was written\n"),
+        }
     }
 }

@@ -1,12 +1,13 @@
 use clap::Args;
 use handoff_base::text::quoted;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::codes::Code;
 use crate::failure::{ErrorCode, Failure, codes};
-use crate::output::Output;
-use crate::view::columns;
+use crate::output::{Answer, Output};
+use crate::view::{Look, columns};
 
 /// The similarity, from 0 to 1, at which one code counts as a misspelling of another.
 const ALIKE: f64 = 0.85;
@@ -40,12 +41,28 @@ impl Arguments {
         if found.is_empty() {
             found.extend(codes::all().filter(|c| c.code.starts_with(wanted)));
         }
-        let text = match &found[..] {
-            [] => return Err(unknown(wanted)),
+        if found.is_empty() {
+            return Err(unknown(wanted));
+        }
+        output.answer(&ExplainView { codes: found })
+    }
+}
+
+/// Codes and their explanations.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explain")]
+pub(crate) struct ExplainView {
+    /// the named code, or all that begin with it; without an argument, every code; each is as in
+    /// [docs/codes.md](codes.md)
+    codes: Vec<Code>,
+}
+
+impl Answer for ExplainView {
+    fn text(&self, _: &Look) -> String {
+        match &self.codes[..] {
             [code] => whole(code),
             several => list(several),
-        };
-        output.answer(&json!({ "codes": found }), &text)
+        }
     }
 }
 

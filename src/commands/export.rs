@@ -1,15 +1,17 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{Export, Tally};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::exchange::Format;
 use super::otlp;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Export the ledger to a folder that other systems can read
 ///
@@ -65,19 +67,38 @@ impl Arguments {
         };
         let exported = || handoff_ledger::export(&ledger, folder, wanted);
         let done = output.during(&tally, exported)?;
-        let text = format!(
-            "exported {} steps and {} handoffs to {}, {} files\n",
-            done.steps,
-            done.handoffs,
-            folder.display(),
-            done.files
-        );
-        let data = json!({
-            "folder": folder,
-            "steps": done.steps,
-            "handoffs": done.handoffs,
-            "files": done.files,
-        });
-        output.answer(&data, &text)
+        output.answer(&ExportView {
+            folder,
+            steps: done.steps,
+            handoffs: done.handoffs,
+            files: done.files,
+        })
+    }
+}
+
+/// An exported ledger.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Export")]
+pub(crate) struct ExportView<'a> {
+    /// the folder, as given
+    folder: &'a Path,
+    /// how many steps were written to `steps.jsonl`
+    steps: usize,
+    /// how many handoffs they began
+    handoffs: usize,
+    /// how many files were written
+    files: usize,
+}
+
+impl Answer for ExportView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let Self {
+            steps,
+            handoffs,
+            files,
+            ..
+        } = self;
+        let folder = self.folder.display();
+        format!("exported {steps} steps and {handoffs} handoffs to {folder}, {files} files\n")
     }
 }

@@ -13,7 +13,7 @@ use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::render;
+use crate::render::receipt::ReceiptView;
 
 /// Report that you cannot finish a handoff that you hold
 ///
@@ -102,8 +102,9 @@ impl Arguments {
         };
         let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
         output.follow(&ledger);
-        output.answer(&render::done_json(&done), &render::done_text(&done))?;
-        render::say_next(&done, output);
+        let receipt = ReceiptView::new(&done);
+        output.answer(&receipt)?;
+        receipt.say_next(output);
         Ok(())
     }
 }

@@ -1,13 +1,16 @@
 use clap::Args;
+use handoff_base::ObjectId;
 use handoff_base::text::plain;
 use handoff_git::{Depth, masked};
 use handoff_ledger::UpstreamError;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::remote::Timeout;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Output, counted};
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
 
 /// Fetch the remote's ledger, and send nothing
 ///
@@ -43,29 +46,51 @@ impl Arguments {
             Depth::Missing
         };
         let brought = output.during(&session.tally, || ledger.fetch(&session, depth))?;
-        let tip = ledger.tip_id()?;
+        let commit = ledger.tip_id()?;
         let beside = ledger.beside_remote()?;
         let unpublished = beside.map_or(0, |beside| beside.unpublished);
-        let data = json!({
-            "remote": remote,
-            "brought": brought,
-            "unpublished": unpublished,
-            "commit": tip.map(|id| id.to_string()),
-        });
-        let remote = plain(&remote);
-        let text = match (brought, tip) {
-            (_, None) => format!("{remote} has no ledger yet\n"),
-            (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),
-            (0, _) => format!("{remote} has nothing new\n"),
-            (n, _) => format!("fetched {} from {remote}\n", counted(n, "commit")),
-        };
-        output.answer(&data, &text)?;
+        output.answer(&FetchView {
+            remote: &remote,
+            brought,
+            unpublished,
+            commit,
+            full: self.full,
+        })?;
         if unpublished > 0 {
             output.say(&format!(
-                "not on {remote} yet: {}; git handoff sync",
+                "not on {} yet: {}; git handoff sync",
+                plain(&remote),
                 counted(unpublished, "commit")
             ));
         }
         Ok(())
+    }
+}
+
+/// What was fetched.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Fetch")]
+pub(crate) struct FetchView<'a> {
+    /// the remote
+    remote: &'a str,
+    /// how many of the remote's commits were not here
+    brought: usize,
+    /// how many commits here are not on the remote
+    unpublished: usize,
+    /// where this clone's branch is now
+    commit: Option<ObjectId>,
+    #[serde(skip)]
+    full: bool,
+}
+
+impl Answer for FetchView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let remote = plain(self.remote);
+        match (self.brought, self.commit) {
+            (_, None) => format!("{remote} has no ledger yet\n"),
+            (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),
+            (0, _) => format!("{remote} has nothing new\n"),
+            (n, _) => format!("fetched {} from {remote}\n", counted(n, "commit")),
+        }
     }
 }

@@ -5,13 +5,16 @@ use handoff_base::text::plain;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::required;
 use handoff_model::{Answered, View};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::{Context, commit_id};
+use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
-use crate::output::{Output, annotations};
+use crate::output::{Answer, Output, annotations};
+use crate::view::Look;
 
 /// Check whether an issue meets the requirements of a merge
 ///
@@ -72,40 +75,27 @@ impl Arguments {
             Some(text) => Some(commit_id(&repository, text)?),
             None => None,
         };
-        let found = required(&repository, &folder, &rules, &self.require, head)?;
-        let lines = found.iter().map(|one| {
-            let (mark, not) = if one.met {
-                ("✓", "")
-            } else {
-                ("✗", "not ")
-            };
-            format!(
-                "{mark} {not}{}: {}\n",
-                plain(&one.requirement),
-                plain(&one.why)
-            )
-        });
-        let text: String = lines.collect();
-        let passed = found.iter().all(|one| one.met);
-        let data = json!({
-            "issue": key,
-            "passed": passed,
-            "head": head.map(|id| id.to_string()),
-            "requirements": found,
-        });
+        let requirements = required(&repository, &folder, &rules, &self.require, head)?;
+        let view = GateView {
+            issue: &key,
+            passed: requirements.iter().all(|one| one.met),
+            head,
+            requirements,
+        };
         if is_github {
-            let remarks: Vec<Annotation> = found.iter().map(remark).collect();
-            annotations::show(output, &remarks, &text)?;
-            return if passed {
+            let remarks: Vec<Annotation> = view.requirements.iter().map(remark).collect();
+            annotations::show(output, &remarks, &view.text(&output.look(now()?)))?;
+            return if view.passed {
                 Ok(())
             } else {
                 Err(Failure::reported(exit::NO))
             };
         }
-        if passed {
-            return output.answer(&data, &text);
+        if view.passed {
+            return output.answer(&view);
         }
-        let missing: Vec<&str> = found
+        let missing: Vec<&str> = view
+            .requirements
             .iter()
             .filter(|one| !one.met)
             .map(|one| one.requirement.as_str())
@@ -115,10 +105,39 @@ impl Arguments {
             "see `git handoff status {key}` for whose turn it is"
         ));
         if output.is_json() {
-            return Err(failure.data(data));
+            return Err(failure.data(&view));
         }
-        output.answer(&data, &text)?;
+        output.answer(&view)?;
         Err(failure)
+    }
+}
+
+/// Whether an issue meets the requirements of a merge.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Gate")]
+pub(crate) struct GateView<'a> {
+    /// the issue
+    issue: &'a IssueKey,
+    /// it meets all requirements
+    passed: bool,
+    /// the commit for which it must meet them
+    head: Option<ObjectId>,
+    /// the result for each requirement
+    requirements: Vec<Answered>,
+}
+
+impl Answer for GateView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let line = |one: &Answered| {
+            let (mark, not) = if one.met {
+                ("✓", "")
+            } else {
+                ("✗", "not ")
+            };
+            let (requirement, why) = (plain(&one.requirement), plain(&one.why));
+            format!("{mark} {not}{requirement}: {why}\n")
+        };
+        self.requirements.iter().map(line).collect()
     }
 }
 

@@ -6,13 +6,15 @@ use handoff_insight::graph;
 use handoff_insight::graph::{Graph, Mark};
 use handoff_ledger::{Ledger, ProtocolError, Snapshot};
 use handoff_model::{Refusal, View};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// The width of a drawing if there is no terminal to ask.
 const COLUMNS: usize = 80;
@@ -79,21 +81,11 @@ impl Arguments {
             (Some(issue), _) => self.of_issue(&tip, issue, now)?,
             (None, name) => self.of_protocol(&ledger, &tip, name.clone().flatten(), now)?,
         };
-        let text = match self.format {
-            Format::Terminal => {
-                output.paged();
-                let look = output.look(now);
-                let text = graph::terminal(&graph, look.width(COLUMNS), &painted);
-                if look.is_ascii() {
-                    graph::ascii(&text)
-                } else {
-                    text
-                }
-            }
-            Format::Mermaid => graph::mermaid(&graph),
-            Format::Dot => graph::dot(&graph),
-        };
-        output.answer(&json!(graph), &text)
+        if self.format == Format::Terminal {
+            output.paged();
+        }
+        let format = self.format;
+        output.answer(&GraphView { graph, format })
     }
 
     fn of_issue(&self, tip: &Snapshot<'_>, issue: &str, now: Moment) -> Result<Graph, Failure> {
@@ -135,6 +127,33 @@ impl Arguments {
             self.since,
             now,
         ))
+    }
+}
+
+/// A graph, to be drawn.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub(crate) struct GraphView {
+    graph: Graph,
+    #[serde(skip)]
+    format: Format,
+}
+
+impl Answer for GraphView {
+    fn text(&self, look: &Look) -> String {
+        match self.format {
+            Format::Terminal => {
+                let text = graph::terminal(&self.graph, look.width(COLUMNS), &painted);
+                if look.is_ascii() {
+                    graph::ascii(&text)
+                } else {
+                    text
+                }
+            }
+            Format::Mermaid => graph::mermaid(&self.graph),
+            Format::Dot => graph::dot(&self.graph),
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 use crate::{exit, hook};
 
 /// Run the checks of a Git hook
@@ -31,7 +33,9 @@ pub(crate) struct Arguments {
 }
 
 /// The hooks, by git's names.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "HookName")]
 enum Name {
     /// Check that staged contracts are complete, and that what is staged on the ledger's branch
     /// is a step
@@ -65,12 +69,7 @@ impl Arguments {
             }
         };
         match done {
-            Ok(()) if output.is_json() => {
-                let name = self.name.to_possible_value();
-                let name = name.map(|name| name.get_name().to_owned());
-                output.answer(&json!({ "hook": name }), "")
-            }
-            Ok(()) => Ok(()),
+            Ok(()) => output.answer(&HookView { hook: self.name }),
             // What cannot be checked is refused: git stops for any reason.
             Err(failure) if failure.exit == exit::USAGE => Err(failure),
             Err(mut failure) => {
@@ -78,5 +77,19 @@ impl Arguments {
                 Err(failure)
             }
         }
+    }
+}
+
+/// A hook that lets git continue.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PassedHook")]
+pub(crate) struct HookView {
+    /// the hook's name
+    hook: Name,
+}
+
+impl Answer for HookView {
+    fn text(&self, _: &Look) -> String {
+        String::new()
     }
 }

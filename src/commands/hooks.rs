@@ -3,19 +3,21 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use handoff_base::finding::Finding;
 use handoff_base::text::plain;
 use handoff_git::{Obstacle, Program, ProgramError};
 use handoff_harness::hooks::{
-    Action, CarryOutError, Hook, HooksFolder, InstallMethod, Plan, PlanError, Report, State,
-    Surroundings, WriteError,
+    Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
+    State, Surroundings, WriteError,
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::found_on_path;
 use crate::failure::{ErrorCode, Failure, chain, explained};
-use crate::output::{Output, render};
-use crate::view::columns;
+use crate::output::{Answer, Output, render};
+use crate::view::{Look, columns};
 
 /// The settings about hooks, by git's names.
 const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";
@@ -184,41 +186,74 @@ fn finish(
     hooks_folder: &HooksFolder,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let mut text = String::new();
-    let mut hooks: Vec<Value> = Vec::new();
-    let mut changed = false;
-    for change in plan.changes() {
-        let action = change.action;
-        changed |= action.changes();
-        let path = change.path.as_ref().map(|path| path.display().to_string());
-        let shown = path.as_deref().unwrap_or("git's configuration");
-        // A hook that was never installed gets no line.
-        if action != Action::Nothing {
-            text += &format!(
-                "{}: {}\n",
-                change.hook,
-                action_text(action, &plain(shown), how.dry_run)
-            );
-        }
-        if how.dry_run {
-            for line in change.difference().lines() {
-                text += &format!("  {}\n", plain(line));
-            }
-        }
-        hooks.push(json!({ "hook": change.hook.name(), "action": action.word(), "path": path }));
-    }
-    if how.dry_run {
-        text += "this is a dry run: nothing was written\n";
-    } else if !changed {
-        text += "nothing to change\n";
-    }
-    let dry_run = how.dry_run;
-    if !dry_run {
+    let hooks = plan.changes().iter().map(|change| HookChange {
+        hook: change.hook,
+        action: change.action,
+        path: change.path.as_ref().map(|path| path.display().to_string()),
+        difference: change.difference(),
+    });
+    let view = HooksChangeView {
+        folder: hooks_folder.folder.display().to_string(),
+        dry_run: how.dry_run,
+        hooks: hooks.collect(),
+    };
+    if !how.dry_run {
         plan.carry_out(git).map_err(undone)?;
     }
-    let folder = hooks_folder.folder.display().to_string();
-    let data = json!({ "folder": folder, "dry_run": dry_run, "hooks": hooks });
-    output.answer(&data, &text)
+    output.answer(&view)
+}
+
+/// What was done about hooks, or is planned.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HooksChange")]
+pub(crate) struct HooksChangeView {
+    /// the folder that git takes hooks from
+    folder: String,
+    /// nothing was written
+    dry_run: bool,
+    /// what is done, in order
+    hooks: Vec<HookChange>,
+}
+
+/// What is done about one hook in one place.
+#[derive(Serialize, JsonSchema)]
+struct HookChange {
+    /// the hook
+    hook: Hook,
+    /// what is done; `create`: a file; `add`: a block to the user's file; `configure`: in git's
+    /// configuration; `keep`: already there; `leave`: called by lines that are not ours, which stay;
+    /// `remove`: the file had only the block
+    action: Action,
+    /// the file; null for git's configuration
+    path: Option<String>,
+    /// What changes, in lines that begin with `+` or `-`.
+    #[serde(skip)]
+    difference: String,
+}
+
+impl Answer for HooksChangeView {
+    fn text(&self, _: &Look) -> String {
+        let mut text = String::new();
+        for change in &self.hooks {
+            // A hook that was never installed gets no line.
+            if change.action != Action::Nothing {
+                let path = change.path.as_deref().unwrap_or("git's configuration");
+                let done = action_text(change.action, &plain(path), self.dry_run);
+                text += &format!("{}: {done}\n", change.hook);
+            }
+            if self.dry_run {
+                for line in change.difference.lines() {
+                    text += &format!("  {}\n", plain(line));
+                }
+            }
+        }
+        if self.dry_run {
+            text += "this is a dry run: nothing was written\n";
+        } else if !self.hooks.iter().any(|change| change.action.changes()) {
+            text += "nothing to change\n";
+        }
+        text
+    }
 }
 
 /// What an action does, in words.
@@ -254,40 +289,77 @@ fn status(
 ) -> Result<(), Failure> {
     let hooks_folder = around.hooks_folder;
     let (named, usual) = (which.named(), usual(hooks_folder));
-    let mut reports = Vec::new();
+    let mut hooks = Vec::new();
     for hook in named.clone().unwrap_or_else(|| Hook::ALL.to_vec()) {
         let report = Report::of(hook, around).map_err(refused)?;
         // A clone needs no server hooks.
         let wanted = named.is_some() || usual.contains(&hook);
         if wanted || report.state != State::Missing {
-            reports.push(report);
+            hooks.push(HookStatus {
+                hook,
+                state: report.state,
+                by: report.by,
+                path: report.path.display().to_string(),
+                findings: report.findings,
+            });
         }
     }
-    let program = around.program.as_ref().map(|p| p.display().to_string());
-    let data = json!({
-        "folder": hooks_folder.folder.display().to_string(),
-        "hooks_path": hooks_folder.hooks_path.as_ref().map(|path| json!({ "value": path.value, "origin": path.origin })),
-        "git": git,
-        "program": program,
-        "hooks": reports.iter().map(document).collect::<Vec<_>>(),
-    });
-    let mut text = format!(
-        "hooks are in {}",
-        plain(&hooks_folder.folder.display().to_string())
-    );
-    if let Some(path) = &hooks_folder.hooks_path {
-        let set = format!(" (core.hooksPath, {})", path.origin);
-        text += &plain(&set);
-    }
-    text += &format!("\ngit {}", plain(git));
-    match &program {
-        Some(path) => text += &format!(" finds {}\n", plain(path)),
-        None => text += " finds no git-handoff\n",
-    }
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
-            let by = match report.by {
+    output.answer(&HooksStatusView {
+        folder: hooks_folder.folder.display().to_string(),
+        hooks_path: hooks_folder.hooks_path.as_ref(),
+        git,
+        program: around.program.as_ref().map(|p| p.display().to_string()),
+        hooks,
+    })
+}
+
+/// Which hooks would run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HooksStatus")]
+pub(crate) struct HooksStatusView<'a> {
+    /// the folder that git takes hooks from
+    folder: String,
+    /// `core.hooksPath`, if set
+    hooks_path: Option<&'a HooksPath>,
+    /// the version of git
+    git: &'a str,
+    /// the `git-handoff` that hooks would find, if any
+    program: Option<String>,
+    /// each hook
+    hooks: Vec<HookStatus>,
+}
+
+/// Whether a hook would run.
+#[derive(Serialize, JsonSchema)]
+struct HookStatus {
+    /// the hook
+    hook: Hook,
+    /// what it is to git; `outdated`: it runs, but another version wrote it; `broken`: it is there,
+    /// but does not do what it should
+    state: State,
+    /// what calls the program: `block`, `configuration`, `hand` (lines that are not ours), or a
+    /// tool's name; null if nothing does
+    by: Option<&'static str>,
+    /// the file that git would run
+    path: String,
+    /// the reasons
+    findings: Vec<Finding>,
+}
+
+impl Answer for HooksStatusView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let mut text = format!("hooks are in {}", plain(&self.folder));
+        if let Some(path) = self.hooks_path {
+            let set = format!(" (core.hooksPath, {})", path.origin);
+            text += &plain(&set);
+        }
+        text += &format!("\ngit {}", plain(self.git));
+        match &self.program {
+            Some(path) => text += &format!(" finds {}\n", plain(path)),
+            None => text += " finds no git-handoff\n",
+        }
+        let rows = self.hooks.iter().map(|status| {
+            let by = match status.by {
                 None => String::new(),
                 Some("block") => "by a block in the hook's file".to_owned(),
                 Some("configuration") => "by git's configuration".to_owned(),
@@ -295,30 +367,18 @@ fn status(
                 Some(manager) => format!("by {manager}"),
             };
             vec![
-                report.hook.name().to_owned(),
-                report.state.word().to_owned(),
+                status.hook.name().to_owned(),
+                status.state.word().to_owned(),
                 by,
             ]
-        })
-        .collect();
-    for (line, report) in columns(&rows).lines().zip(&reports) {
-        text += &format!("{line}\n");
-        for finding in &report.findings {
-            text += &render(finding);
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        for (line, status) in columns(&rows).lines().zip(&self.hooks) {
+            text += &format!("{line}\n");
+            text.extend(status.findings.iter().map(render));
         }
+        text
     }
-    output.answer(&data, &text)
-}
-
-/// A hook's state as JSON.
-fn document(report: &Report) -> Value {
-    json!({
-        "hook": report.hook.name(),
-        "state": report.state.word(),
-        "by": report.by,
-        "path": report.path.display().to_string(),
-        "findings": report.findings,
-    })
 }
 
 /// The failure if git gave no answer.

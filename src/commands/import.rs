@@ -1,17 +1,21 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use handoff_base::finding::Finding;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
-use handoff_ledger::{Import, Imported, Item, Source};
-use serde_json::{Value, json};
+use handoff_ledger::{Import, Item, Source};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::exchange::Format;
 use crate::context::Context;
 use crate::context::writer::say_synced;
+use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Import handoffs from another system or another ledger
 ///
@@ -105,74 +109,77 @@ impl Arguments {
             output.follow(&ledger);
             say_synced(&synced, output);
         }
-        let text = self.text(&done);
-        let mut data = json!({
-            "format": done.source.as_str(),
-            "dry_run": self.dry_run,
-            "imported": done.imported.iter().map(item).collect::<Vec<_>>(),
-            "skipped": done.skipped.iter().map(item).collect::<Vec<_>>(),
-            "commits": done.commits,
-        });
         let (mut refused, mut findings, mut first) = (Vec::new(), Vec::new(), None);
-        let mut lines = String::new();
         for item in done.refused {
             let failure = Failure::from(item.fault);
             first.get_or_insert(failure.exit);
-            let file = plain(&item.file);
-            lines += &format!("{file}: {} ({})\n", plain(&failure.message), failure.word());
-            // The hint is for refusals without findings, which are printed below.
-            let own = failure.findings.is_empty();
-            if let Some(hint) = failure.hint.as_ref().filter(|_| own) {
-                lines += &format!("    {}\n", plain(&hint.text));
-            }
-            let mut own = Vec::new();
-            for mut finding in failure.findings {
-                own.push(json!(finding));
+            for finding in &failure.findings {
+                let mut finding = finding.clone();
                 finding.path = match finding.path.as_str() {
                     "" => item.file.clone(),
                     path => format!("{} {path}", item.file),
                 };
                 findings.push(finding);
             }
-            refused.push(json!({
-                "file": item.file,
-                "code": failure.code,
-                "message": failure.message,
-                "hint": failure.hint.map(|hint| hint.text),
-                "findings": own,
-            }));
+            refused.push(RefusedView::new(item.file, failure));
         }
-        let count = refused.len();
-        data["refused"] = Value::Array(refused);
+        let view = ImportView {
+            format: done.source.as_str(),
+            dry_run: self.dry_run,
+            imported: done.imported,
+            skipped: done.skipped,
+            commits: done.commits,
+            refused,
+        };
         let Some(first) = first else {
-            return output.answer(&data, &text);
+            return output.answer(&view);
         };
         if !output.is_json() {
-            output.raw(text.as_bytes())?;
+            output.raw(view.text(&output.look(now()?)).as_bytes())?;
+            let lines: String = view.refused.iter().map(RefusedView::text).collect();
             output.say(lines.trim_end());
         }
         let exit = match first {
             exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
             _ => exit::PROTOCOL,
         };
-        let text = match count {
+        let text = match view.refused.len() {
             1 => "1 item was refused".to_owned(),
-            _ => format!("{count} items were refused"),
+            count => format!("{count} items were refused"),
         };
         let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint =
             "fix what was refused and import again; what was already imported is left as it is";
-        Err(failure.advice(hint).findings(findings).data(data))
+        Err(failure.hint(hint).findings(findings).data(&view))
     }
+}
 
-    /// The counts as text.
-    fn text(&self, done: &Imported) -> String {
-        let (imported, there) = (done.imported.len(), done.skipped.len());
-        let refused = match done.refused.len() {
+/// What an import did.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Import")]
+pub(crate) struct ImportView {
+    /// what was read: `steps`, `folders`, `log`, `archive` or `files`
+    format: &'static str,
+    /// nothing was written: this is what would have been done
+    dry_run: bool,
+    /// each new item
+    imported: Vec<Item>,
+    /// each item that the ledger had already
+    skipped: Vec<Item>,
+    /// how many commits were made, including claims that preceded a contract
+    commits: usize,
+    /// each item that was refused
+    refused: Vec<RefusedView>,
+}
+
+impl Answer for ImportView {
+    fn text(&self, _: &Look) -> String {
+        let (imported, there) = (self.imported.len(), self.skipped.len());
+        let refused = match self.refused.len() {
             0 => String::new(),
             refused => format!(", {refused} refused"),
         };
-        if done.commits == 0 {
+        if self.commits == 0 {
             return format!("{there} there already{refused}; nothing was written\n");
         }
         let (verb, made) = if self.dry_run {
@@ -180,11 +187,46 @@ impl Arguments {
         } else {
             ("imported", "made")
         };
-        let commits = done.commits;
+        let commits = self.commits;
         format!("{verb} {imported}, {there} there already{refused}; {made} {commits} commits\n")
     }
 }
 
-fn item(item: &Item) -> Value {
-    json!({ "file": item.file, "handoff": item.handoff })
+/// An item that was refused.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RefusedItem")]
+struct RefusedView {
+    /// the item, as in `imported`
+    file: String,
+    /// an [error code](codes.md#errors)
+    #[schemars(with = "ErrorCode")]
+    code: Option<ErrorCode>,
+    /// what was refused and why
+    message: String,
+    /// the next safe thing to do; null if it is in the findings
+    hint: Option<String>,
+    /// every fault in it
+    findings: Vec<Finding>,
+}
+
+impl RefusedView {
+    fn new(file: String, failure: Failure) -> Self {
+        Self {
+            file,
+            code: failure.code,
+            message: failure.message,
+            hint: failure.hint.map(|hint| hint.text),
+            findings: failure.findings,
+        }
+    }
+
+    fn text(&self) -> String {
+        let code = self.code.map_or("", ErrorCode::as_str);
+        let mut text = format!("{}: {} ({code})\n", plain(&self.file), plain(&self.message));
+        // The hint is for refusals without findings, which are printed below.
+        if let (Some(hint), []) = (&self.hint, &self.findings[..]) {
+            text += &format!("    {}\n", plain(hint));
+        }
+        text
+    }
 }

@@ -1,14 +1,17 @@
 use clap::Args;
+use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_model::{Claimable, Record, Refusal};
 use handoff_protocol::{AgentKind, Protocol, State, Style};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::render::rows;
+use crate::output::{Answer, Output};
+use crate::render::rows::{self, RecordView};
+use crate::view::Look;
 
 /// List handoffs that wait for you and handoffs you hold
 ///
@@ -18,6 +21,26 @@ use crate::render::rows;
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {}
+
+/// The work of an agent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Inbox")]
+pub(crate) struct InboxView {
+    /// the acting agent
+    agent: AgentName,
+    /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
+    /// urgent first, then the oldest
+    handoffs: Vec<RecordView>,
+}
+
+impl Answer for InboxView {
+    fn text(&self, look: &Look) -> String {
+        match &self.handoffs[..] {
+            [] => format!("nothing waits for {}\n", self.agent),
+            handoffs => rows::table(handoffs.iter().map(|h| &h.record), look),
+        }
+    }
+}
 
 impl Arguments {
     /// Runs the command.
@@ -73,11 +96,9 @@ impl Arguments {
             let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
             (order(r), rank, r.sent_at())
         });
-        let look = output.look(now()?);
-        let none = format!("nothing waits for {agent}");
-        let (text, data) = rows::records(&records, &look, &none);
         let remote = context.remote(&repository)?.filter(|_| records.is_empty());
-        output.answer(&json!({ "agent": agent, "handoffs": data }), &text)?;
+        let handoffs = RecordView::all(records, now()?);
+        output.answer(&InboxView { agent, handoffs })?;
         if let Some(remote) = remote {
             output.say(&format!(
                 "only this clone was checked; `git handoff claim --next` also checks {}",

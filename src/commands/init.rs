@@ -1,18 +1,22 @@
 use clap::{Args, ValueEnum};
+use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_git::{Repository, masked};
-use handoff_ledger::{DEFAULT_BRANCH, Founding, ProtocolError, Snapshot};
+use handoff_ledger::{DEFAULT_BRANCH, Founding, ProtocolError, Snapshot, Synced};
 use handoff_model::check_protocol;
 use handoff_protocol::Policy;
 use handoff_templates::BUILT_IN;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::protocols;
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, counted};
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
 
 /// Start the ledger on its own branch
 ///
@@ -136,37 +140,16 @@ impl Arguments {
         if let Some(name) = &asked {
             repository.set_config("handoff.remote", name)?;
         }
-        let remote = remote.as_deref().map(masked);
         let branch = ledger.branch();
-        let text = match commit {
-            Some(commit) => {
-                format!(
-                    "started the ledger on branch {branch}, protocol {protocol}\n  commit {}\n",
-                    commit.short()
-                )
-            }
-            None if synced.brought > 0 && remote.is_some() => format!(
-                "took over the ledger of {} on branch {branch}, protocol {protocol}\n",
-                plain(remote.as_deref().unwrap_or_default())
-            ),
-            None if synced.pushed > 0 => format!(
-                "the ledger on branch {branch} is shared through {}: sent {}\n",
-                plain(remote.as_deref().unwrap_or_default()),
-                counted(synced.pushed, "commit")
-            ),
-            None => {
-                format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
-            }
-        };
-        let data = json!({
-            "branch": branch,
-            "protocol": protocol,
-            "evidence": tip.manifest().evidence,
-            "created": commit.is_some(),
-            "remote": remote,
-            "commit": tip.commit().to_string(),
-        });
-        output.answer(&data, &text)?;
+        output.answer(&InitView {
+            branch,
+            protocol,
+            evidence: known,
+            created: commit.is_some(),
+            remote: remote.as_deref().map(masked),
+            commit: tip.commit(),
+            synced: &synced,
+        })?;
         if let Some(before) = before {
             output.say(&format!(
                 "this branch held another ledger before, and it was deleted: `git branch {branch}-before {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`"
@@ -181,6 +164,49 @@ impl Arguments {
             ));
         }
         Ok(())
+    }
+}
+
+/// The ledger of a repository.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Init")]
+pub(crate) struct InitView<'a> {
+    /// the ledger's branch
+    branch: &'a str,
+    /// its protocol
+    protocol: &'a AgentName,
+    /// how claims that the repository contradicts are treated: `enforce`, `warn` or `off`
+    evidence: Policy,
+    /// false if the ledger already existed and nothing changed
+    created: bool,
+    /// the remote through which the ledger is shared
+    remote: Option<String>,
+    /// where the branch is now
+    commit: ObjectId,
+    #[serde(skip)]
+    synced: &'a Synced,
+}
+
+impl Answer for InitView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let Self {
+            branch, protocol, ..
+        } = self;
+        let remote = plain(self.remote.as_deref().unwrap_or_default());
+        let sent = self.synced.pushed;
+        if self.created {
+            let commit = self.commit.short();
+            format!(
+                "started the ledger on branch {branch}, protocol {protocol}\n  commit {commit}\n"
+            )
+        } else if self.synced.brought > 0 && self.remote.is_some() {
+            format!("took over the ledger of {remote} on branch {branch}, protocol {protocol}\n")
+        } else if sent > 0 {
+            let sent = counted(sent, "commit");
+            format!("the ledger on branch {branch} is shared through {remote}: sent {sent}\n")
+        } else {
+            format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
+        }
     }
 }
 

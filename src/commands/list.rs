@@ -5,14 +5,16 @@ use handoff_base::text::quoted;
 use handoff_ledger::Snapshot;
 use handoff_model::{Record, View};
 use handoff_protocol::State;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
-use crate::render::rows;
+use crate::output::{Answer, Output};
+use crate::render::rows::{self, RecordView};
+use crate::view::Look;
 
 /// List handoffs, open and closed
 ///
@@ -42,6 +44,23 @@ pub(crate) struct Arguments {
     /// Only handoffs sent before this time
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     until: Option<Moment>,
+}
+
+/// The handoffs that meet every condition.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "List")]
+pub(crate) struct ListView {
+    /// those that meet every condition, the oldest first
+    handoffs: Vec<RecordView>,
+}
+
+impl Answer for ListView {
+    fn text(&self, look: &Look) -> String {
+        match &self.handoffs[..] {
+            [] => "no handoff matches\n".to_owned(),
+            handoffs => rows::table(handoffs.iter().map(|h| &h.record), look),
+        }
+    }
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -89,9 +108,8 @@ impl Arguments {
             let key = r.id.issue().as_str().to_owned();
             (r.sent_at(), key.len(), key, r.id.number())
         });
-        let look = output.look(now()?);
-        let (text, data) = rows::records(&records, &look, "no handoff matches");
-        output.answer(&json!({ "handoffs": data }), &text)
+        let handoffs = RecordView::all(records, now()?);
+        output.answer(&ListView { handoffs })
     }
 
     /// Refuses an agent or a type that no protocol here has, instead of finding

@@ -2,16 +2,16 @@ use anstyle::AnsiColor;
 use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
-use handoff_base::{moment, to_second};
+use handoff_base::{Moment, ObjectId, moment, to_second};
 use handoff_git::Commit;
 use handoff_model::{Refusal, View, issue_folder, trailers};
 use handoff_protocol::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
-use crate::environment::now;
 use crate::failure::{DEEPEN, ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::view::Look;
 
 /// Show the audit trail: every step, newest first
@@ -53,55 +53,26 @@ impl Arguments {
             // The issue records how many steps it has: the walk ends with the last.
             wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
         }
-        let look = output.look(now()?);
-        let (mut steps, mut text, mut rows) = (Vec::new(), String::new(), Vec::new());
+        let mut steps = Vec::new();
         for id in repository.first_parents(tip.commit()) {
             if steps.len() >= wanted {
                 break;
             }
-            let commit = repository.commit(id?)?;
-            let told = trailers(&commit.message);
-            let value = |name: &str| told.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
-            if key
-                .as_ref()
-                .is_some_and(|key| value("Issue") != Some(key.as_str()))
-            {
-                continue;
+            let step = StepView::new(repository.commit(id?)?);
+            if key.is_none() || step.issue.as_deref() == key.as_ref().map(IssueKey::as_str) {
+                steps.push(step);
             }
-            let subject = commit.message.lines().next().unwrap_or_default();
-            let at = to_second(commit.author.at);
-            if look.is_for_terminal() {
-                rows.push(row(&commit, &look))
-            } else {
-                let (short, time) = (commit.id.short(), look.time(at));
-                text += &format!("{short} {time} {}\n", plain(subject));
-            }
-            let transitions: Vec<&str> = told
-                .iter()
-                .filter(|(n, _)| *n == "Transition")
-                .map(|(_, v)| *v)
-                .collect();
-            steps.push(json!({
-                "commit": commit.id.to_string(),
-                "at": moment::rfc3339(at),
-                "author": commit.author.name,
-                "committer": commit.committer.name,
-                "subject": subject,
-                "handoff": value("Handoff-Id"),
-                "issue": value("Issue"),
-                "transitions": transitions,
-            }));
         }
-        text += &look.table(&rows);
         let cut_off = steps.len() < wanted && repository.is_cut_off(tip.commit())?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
             return Err(Failure::new(ErrorCode::Shallow, text).hint(DEEPEN));
         }
-        output.answer(
-            &json!({ "steps": Value::Array(steps), "git": command, "cut_off": cut_off }),
-            &text,
-        )?;
+        output.answer(&LogView {
+            steps,
+            git: &command,
+            cut_off,
+        })?;
         if cut_off {
             output.say(&format!("older steps are not in this clone: {DEEPEN}"));
         }
@@ -110,32 +81,99 @@ impl Arguments {
     }
 }
 
-/// A step as a row for a terminal: its subject, split into columns if `git handoff` wrote
-/// it, and its summary.
-fn row(commit: &Commit, look: &Look) -> Vec<String> {
-    let mut lines = commit.message.lines();
-    let subject = lines.next().unwrap_or_default();
-    let told = trailers(&commit.message);
-    let is_trailer = |line: &str| { told.iter() }.any(|(name, _)| line.starts_with(name));
-    let summary = lines.find(|line| !line.is_empty());
-    let summary = summary.filter(|line| !is_trailer(line)).unwrap_or_default();
-    let style = AnsiColor::Yellow.on_default();
-    let id = format!("{style}{}{style:#}", commit.id.short());
-    let time = look.time(to_second(commit.author.at));
-    let Some((handoff, way, state)) = parts(subject) else {
-        let none = String::new();
-        return vec![
-            id,
-            time,
-            none.clone(),
-            none.clone(),
-            none,
-            look.cell(subject),
-        ];
-    };
-    let way = look.cell(way).replace('→', look.arrow());
-    let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
-    vec![id, time, handoff, state, way, look.cell(summary)]
+/// The audit trail.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Log")]
+pub(crate) struct LogView<'a> {
+    /// each step, the newest first
+    steps: Vec<StepView>,
+    /// the git command that shows the same
+    git: &'a str,
+    /// older steps are not in this clone
+    cut_off: bool,
+}
+
+impl Answer for LogView<'_> {
+    fn text(&self, look: &Look) -> String {
+        if look.is_for_terminal() {
+            let rows: Vec<_> = self.steps.iter().map(|step| step.row(look)).collect();
+            return look.table(&rows);
+        }
+        let line = |step: &StepView| {
+            let (short, time) = (step.commit.short(), look.time(step.at));
+            format!("{short} {time} {}\n", plain(&step.subject))
+        };
+        self.steps.iter().map(line).collect()
+    }
+}
+
+/// A step.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LoggedStep")]
+struct StepView {
+    /// the commit
+    commit: ObjectId,
+    /// when
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    at: Moment,
+    /// the agent; for the ledger's first commit, the person who started it
+    author: String,
+    /// who ran the program
+    committer: String,
+    /// the first line of the commit's message
+    subject: String,
+    /// the handoff
+    handoff: Option<String>,
+    /// the issue
+    issue: Option<String>,
+    /// each change: `87.2 in_progress..failed`, or `87 completed..open` for a reopened issue
+    transitions: Vec<String>,
+    /// The first line of the message's body.
+    #[serde(skip)]
+    summary: String,
+}
+
+impl StepView {
+    fn new(commit: Commit) -> Self {
+        let trailers = trailers(&commit.message);
+        let values = |name: &'static str| {
+            let named = trailers.iter().filter(move |(n, _)| *n == name);
+            named.map(|(_, value)| (*value).to_owned())
+        };
+        let mut lines = commit.message.lines();
+        let subject = lines.next().unwrap_or_default().to_owned();
+        let is_trailer = |line: &str| trailers.iter().any(|(name, _)| line.starts_with(name));
+        let summary = lines.find(|line| !line.is_empty());
+        let summary = summary.filter(|line| !is_trailer(line)).unwrap_or_default();
+        Self {
+            commit: commit.id,
+            at: to_second(commit.author.at),
+            subject,
+            handoff: values("Handoff-Id").next(),
+            issue: values("Issue").next(),
+            transitions: values("Transition").collect(),
+            summary: summary.to_owned(),
+            author: commit.author.name,
+            committer: commit.committer.name,
+        }
+    }
+
+    /// A row for a terminal: its subject, split into columns if `git handoff` wrote it, and its
+    /// summary.
+    fn row(&self, look: &Look) -> Vec<String> {
+        let style = AnsiColor::Yellow.on_default();
+        let id = format!("{style}{}{style:#}", self.commit.short());
+        let time = look.time(self.at);
+        let Some((handoff, way, state)) = parts(&self.subject) else {
+            let none = String::new();
+            let subject = look.cell(&self.subject);
+            return vec![id, time, none.clone(), none.clone(), none, subject];
+        };
+        let way = look.cell(way).replace('→', look.arrow());
+        let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
+        vec![id, time, handoff, state, way, look.cell(&self.summary)]
+    }
 }
 
 /// The handoff, its sender and receiver, and its state, from a step's subject.

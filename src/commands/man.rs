@@ -2,11 +2,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Print the manual page, or install all of them
 ///
@@ -38,8 +40,21 @@ impl Arguments {
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
         clap_mangen::generate_to(command, dir).map_err(|error| unwritable(dir, &error))?;
         let folder = dir.display().to_string();
-        let text = format!("wrote the manual pages into {folder}\n");
-        output.answer(&json!({ "folder": folder }), &text)
+        output.answer(&ManView { folder })
+    }
+}
+
+/// Where the manual pages are.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Man")]
+pub(crate) struct ManView {
+    /// the folder with the pages
+    folder: String,
+}
+
+impl Answer for ManView {
+    fn text(&self, _: &Look) -> String {
+        format!("wrote the manual pages into {}\n", self.folder)
     }
 }
 

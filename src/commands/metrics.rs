@@ -1,21 +1,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use handoff_base::moment::{Moment, rfc3339, shown};
+use handoff_base::moment::shown;
 use handoff_base::text::plain;
+use handoff_base::{Moment, ObjectId, moment};
 use handoff_insight::attention::protocols;
 use handoff_insight::metrics::{By, Distribution, Figures, Metrics};
 use handoff_insight::openmetrics::openmetrics;
 use handoff_protocol::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::args::{duration, moment};
+use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::context::local::local;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::replace::is_stdout;
-use crate::output::{Output, SCHEMA, pretty, replace};
+use crate::output::{Answer, Output, document, replace};
 use crate::view::Look;
 
 /// Count handoffs, their outcomes and how long they took
@@ -32,7 +34,7 @@ use crate::view::Look;
 pub(crate) struct Arguments {
     /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or
     /// how long ago: 7d
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    #[arg(long, value_name = "TIME", value_parser = moments::parse)]
     since: Option<Moment>,
     /// Add a row for each of these
     #[arg(long, value_name = "WHAT")]
@@ -101,45 +103,53 @@ impl Arguments {
         let survey = ledger.survey(&tip, Context::threads())?;
         let rules = protocols(&tip)?;
         let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
+        let view = MetricsView {
+            commit: tip.commit(),
+            at: now,
+            since: self.since,
+            by,
+            metrics,
+        };
         let file = self.output.as_ref().filter(|path| !is_stdout(path));
         let text = match self.format {
-            _ if as_json => {
-                let data = self.document(&metrics, by, &tip.commit().to_string(), now);
-                pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
+            _ if as_json => document(&view),
+            Format::Openmetrics => openmetrics(&view.metrics, by),
+            Format::Table | Format::Json if file.is_none() => {
+                output.paged();
+                return output.answer(&view);
             }
-            Format::Openmetrics => openmetrics(&metrics, by),
-            Format::Table | Format::Json => {
-                let look = match file {
-                    Some(_) => Look::plain(now),
-                    None => output.look(now),
-                };
-                table(&metrics, by, self.since, &look)
-            }
+            Format::Table | Format::Json => view.text(&Look::plain(now)),
         };
         match file {
             Some(path) => replace::replace(path, text.as_bytes()),
-            None if as_json || self.format != Format::Table => output.raw(text.as_bytes()),
-            None => {
-                output.paged();
-                output.answer(&Value::Null, &text)
-            }
+            None => output.raw(text.as_bytes()),
         }
     }
+}
 
-    fn document(&self, metrics: &Metrics, by: Option<By>, commit: &str, now: Moment) -> Value {
-        json!({
-            "commit": commit,
-            "at": rfc3339(now),
-            "since": self.since.map(rfc3339),
-            "by": by,
-            "figures": metrics.figures,
-            "groups": metrics.groups,
-            "agents": metrics.agents,
-            "rounds": metrics.rounds,
-            "corruption": metrics.corruption,
-            "rejected_steps": metrics.rejected_steps,
-            "stuck": metrics.stuck,
-        })
+/// Everything that was counted.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Metrics")]
+pub(crate) struct MetricsView {
+    /// the ledger commit that was read
+    commit: ObjectId,
+    /// now: anything that has not ended is measured up to this time
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    at: Moment,
+    /// the time of `--since`
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    since: Option<Moment>,
+    /// what `groups` are; null without `--by`
+    by: Option<By>,
+    #[serde(flatten)]
+    metrics: Metrics,
+}
+
+impl Answer for MetricsView {
+    fn text(&self, look: &Look) -> String {
+        table(&self.metrics, self.by, self.since, look)
     }
 }
 

@@ -3,7 +3,6 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::to_second;
 use handoff_ledger::Clock;
 use handoff_templates::known;
-use serde_json::json;
 
 use crate::context::Context;
 use crate::contracts::skeleton::{Format, Wanted};
@@ -73,13 +72,7 @@ impl Arguments {
         let now = to_second(clock.author());
         let known = known(&repository, rules.protocol(), &folder, &from, &to, now)?;
         let made = wanted.write(&rules, &known)?;
-        let data = json!({
-            "contract_type": made.kind,
-            "format": made.format.name(),
-            "text": made.text,
-            "left_to_fill": made.left,
-        });
-        output.answer(&data, &made.text)?;
+        output.answer(&made)?;
         if made.left > 0 && made.format != Format::Xml {
             output.say("replace a mark and its quotes to enter a number, true or false");
         }

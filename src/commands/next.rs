@@ -1,18 +1,22 @@
 use clap::Args;
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{plain, quoted};
 use handoff_insight::attention::{Stuck, idle};
 use handoff_ledger::IssueSurvey;
-use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, needs_attention, turn};
+use handoff_model::{
+    Advice, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
+};
 use handoff_protocol::{Action, Protocol};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
-use crate::render;
+use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
+use crate::render::receipt::ReceiptView;
+use crate::view::Look;
 
 /// Show what should happen next in an issue, and why
 ///
@@ -76,20 +80,20 @@ impl Arguments {
             let survey = folder.survey()?;
             return self.turn(&issue, survey.as_ref(), protocol, output);
         };
-        let mut text = text(&advice, &record);
-        let mut data = data(&advice, &record);
+        let mut view = NextView::of_advice(&advice, &record);
         if self.apply {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
             let done = ledger.update(&session, &agent, advice.id.issue(), &update)?;
             output.follow(&ledger);
-            text += &render::done_text(&done);
-            data["applied"] = render::done_json(&done);
-            output.answer(&data, &text)?;
-            render::say_next(&done, output);
+            view.applied = Some(ReceiptView::new(&done));
+            output.answer(&view)?;
+            if let Some(receipt) = &view.applied {
+                receipt.say_next(output);
+            }
             return Ok(());
         }
-        output.answer(&data, &text)?;
+        output.answer(&view)?;
         for (i, command) in commands(&advice, &record).iter().enumerate() {
             let label = if i == 0 { "next:" } else { "  or:" };
             output.say(&format!("{label} {command}"));
@@ -128,28 +132,22 @@ impl Arguments {
             if let Some(idle) = survey.and_then(|survey| idle(survey, protocol)) {
                 return answer_idle(&idle, output);
             }
-            let text = format!("nothing is open in issue {key}\n");
-            let data = json!({
-                "issue": key, "action": null, "agent": null, "handoff": null,
-                "why": "nothing is open",
-            });
-            return output.answer(&data, &text);
+            let nothing = Turn {
+                issue: key,
+                action: None,
+                agent: None,
+                handoff: None,
+                why: "nothing is open".to_owned(),
+            };
+            return output.answer(&NextView::of_turn(nothing));
         };
-        let at = turn.handoff.as_ref().map(|id| format!(" with {id}"));
-        let text = format!(
-            "{}{}: {}\n",
-            turn.agent,
-            at.unwrap_or_default(),
-            plain(&turn.why)
-        );
-        let data = json!({
-            "issue": key,
-            "action": Action::Advance,
-            "agent": turn.agent,
-            "handoff": turn.handoff,
-            "why": turn.why,
-        });
-        output.answer(&data, &text)
+        output.answer(&NextView::of_turn(Turn {
+            issue: key,
+            action: Some(Action::Advance),
+            agent: Some(&turn.agent),
+            handoff: turn.handoff.as_ref(),
+            why: turn.why.clone(),
+        }))
     }
 }
 
@@ -160,19 +158,136 @@ fn answer_idle(idle: &Stuck, output: &mut Output) -> Result<(), Failure> {
         "" => title.to_owned(),
         why => format!("{title}: {why}"),
     };
-    let turn = idle.turn.as_ref().map(|turn| format!("{turn}: "));
-    let text = format!("{}{}\n", turn.unwrap_or_default(), plain(&why));
-    let data = json!({
-        "issue": idle.issue,
-        "action": idle.turn.as_ref().map(|_| Action::Advance),
-        "agent": idle.turn,
-        "handoff": null,
-        "why": why,
-        "commands": [idle.next],
-    });
-    output.answer(&data, &text)?;
+    let turn = Turn {
+        issue: &idle.issue,
+        action: idle.turn.as_ref().map(|_| Action::Advance),
+        agent: idle.turn.as_ref(),
+        handoff: None,
+        why,
+    };
+    output.answer(&NextView {
+        commands: Some(vec![idle.next.clone()]),
+        ..NextView::of_turn(turn)
+    })?;
     output.say(&format!("next: {}", idle.next));
     Ok(())
+}
+
+/// What should happen next in an issue.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Next")]
+pub(crate) struct NextView<'a> {
+    #[serde(flatten)]
+    turn: Turn<'a>,
+    #[serde(flatten)]
+    advice: Option<AdviceView<'a>>,
+    /// the commands that carry it out; present if something needs attention, or has to follow
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commands: Option<Vec<String>>,
+    /// with `--apply`: what was written
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<ReceiptView<'a>>,
+}
+
+/// Whose turn it is.
+#[derive(Serialize, JsonSchema)]
+struct Turn<'a> {
+    /// the issue
+    issue: &'a IssueKey,
+    /// `advance`, `ask`, `retry`, `reassign`, `proceed_partial`, `skip`, `fall_back`, `escalate`,
+    /// `terminate`; null if nothing has to happen
+    action: Option<Action>,
+    /// whose turn it is; null if nothing has to happen
+    agent: Option<&'a AgentName>,
+    /// the handoff that it is about; null if none is open
+    handoff: Option<&'a HandoffId>,
+    /// why: with `--apply` this is the rationale that is recorded
+    why: String,
+}
+
+/// What should be done about a handoff that needs attention: one that failed, is dead, is blocked,
+/// or whose lease expired.
+#[derive(Serialize, JsonSchema)]
+struct AdviceView<'a> {
+    /// the agent that is to do the work, if it goes to another
+    to: Option<&'a AgentName>,
+    /// the questions to answer
+    questions: &'a [Question],
+    /// what the next attempt should do differently, or what a person should do by hand
+    instructions: Option<&'a str>,
+    /// the paths in the ledger's tree of its contract and of the files kept from its newest failure
+    kept: Vec<String>,
+    #[serde(skip)]
+    record: &'a Record,
+}
+
+impl<'a> NextView<'a> {
+    fn of_turn(turn: Turn<'a>) -> Self {
+        Self {
+            turn,
+            advice: None,
+            commands: None,
+            applied: None,
+        }
+    }
+
+    fn of_advice(advice: &'a Advice, record: &'a Record) -> Self {
+        let turn = Turn {
+            issue: advice.id.issue(),
+            action: Some(advice.action),
+            agent: Some(&advice.agent),
+            handoff: Some(&advice.id),
+            why: advice.why.clone(),
+        };
+        Self {
+            advice: Some(AdviceView {
+                to: advice.to.as_ref(),
+                questions: &advice.questions,
+                instructions: advice.instructions.as_deref(),
+                kept: kept(record),
+                record,
+            }),
+            commands: Some(commands(advice, record)),
+            ..Self::of_turn(turn)
+        }
+    }
+}
+
+impl Answer for NextView<'_> {
+    fn text(&self, look: &Look) -> String {
+        let turn = &self.turn;
+        let why = plain(&turn.why);
+        let Some(advice) = &self.advice else {
+            return match (turn.agent, turn.handoff) {
+                (Some(agent), Some(id)) => format!("{agent} with {id}: {why}\n"),
+                (Some(agent), None) => format!("{agent}: {why}\n"),
+                (None, _) if self.commands.is_none() => {
+                    format!("nothing is open in issue {}\n", turn.issue)
+                }
+                (None, _) => format!("{why}\n"),
+            };
+        };
+        let to = advice.to.map(|to| format!(" to {to}")).unwrap_or_default();
+        let action = turn.action.map_or("", Action::as_str);
+        let mut text = format!("{action}{to}: {why}\n");
+        text += &questions_text(advice.questions);
+        if let Some(instructions) = advice.instructions {
+            text += &format!("  {}\n", plain(instructions));
+        }
+        if matches!(turn.action, Some(Action::FallBack | Action::Escalate)) {
+            let Record {
+                from, to, attempt, ..
+            } = advice.record;
+            text += &format!("  sent from {from} to {to}, attempt {attempt}; see in the ledger:\n");
+            for path in &advice.kept {
+                text += &format!("    {path}\n");
+            }
+        }
+        if let Some(receipt) = &self.applied {
+            text += &receipt.text(look);
+        }
+        text
+    }
 }
 
 /// Paths in the ledger's tree about a handoff: its contract, and the context of its
@@ -186,41 +301,4 @@ fn kept(record: &Record) -> Vec<String> {
         .chain(failure.map(|context| &context.folder))
         .map(|name| format!("{folder}/{name}"))
         .collect()
-}
-
-fn text(advice: &Advice, record: &Record) -> String {
-    let to = advice.to.as_ref().map(|to| format!(" to {to}"));
-    let mut text = format!(
-        "{}{}: {}\n",
-        advice.action.as_str(),
-        to.unwrap_or_default(),
-        plain(&advice.why)
-    );
-    text += &questions_text(&advice.questions);
-    if let Some(instructions) = &advice.instructions {
-        text += &format!("  {}\n", plain(instructions));
-    }
-    if matches!(advice.action, Action::FallBack | Action::Escalate) {
-        let (from, to, attempt) = (&record.from, &record.to, record.attempt);
-        text += &format!("  sent from {from} to {to}, attempt {attempt}; see in the ledger:\n");
-        for path in kept(record) {
-            text += &format!("    {path}\n");
-        }
-    }
-    text
-}
-
-fn data(advice: &Advice, record: &Record) -> Value {
-    json!({
-        "issue": advice.id.issue(),
-        "action": advice.action,
-        "agent": advice.agent,
-        "handoff": advice.id,
-        "to": advice.to,
-        "why": advice.why,
-        "questions": advice.questions,
-        "instructions": advice.instructions,
-        "kept": kept(record),
-        "commands": commands(advice, record),
-    })
 }

@@ -8,7 +8,8 @@ use handoff_base::text::plain;
 use handoff_insight::otlp::{Origin, Span, Traced, spans};
 use handoff_ledger::{LedgerError, Snapshot};
 use handoff_model::{Refusal, View};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::{duration, moment};
 use crate::context::Context;
@@ -16,7 +17,8 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::http::collector::{Answer, Collector, Endpoint};
 use crate::output::replace::is_stdout;
-use crate::output::{Output, counted, replace};
+use crate::output::{self, Output, counted, replace};
+use crate::view::Look;
 
 /// Write issues as OTLP JSON lines, or push them to a collector
 ///
@@ -59,14 +61,6 @@ pub(crate) struct Arguments {
 /// The most spans in one document.
 const MOST: usize = 1000;
 
-/// How much was exported.
-#[derive(Default)]
-struct Count {
-    issues: usize,
-    spans: usize,
-    documents: usize,
-}
-
 impl Arguments {
     /// Runs the command.
     ///
@@ -95,14 +89,11 @@ impl Arguments {
                     })
                 })
             })?;
-            let text = format!("wrote {} to {}\n", text(&count), path.display());
-            let data = json!({
-                "output": path,
-                "issues": count.issues,
-                "spans": count.spans,
-                "lines": count.documents,
+            return output.answer(&TracesFileView {
+                output: path.display().to_string(),
+                count,
+                lines: count.documents,
             });
-            return output.answer(&data, &text);
         }
         output.one_line_each();
         self.lines(&tip, &origin, |line| output.stream(line.as_bytes()))
@@ -200,30 +191,82 @@ impl Arguments {
             send(&waiting, &mut count)?;
         }
         let shown = collector.shown();
-        let data = json!({
-            "endpoint": shown,
-            "issues": count.issues,
-            "spans": count.spans,
-            "requests": count.documents,
-            "rejected_spans": all.rejected,
-            "message": all.message,
-        });
+        let view = TracesPushView {
+            endpoint: &shown,
+            count,
+            requests: count.documents,
+            rejected_spans: all.rejected,
+            message: &all.message,
+        };
         if all.rejected > 0 {
             let rejected = counted(usize::try_from(all.rejected).unwrap_or(usize::MAX), "span");
             let text = format!("{shown} rejected {rejected}: {}", all.message);
             let failure = Failure::new(ErrorCode::CollectorRejected, text);
             return Err(failure
                 .advice("the collector accepted the other spans, and would reject these again")
-                .data(data));
+                .data(&view));
         }
         if !all.message.is_empty() {
             output.say(&format!("{shown} says: {}", plain(&all.message)));
         }
-        output.answer(&data, &format!("sent {} to {shown}\n", text(&count)))
+        output.answer(&view)
     }
 }
 
-fn text(count: &Count) -> String {
-    let issues = counted(count.issues, "issue");
-    format!("{issues} as {}", counted(count.spans, "span"))
+/// How much was exported.
+#[derive(Clone, Copy, Default, Serialize, JsonSchema)]
+struct Count {
+    /// how many issues
+    issues: usize,
+    /// how many spans
+    spans: usize,
+    #[serde(skip)]
+    documents: usize,
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (issues, spans) = (counted(self.issues, "issue"), counted(self.spans, "span"));
+        write!(f, "{issues} as {spans}")
+    }
+}
+
+/// Traces that were written to a file.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TracesFile")]
+pub(crate) struct TracesFileView {
+    /// the file
+    output: String,
+    #[serde(flatten)]
+    count: Count,
+    /// how many lines
+    lines: usize,
+}
+
+impl output::Answer for TracesFileView {
+    fn text(&self, _: &Look) -> String {
+        format!("wrote {} to {}\n", self.count, self.output)
+    }
+}
+
+/// Traces that were sent to a collector.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TracesPush")]
+pub(crate) struct TracesPushView<'a> {
+    /// where they were sent
+    endpoint: &'a str,
+    #[serde(flatten)]
+    count: Count,
+    /// how many requests were made
+    requests: usize,
+    /// how many spans the collector rejected
+    rejected_spans: u64,
+    /// the collector's explanation or warning; empty if there is none
+    message: &'a str,
+}
+
+impl output::Answer for TracesPushView<'_> {
+    fn text(&self, _: &Look) -> String {
+        format!("sent {} to {}\n", self.count, self.endpoint)
+    }
 }

@@ -31,10 +31,10 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match prime(context) {
-            Ok(told) => output.answer(&told.data, &told.text),
+            Ok(page) => output.answer(&page),
             Err(failure) if self.quiet && is_no_part(&failure) && !output.is_json() => {
                 let text = format!("git-handoff has nothing to say here: {}\n", failure.message);
-                output.answer(&serde_json::Value::Null, &plain(&text))
+                output.raw(plain(&text).as_bytes())
             }
             Err(failure) => Err(failure),
         }

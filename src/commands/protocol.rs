@@ -2,21 +2,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use handoff_base::moment::rfc3339;
+use handoff_base::Moment;
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::moment::{self, rfc3339};
 use handoff_base::text::{plain, quoted};
 use handoff_ledger::{ProtocolChange, PutMode, open_issues};
 use handoff_model::check_protocol;
-use handoff_protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
+use handoff_protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
 use handoff_templates::{BUILT_IN, built_in};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::args::protocols;
 use crate::context::Context;
-use crate::contracts::fields::fields;
+use crate::contracts::fields::{Field, fields};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, render};
-use crate::view::columns;
+use crate::output::{Answer, Output, render};
+use crate::view::{Look, columns};
 
 /// List, show, check, copy, add and update protocols
 ///
@@ -129,8 +134,7 @@ fn files(context: &Context, name: &str) -> Result<Vec<(String, Vec<u8>)>, Failur
 }
 
 fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
-    let mut rows = Vec::new();
-    let mut data: Vec<Value> = Vec::new();
+    let mut listed: Vec<ListedProtocol> = Vec::new();
     let repository = context.repository().ok();
     if let Some(repository) = &repository {
         let ledger = context.ledger(repository)?;
@@ -138,38 +142,84 @@ fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
             let tip = ledger.tip()?;
             for name in tip.protocols()? {
                 let rules = tip.rules(&name)?;
-                let definition = rules.protocol().definition();
-                let is_default = tip.manifest().default_protocol.as_str() == name;
-                let issues = open_issues(&tip, &name)?;
-                let standing = if is_default { "default" } else { "in force" };
-                rows.push(row(definition, standing));
-                data.push(json!({"name": name, "version": definition.version, "title": definition.title,
-                    "style": definition.style, "in_force": true, "default": is_default, "open_issues": issues}));
+                listed.push(ListedProtocol {
+                    in_force: true,
+                    default: tip.manifest().default_protocol.as_str() == name,
+                    open_issues: open_issues(&tip, &name)?,
+                    ..ListedProtocol::built_in(rules.protocol().definition())
+                });
             }
         }
     }
     for name in BUILT_IN {
-        if data.iter().any(|known| known["name"] == name) {
+        if listed.iter().any(|known| known.name.as_str() == name) {
             continue;
         }
         let protocol = protocols::load(&built_in(name).unwrap_or_default())?;
-        let definition = protocol.definition();
-        rows.push(row(definition, "built in"));
-        data.push(
-            json!({"name": name, "version": definition.version, "title": definition.title,
-            "style": definition.style, "in_force": false, "default": false, "open_issues": 0}),
-        );
+        listed.push(ListedProtocol::built_in(protocol.definition()));
     }
-    output.answer(&json!({ "protocols": data }), &columns(&rows))
+    output.answer(&ProtocolsView { protocols: listed })
 }
 
-fn row(definition: &Definition, standing: &str) -> Vec<String> {
-    vec![
-        definition.name.to_string(),
-        plain(&definition.version),
-        standing.to_owned(),
-        plain(&definition.title),
-    ]
+/// The protocols that there are.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Protocols")]
+pub(crate) struct ProtocolsView {
+    /// each protocol, those in force first
+    protocols: Vec<ListedProtocol>,
+}
+
+/// A protocol in force, or a built-in one.
+#[derive(Serialize, JsonSchema)]
+struct ListedProtocol {
+    /// its name
+    name: AgentName,
+    /// its version
+    version: String,
+    /// what it is for
+    title: String,
+    /// how work moves from one agent to the next
+    style: Style,
+    /// whether it is in force here
+    in_force: bool,
+    /// whether new issues follow it
+    default: bool,
+    /// how many open issues follow it
+    open_issues: usize,
+}
+
+impl ListedProtocol {
+    /// A protocol that is not in force.
+    fn built_in(definition: &Definition) -> Self {
+        Self {
+            name: definition.name.clone(),
+            version: definition.version.clone(),
+            title: definition.title.clone(),
+            style: definition.style,
+            in_force: false,
+            default: false,
+            open_issues: 0,
+        }
+    }
+}
+
+impl Answer for ProtocolsView {
+    fn text(&self, _: &Look) -> String {
+        let rows = self.protocols.iter().map(|protocol| {
+            let standing = match (protocol.in_force, protocol.default) {
+                (_, true) => "default",
+                (true, false) => "in force",
+                (false, false) => "built in",
+            };
+            vec![
+                protocol.name.to_string(),
+                plain(&protocol.version),
+                standing.to_owned(),
+                plain(&protocol.title),
+            ]
+        });
+        columns(&rows.collect::<Vec<_>>())
+    }
 }
 
 fn show(
@@ -195,27 +245,80 @@ fn show(
     if let Some(contract_type) = contract_type {
         return show_type(output, protocol.definition(), &files, contract_type);
     }
-    let data: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let signers = files.iter().find(|(path, _)| path == SIGNERS);
     let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
-    let listed: Vec<Value> = signers.iter().map(signer).collect();
-    let mut text = described(protocol.definition());
-    if !signers.is_empty() {
-        text += "\nsigners (every step must be signed)\n";
-        let rows = signers.iter().map(|line| {
+    output.answer(&ProtocolView {
+        definition: serde_json::from_slice(bytes).unwrap_or_default(),
+        signers: signers.iter().map(SignerView::new).collect(),
+        protocol: &protocol,
+    })
+}
+
+/// A protocol.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Protocol")]
+pub(crate) struct ProtocolView<'a> {
+    /// the whole `protocol.json`
+    definition: Map<String, Value>,
+    /// the lines of `allowed_signers`
+    signers: Vec<SignerView>,
+    #[serde(skip)]
+    protocol: &'a Protocol,
+}
+
+/// A line of `allowed_signers`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Signer")]
+struct SignerView {
+    /// the names of its owners
+    principals: String,
+    /// the key's type
+    #[serde(rename = "type")]
+    kind: String,
+    /// the key's fingerprint
+    fingerprint: String,
+    /// when it may begin to sign; null if there is no such limit
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    valid_after: Option<Moment>,
+    /// until when it may sign; null if there is no such limit
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    valid_before: Option<Moment>,
+}
+
+impl SignerView {
+    fn new(line: &Signer) -> Self {
+        Self {
+            principals: line.principals.clone(),
+            kind: line.key.kind(),
+            fingerprint: line.key.fingerprint(),
+            valid_after: line.valid_after,
+            valid_before: line.valid_before,
+        }
+    }
+}
+
+impl Answer for ProtocolView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let text = described(self.protocol.definition());
+        if self.signers.is_empty() {
+            return text;
+        }
+        let rows = self.signers.iter().map(|line| {
             let from = line.valid_after.map(|at| format!("from {}", rfc3339(at)));
             let until = line.valid_before.map(|at| format!("until {}", rfc3339(at)));
             let valid: Vec<String> = from.into_iter().chain(until).collect();
             vec![
                 format!("  {}", plain(&line.principals)),
-                line.key.kind(),
-                line.key.fingerprint(),
+                line.kind.clone(),
+                line.fingerprint.clone(),
                 valid.join(" "),
             ]
         });
-        text += &columns(&rows.collect::<Vec<_>>());
+        let rows = columns(&rows.collect::<Vec<_>>());
+        format!("{text}\nsigners (every step must be signed)\n{rows}")
     }
-    output.answer(&json!({ "definition": data, "signers": listed }), &text)
 }
 
 /// Shows the fields of a contract type.
@@ -242,33 +345,43 @@ fn show_type(
     let schema = files.iter().find(|(path, _)| *path == kind.schema);
     let schema = schema.map_or(&[][..], |(_, bytes)| bytes);
     let schema: Value = serde_json::from_slice(schema).unwrap_or_default();
-    let found = fields(&schema);
-    let rows = found.iter().map(|field| {
-        let needed = if field.required {
-            "required"
-        } else {
-            "optional"
-        };
-        let cells = [&field.path, needed, &field.holds, &field.about];
-        cells.map(plain).to_vec()
-    });
-    let text = format!(
-        "{name}\n{}in XML, some fields are attributes or element text: `git handoff new` shows which\n",
-        columns(&rows.collect::<Vec<_>>())
-    );
-    let data = json!({ "type": name, "fields": found, "definition": schema });
-    output.answer(&data, &text)
+    output.answer(&ContractTypeView {
+        name,
+        fields: fields(&schema),
+        definition: schema,
+    })
 }
 
-/// A line of `allowed_signers` as data.
-fn signer(line: &Signer) -> Value {
-    json!({
-        "principals": line.principals,
-        "type": line.key.kind(),
-        "fingerprint": line.key.fingerprint(),
-        "valid_after": line.valid_after.map(rfc3339),
-        "valid_before": line.valid_before.map(rfc3339),
-    })
+/// A contract type.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ContractTypeFields")]
+pub(crate) struct ContractTypeView<'a> {
+    /// its name
+    #[serde(rename = "type")]
+    name: &'a str,
+    /// each field of a contract of this type
+    fields: Vec<Field>,
+    /// the whole schema
+    definition: Value,
+}
+
+impl Answer for ContractTypeView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let rows = self.fields.iter().map(|field| {
+            let needed = if field.required {
+                "required"
+            } else {
+                "optional"
+            };
+            let cells = [&field.path, needed, &field.holds, &field.about];
+            cells.map(plain).to_vec()
+        });
+        format!(
+            "{}\n{}in XML, some fields are attributes or element text: `git handoff new` shows which\n",
+            self.name,
+            columns(&rows.collect::<Vec<_>>())
+        )
+    }
 }
 
 /// A protocol as a page of text.
@@ -384,10 +497,11 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     let findings = check_protocol(&files);
     let count = findings.iter().filter(|f| f.is_error()).count();
     if count == 0 {
-        let data = json!({ "protocol": name, "files": files.len(), "findings": findings });
-        let mut text = format!("{}: sound ({} files)\n", plain(name), files.len());
-        text.extend(findings.iter().map(render));
-        return output.answer(&data, &text);
+        return output.answer(&ProtocolCheckView {
+            protocol: name,
+            files: files.len(),
+            findings,
+        });
     }
     let plural = if count == 1 { "fault" } else { "faults" };
     if !output.is_json() {
@@ -400,6 +514,26 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     Err(Failure::new(ErrorCode::ProtocolFaults, text)
         .advice("fix what the findings name and check again")
         .findings(findings))
+}
+
+/// A protocol without a fault.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProtocolCheck")]
+pub(crate) struct ProtocolCheckView<'a> {
+    /// the name or folder as given
+    protocol: &'a str,
+    /// how many files it has
+    files: usize,
+    /// warnings and notes
+    findings: Vec<Finding>,
+}
+
+impl Answer for ProtocolCheckView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let mut text = format!("{}: sound ({} files)\n", plain(self.protocol), self.files);
+        text.extend(self.findings.iter().map(render));
+        text
+    }
 }
 
 fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Result<(), Failure> {
@@ -421,51 +555,76 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
             .map_err(|e| unusable(&e))?;
     }
     let shown = folder.display();
-    let data = json!({ "protocol": name, "folder": shown.to_string(), "files": files.len() });
-    output.answer(
-        &data,
-        &format!("{name}: {} files in {shown}\n", files.len()),
-    )?;
+    output.answer(&ProtocolCopyView {
+        protocol: name,
+        folder: shown.to_string(),
+        files: files.len(),
+    })?;
     output.say(&format!(
         "next: edit the files (change `name` to add it as another protocol), then git handoff protocol check {shown}"
     ));
     Ok(())
 }
 
+/// A copy of a protocol.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProtocolCopy")]
+pub(crate) struct ProtocolCopyView<'a> {
+    /// the protocol
+    protocol: &'a str,
+    /// the new folder
+    folder: String,
+    /// how many files were written
+    files: usize,
+}
+
+impl Answer for ProtocolCopyView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let Self {
+            protocol,
+            folder,
+            files,
+        } = self;
+        format!("{protocol}: {files} files in {folder}\n")
+    }
+}
+
 fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> Result<(), Failure> {
     let files = protocols::folder(name)?.into_files();
     let repository = context.repository()?;
     let (mut ledger, session) = context.writer(&repository, output)?;
-    let done = ledger.put_protocol(&session, &files, change)?;
+    let changed = ledger.put_protocol(&session, &files, change)?;
     output.follow(&ledger);
-    let ProtocolChange {
-        name,
-        before,
-        version,
-        commit,
-    } = &done;
-    let text = match (commit, before) {
-        (None, _) => format!("protocol {name} {version} is already in force; nothing changed\n"),
-        (Some(commit), None) => {
-            format!(
-                "added protocol {name} {version}\n  commit {}\n",
-                commit.short()
-            )
-        }
-        (Some(commit), Some(before)) => {
-            format!(
-                "updated protocol {name} from {before} to {version}\n  commit {}\n",
-                commit.short()
-            )
-        }
-    };
-    let data = json!({
-        "protocol": name,
-        "before": before,
-        "version": version,
-        "commit": commit.map(|c| c.to_string()),
-    });
-    output.answer(&data, &plain_lines(&text))
+    output.answer(&changed)
+}
+
+impl Answer for ProtocolChange {
+    fn text(&self, _: &Look) -> String {
+        let Self {
+            name,
+            before,
+            version,
+            commit,
+        } = self;
+        let text = match (commit, before) {
+            (None, _) => {
+                format!("protocol {name} {version} is already in force; nothing changed\n")
+            }
+            (Some(commit), None) => {
+                format!(
+                    "added protocol {name} {version}\n  commit {}\n",
+                    commit.short()
+                )
+            }
+            (Some(commit), Some(before)) => {
+                format!(
+                    "updated protocol {name} from {before} to {version}\n  commit {}\n",
+                    commit.short()
+                )
+            }
+        };
+        plain_lines(&text)
+    }
 }
 
 /// Makes the values in our own lines safe to print.

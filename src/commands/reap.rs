@@ -1,10 +1,12 @@
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::render;
+use crate::output::{Answer, Output};
+use crate::render::receipt::ReceiptView;
+use crate::view::Look;
 
 /// Record every lease that ran out
 ///
@@ -17,6 +19,23 @@ use crate::render;
 )]
 pub(crate) struct Arguments {}
 
+/// The leases that ran out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Reap")]
+pub(crate) struct ReapView<'a> {
+    /// each handoff whose lease expired and which has now failed
+    handoffs: Vec<ReceiptView<'a>>,
+}
+
+impl Answer for ReapView<'_> {
+    fn text(&self, look: &Look) -> String {
+        match &self.handoffs[..] {
+            [] => "no lease ran out\n".to_owned(),
+            reaped => reaped.iter().map(|receipt| receipt.text(look)).collect(),
+        }
+    }
+}
+
 impl Arguments {
     /// Runs the command.
     ///
@@ -27,14 +46,11 @@ impl Arguments {
         let (mut ledger, session) = context.writer(&repository, output)?;
         let reaped = ledger.reap(&session)?;
         output.follow(&ledger);
-        let data: Vec<_> = reaped.iter().map(render::done_json).collect();
-        let text: String = match &reaped[..] {
-            [] => "no lease ran out\n".to_owned(),
-            reaped => reaped.iter().map(render::done_text).collect(),
-        };
-        output.answer(&json!({ "handoffs": data }), &text)?;
-        for done in &reaped {
-            render::say_next(done, output);
+        let handoffs = reaped.iter().map(ReceiptView::new).collect();
+        let answer = ReapView { handoffs };
+        output.answer(&answer)?;
+        for receipt in &answer.handoffs {
+            receipt.say_next(output);
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 use clap::{Args, Subcommand};
+use handoff_base::ObjectId;
 use handoff_base::text::plain;
 use handoff_ledger::{Ledger, Rejected};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
-use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// List, show, retry or drop the steps that were refused during a sync
 ///
@@ -71,18 +73,16 @@ impl Arguments {
                 let (mut ledger, session) = context.writer(&repository, output)?;
                 let rejected = ledger.retry_rejected(&session, name)?;
                 output.follow(&ledger);
-                let tip = ledger.tip_id()?.map(|id| id.to_string());
-                let data = json!({ "rejected": rejected, "commit": tip });
-                output.answer(&data, &format!("accepted: {}\n", plain(&rejected.subject)))
+                let commit = ledger.tip_id()?;
+                output.answer(&RetriedView { rejected, commit })
             }
             Some(Action::Drop { name }) => {
                 let ledger = context.ledger(&repository)?;
                 let rejected = ledger.drop_rejected(name)?;
-                let text = format!("dropped: {}\n", plain(&rejected.subject));
-                output.answer(&json!({ "rejected": rejected }), &text)?;
+                let commit = rejected.commit;
+                output.answer(&DroppedView { rejected })?;
                 output.say(&format!(
-                    "`git show {}` still shows it until git collects garbage",
-                    rejected.commit
+                    "`git show {commit}` still shows it until git collects garbage"
                 ));
                 Ok(())
             }
@@ -92,19 +92,101 @@ impl Arguments {
 
 fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     let rejected = ledger.rejected()?;
-    let shown: String = rejected.iter().map(text).collect();
-    let mut text = output.look(now()?).sentences(&shown);
-    if rejected.is_empty() {
-        text = "no step was refused\n".to_owned();
-    }
-    output.answer(&json!({ "rejected": rejected }), &text)?;
-    if let Some(first) = rejected.first() {
+    let view = RejectedView { rejected };
+    output.answer(&view)?;
+    if let Some(first) = view.rejected.first() {
         let name = plain(&first.name);
         output.say(&format!(
             "next: git handoff rejected show|retry|drop {name}"
         ));
     }
     Ok(())
+}
+
+fn show(ledger: &Ledger<'_>, name: &str, output: &mut Output) -> Result<(), Failure> {
+    let (rejected, message, contract) = ledger.rejected_step(name)?;
+    output.answer(&RejectedStepView {
+        rejected,
+        message,
+        contract: contract.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+    })
+}
+
+/// The refused steps.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RejectedList")]
+pub(crate) struct RejectedView {
+    /// each refused step that is kept
+    rejected: Vec<Rejected>,
+}
+
+impl Answer for RejectedView {
+    fn text(&self, look: &Look) -> String {
+        match &self.rejected[..] {
+            [] => "no step was refused\n".to_owned(),
+            rejected => look.sentences(&rejected.iter().map(text).collect::<String>()),
+        }
+    }
+}
+
+/// A refused step and its content.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RejectedStep")]
+pub(crate) struct RejectedStepView {
+    #[serde(flatten)]
+    rejected: Rejected,
+    /// the commit's message
+    message: String,
+    /// the contract that it sent
+    contract: Option<String>,
+}
+
+impl Answer for RejectedStepView {
+    fn text(&self, _: &Look) -> String {
+        let mut text = format!(
+            "{}  commit {}\n\n{}",
+            text(&self.rejected),
+            self.rejected.commit,
+            plain(&self.message)
+        );
+        if let Some(contract) = &self.contract {
+            text += &format!("\n{}", plain(contract));
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// A step that was refused before, and was accepted.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RetriedStep")]
+pub(crate) struct RetriedView {
+    /// the step
+    rejected: Rejected,
+    /// where the branch is now
+    commit: Option<ObjectId>,
+}
+
+impl Answer for RetriedView {
+    fn text(&self, _: &Look) -> String {
+        format!("accepted: {}\n", plain(&self.rejected.subject))
+    }
+}
+
+/// A refused step that is no longer kept.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DroppedStep")]
+pub(crate) struct DroppedView {
+    /// the step
+    rejected: Rejected,
+}
+
+impl Answer for DroppedView {
+    fn text(&self, _: &Look) -> String {
+        format!("dropped: {}\n", plain(&self.rejected.subject))
+    }
 }
 
 /// One refused step, as text.
@@ -116,25 +198,4 @@ fn text(rejected: &Rejected) -> String {
         ..
     } = rejected;
     format!("{}  {}\n  {}\n", plain(name), plain(subject), plain(reason))
-}
-
-fn show(ledger: &Ledger<'_>, name: &str, output: &mut Output) -> Result<(), Failure> {
-    let (rejected, message, contract) = ledger.rejected_step(name)?;
-    let document = contract.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let mut data: Value = json!(rejected);
-    data["message"] = json!(message);
-    data["contract"] = json!(document);
-    let mut text = format!(
-        "{}  commit {}\n\n{}",
-        text(&rejected),
-        rejected.commit,
-        plain(&message)
-    );
-    if let Some(document) = document {
-        text += &format!("\n{}", plain(&document));
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-    }
-    output.answer(&data, &text)
 }

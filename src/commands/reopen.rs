@@ -6,7 +6,7 @@ use crate::args::text::{self, Reason};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::render;
+use crate::render::receipt::ReceiptView;
 
 /// Open a completed issue again
 ///
@@ -41,8 +41,9 @@ impl Arguments {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was already reopened; nothing was written\n"),
         };
-        output.answer(&render::done_json(&done), &text)?;
-        render::say_next(&done, output);
+        let receipt = ReceiptView::new(&done).with_text(text);
+        output.answer(&receipt)?;
+        receipt.say_next(output);
         Ok(())
     }
 }

@@ -3,14 +3,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
+use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_insight::attention::protocols;
 use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
 use handoff_ledger::{Ledger, Snapshot};
 use handoff_model::Refusal;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::moment;
 use crate::context::Context;
@@ -18,7 +19,8 @@ use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
-use crate::output::{Output, counted};
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///
@@ -100,7 +102,29 @@ impl Arguments {
         let written = replace_with(&self.output, |mut out| {
             write(&ledger, &tip, &wanted, &frame, &mut out)
         })?;
-        let shown = self.output.display();
+        output.answer(&ReportView {
+            file: self.output.display().to_string(),
+            commit: tip.commit(),
+            written,
+        })
+    }
+}
+
+/// A page that was written.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Report")]
+pub(crate) struct ReportView {
+    /// the page's file, as given
+    file: String,
+    /// the ledger commit that it shows
+    commit: ObjectId,
+    #[serde(flatten)]
+    written: Written,
+}
+
+impl Answer for ReportView {
+    fn text(&self, _: &Look) -> String {
+        let (shown, written) = (&self.file, &self.written);
         let stuck = match written.attention {
             0 => "nothing needs attention".to_owned(),
             1 => "1 thing needs attention".to_owned(),
@@ -117,15 +141,7 @@ impl Arguments {
                 "{left_out} of the issues are listed without a section; --all gives every issue one\n"
             );
         }
-        let data = json!({
-            "file": self.output,
-            "commit": tip.commit().to_string(),
-            "issues": written.issues,
-            "handoffs": written.handoffs,
-            "sections": written.sections,
-            "attention": written.attention,
-        });
-        output.answer(&data, &text)
+        text
     }
 }
 

@@ -1,19 +1,24 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
 use handoff_base::text::plain;
 use handoff_git::{Obstacle, RestoreError};
 use handoff_ledger::{
-    Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore, restore_attachments,
+    Contents, Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore,
+    restore_attachments,
 };
-use handoff_model::{Refusal, SnapshotManifest, View};
-use serde_json::{Value, json};
+use handoff_model::{self as model, Refusal, View};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::session;
 use crate::failure::{ErrorCode, Failure, Hint, chain, explained};
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::render::kept::contents_text;
+use crate::view::Look;
 
 /// Restore what was kept of a failed attempt
 ///
@@ -69,19 +74,8 @@ impl Arguments {
         };
         let kept = Kept::open(&repository, &id, context)?;
         let contents = kept.contents()?;
-        let mut data = json!({
-            "id": id,
-            "attempt": failure.attempt,
-            "error": kept.file.error,
-            "kept": contents,
-        });
-        let mut text = format!("attempt {} of {id} failed\n", failure.attempt);
-        let wants_work = self.worktree.is_some() || self.new_branch.is_some();
-        if !wants_work && self.attachments.is_none() {
-            text += &contents_text(&contents);
-            return output.answer(&data, &text);
-        }
-        if wants_work {
+        let mut restored = None;
+        if self.worktree.is_some() || self.new_branch.is_some() {
             let manifest = contents.snapshot.as_ref().ok_or_else(|| {
                 let text = format!(
                     "attempt {} of {id} kept no unfinished work",
@@ -95,16 +89,20 @@ impl Arguments {
                 branch: self.new_branch.as_deref(),
                 committer: session(&repository)?.committer(),
             };
-            let restored = restore(&repository, &kept, manifest, &place)?;
-            data["restored"] = self.restored_json(&restored);
-            text += &self.restored_text(&restored, manifest);
+            let work = restore(&repository, &kept, manifest, &place)?;
+            restored = Some(self.restored(work));
         }
-        if let Some(dir) = &self.attachments {
-            let count = restore_attachments(&kept, dir)?;
-            data["attachments_written"] = json!(count);
-            text += &format!("  {count} attached files in {}\n", shown(dir));
-        }
-        output.answer(&data, &text)
+        let folder = self.attachments.as_deref();
+        let written = folder.map(|folder| restore_attachments(&kept, folder));
+        output.answer(&RestoreView {
+            id: &id,
+            attempt: failure.attempt,
+            error: &kept.file.error,
+            kept: &contents,
+            restored,
+            attachments_written: written.transpose()?,
+            attachments_folder: folder.map(shown),
+        })
     }
 
     /// The failure of the chosen attempt.
@@ -131,62 +129,138 @@ impl Arguments {
         })
     }
 
-    fn restored_json(&self, restored: &Restored) -> Value {
+    fn restored(&self, restored: Restored) -> RestoredView {
         let work = &restored.unfinished;
-        json!({
-            "worktree": self.worktree.as_deref().map(shown),
-            "branch": self.new_branch,
-            "commit": restored.commit.to_string(),
-            "made_base": restored.made_base,
-            "files": work.files.len(),
-            "deleted": work.deleted.len(),
-            "staged": work.staged.len(),
-            "removed": work.removed.len(),
-            "operation": restored.operation.as_ref().map(|(name, again)| {
-                json!({ "name": name, "continued": again })
-            }),
-        })
+        RestoredView {
+            worktree: self.worktree.as_deref().map(shown),
+            branch: self.new_branch.clone(),
+            commit: restored.commit,
+            made_base: restored.made_base,
+            files: work.files.len(),
+            deleted: work.deleted.len(),
+            staged: work.staged.len(),
+            removed: work.removed.len(),
+            operation: restored
+                .operation
+                .map(|(name, continued)| OperationView { name, continued }),
+            sparse: work.sparse,
+        }
     }
+}
 
-    fn restored_text(&self, restored: &Restored, manifest: &SnapshotManifest) -> String {
-        let work = &restored.unfinished;
-        let place = match (&self.worktree, &self.new_branch) {
-            (Some(dir), Some(branch)) => format!("in {} on branch {branch}", shown(dir)),
-            (Some(dir), None) => format!("in {}", shown(dir)),
+/// What was kept of a failed attempt, and what was restored of it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Restore")]
+pub(crate) struct RestoreView<'a> {
+    /// the handoff
+    id: &'a HandoffId,
+    /// the attempt that failed
+    attempt: u32,
+    /// what went wrong
+    error: &'a model::Failure,
+    /// what was kept
+    kept: &'a Contents,
+    /// with `--worktree` or `--new-branch`: the unfinished work
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<RestoredView>,
+    /// with `--attachments`: how many files were written
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attachments_written: Option<usize>,
+    #[serde(skip)]
+    attachments_folder: Option<String>,
+}
+
+impl Answer for RestoreView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let mut text = format!("attempt {} of {} failed\n", self.attempt, self.id);
+        if let Some(restored) = &self.restored {
+            let snapshot = self.kept.snapshot.as_ref();
+            text += &restored.text(snapshot.and_then(|s| s.base.commit.as_deref()));
+        }
+        if let (Some(count), Some(folder)) = (self.attachments_written, &self.attachments_folder) {
+            text += &format!("  {count} attached files in {folder}\n");
+        } else if self.restored.is_none() {
+            text += &contents_text(self.kept);
+        }
+        text
+    }
+}
+
+/// Unfinished work that was restored.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Restored")]
+struct RestoredView {
+    /// the folder of the new worktree
+    worktree: Option<String>,
+    /// the new branch
+    branch: Option<String>,
+    /// the commit that the worktree or the branch is at
+    commit: ObjectId,
+    /// whether a base was made in place of a commit, without its history
+    made_base: bool,
+    /// how many files
+    files: usize,
+    /// how many deleted files
+    deleted: usize,
+    /// how many staged files
+    staged: usize,
+    /// how many files that are removed from the index
+    removed: usize,
+    /// the operation that was in progress
+    operation: Option<OperationView>,
+    /// How many files a sparse checkout had left out.
+    #[serde(skip)]
+    sparse: usize,
+}
+
+/// An operation such as a merge.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Operation")]
+struct OperationView {
+    /// its name
+    name: String,
+    /// whether it was continued
+    continued: bool,
+}
+
+impl RestoredView {
+    /// As text, if the work was based on this commit.
+    fn text(&self, base: Option<&str>) -> String {
+        let place = match (&self.worktree, &self.branch) {
+            (Some(dir), Some(branch)) => format!("in {dir} on branch {branch}"),
+            (Some(dir), None) => format!("in {dir}"),
             (None, branch) => format!("on branch {}", branch.as_deref().unwrap_or_default()),
         };
+        let staged = self.staged + self.removed;
         let mut text = format!(
-            "  restored {place}, at {}: {} files, {} deleted, {} staged\n",
-            restored.commit.short(),
-            work.files.len(),
-            work.deleted.len(),
-            work.staged.len() + work.removed.len()
+            "  restored {place}, at {}: {} files, {} deleted, {staged} staged\n",
+            self.commit.short(),
+            self.files,
+            self.deleted,
         );
-        if restored.made_base {
-            let missing = manifest.base.commit.as_deref().unwrap_or("none yet");
+        if self.made_base {
+            let missing = base.unwrap_or("none yet");
             text += &format!(
                 "  the history of its commit ({missing}) is not in this clone: a commit with the same files and no parents replaces it\n"
             );
         }
-        if self.worktree.is_none() && work.staged.len() + work.removed.len() > 0 {
+        if self.worktree.is_none() && staged > 0 {
             text +=
                 "  a branch does not record what was staged; use --worktree to restore that too\n";
         }
-        match &restored.operation {
-            Some((name, true)) => {
-                text += &format!("  the {name} that was in progress continues there\n")
-            }
-            Some((name, false)) => {
-                text += &format!(
+        if let Some(OperationView { name, continued }) = &self.operation {
+            text += &if *continued {
+                format!("  the {name} that was in progress continues there\n")
+            } else {
+                format!(
                     "  a {name} was in progress and is not restored; its files and conflicts are\n"
-                );
-            }
-            None => {}
+                )
+            };
         }
-        if work.sparse > 0 {
+        if self.sparse > 0 {
             text += &format!(
                 "  {} files that a sparse checkout had left out are restored too\n",
-                work.sparse
+                self.sparse
             );
         }
         text

@@ -7,9 +7,10 @@ use handoff_model::Reports;
 
 use crate::context::Context;
 use crate::contracts::input;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{exit, render};
+use crate::render::receipt::ReceiptView;
 
 /// Send a contract that hands work to another agent
 ///
@@ -105,9 +106,10 @@ impl Arguments {
             failure
         })?;
         output.follow(&ledger);
-        output.answer(&render::done_json(&done), &render::done_text(&done))?;
-        render::say_warnings(&done, output);
-        render::say_next(&done, output);
+        let receipt = ReceiptView::new(&done);
+        output.answer(&receipt)?;
+        receipt.say_warnings(output);
+        receipt.say_next(output);
         Ok(())
     }
 }

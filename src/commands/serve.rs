@@ -9,6 +9,8 @@ use clap::Args;
 use handoff_git::Repository;
 use handoff_insight::report::{Frame, Wanted, gone, policy};
 use handoff_model::{Refusal, View};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use super::report::{WantedArguments, name, write};
@@ -16,7 +18,8 @@ use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::http::server::{Answer, Body, Request, Server};
-use crate::output::Output;
+use crate::output::{self, Output};
+use crate::view::Look;
 
 /// Serve a live page about the ledger to a browser
 ///
@@ -101,10 +104,7 @@ impl Arguments {
         let port = server.port();
         let address = format!("http://127.0.0.1:{port}/");
         server.start(move |request| answer(request, &ask));
-        output.answer(
-            &json!({ "address": address, "port": port }),
-            &format!("{address}\n"),
-        )?;
+        output.answer(&ServeView { address, port })?;
         let mut reader = Reader {
             context,
             wanted: &wanted,
@@ -123,6 +123,22 @@ impl Arguments {
             };
         }
         Ok(())
+    }
+}
+
+/// Where the page is.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Serve")]
+pub(crate) struct ServeView {
+    /// where the page is
+    address: String,
+    /// the port
+    port: u16,
+}
+
+impl output::Answer for ServeView {
+    fn text(&self, _: &Look) -> String {
+        format!("{}\n", self.address)
     }
 }
 

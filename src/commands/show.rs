@@ -1,14 +1,17 @@
 use clap::Args;
 use handoff_base::text::plain;
-use handoff_model::{Refusal, View};
-use serde_json::json;
+use handoff_contract::Format;
+use handoff_model::{Annotation, Record, Refusal, View};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::render;
-use crate::render::advice::{options, options_json, options_text};
+use crate::render::advice::{ActionOption, options, options_text};
+use crate::view::Look;
 
 /// Show a handoff: its record, history and contract
 #[derive(Args)]
@@ -47,28 +50,58 @@ impl Arguments {
         if self.contract {
             return output.raw(&bytes);
         }
-        let contract = String::from_utf8_lossy(&bytes).into_owned();
         let now = now()?;
-        let look = output.look(now);
         let rules = tip.rules(record.protocol.as_str())?;
         let options = options(rules.protocol(), &record, now);
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
-        let told = format!(
+        output.answer(&ShowView {
+            expired: record.is_expired(now),
+            annotations: notes,
+            options,
+            contract: ContractText {
+                format: record.contract.format,
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+            },
+            record,
+        })
+    }
+}
+
+/// A handoff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Show")]
+pub(crate) struct ShowView {
+    /// the handoff
+    record: Record,
+    /// whether its lease expired and nobody has recorded it yet
+    expired: bool,
+    /// the notes about it and about the whole issue
+    annotations: Vec<Annotation>,
+    /// what the protocol allows for a handoff that needs attention
+    options: Vec<ActionOption>,
+    /// its contract
+    contract: ContractText,
+}
+
+/// A contract as text.
+#[derive(Serialize, JsonSchema)]
+struct ContractText {
+    /// its format
+    format: Format,
+    /// its text; bytes that are not UTF-8 are replaced, `show --contract` has them
+    text: String,
+}
+
+impl Answer for ShowView {
+    fn text(&self, look: &Look) -> String {
+        let about = format!(
             "{}{}{}",
-            render::record_text(&record, &look),
-            render::notes_text(&notes),
-            options_text(&options),
+            render::record_text(&self.record, look),
+            render::notes_text(&self.annotations),
+            options_text(&self.options),
         );
-        let text = format!("{}\n{}", look.sentences(&told), plain(&contract));
-        let format = record.contract.format;
-        let data = json!({
-            "record": record,
-            "expired": record.is_expired(now),
-            "annotations": notes,
-            "options": options_json(&options),
-            "contract": { "format": format, "text": contract },
-        });
-        output.answer(&data, &text)
+        let contract = plain(&self.contract.text);
+        format!("{}\n{contract}", look.sentences(&about))
     }
 }

@@ -1,19 +1,23 @@
+use std::collections::BTreeMap;
+
 use clap::Args;
-use handoff_base::ids::IssueKey;
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::plain;
 use handoff_insight::attention;
 use handoff_insight::attention::Stuck;
-use handoff_ledger::{RemoteDistance, Snapshot};
-use handoff_model::{IssueStatus, Refusal, View};
+use handoff_ledger::{Rejected, RemoteDistance, Snapshot};
+use handoff_model::{Issue, IssueStatus, Refusal, View};
 use handoff_protocol::{Policy, State};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::{Output, counted};
+use crate::output::{Answer, Output, as_object, counted};
 use crate::render;
-use crate::render::rows;
+use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
 /// Show all open handoffs, or the status of one issue
@@ -48,100 +52,168 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
-            let records = folder.records()?;
-            let text = render::issue_text(&issue, &records, &look);
-            let records: Vec<_> = records.iter().map(|r| rows::record_json(r, now)).collect();
-            return output.answer(&json!({ "issue": issue, "handoffs": records }), &text);
+            let handoffs = RecordView::all(folder.records()?, now);
+            return output.answer(&IssueView { issue, handoffs });
         }
         let mut records = Vec::new();
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
-        let mut counts = serde_json::Map::new();
-        let mut words = Vec::new();
-        for one in State::ALL.into_iter().filter(|s| !s.is_terminal()) {
-            let count = records.iter().filter(|r| r.state == one).count();
-            counts.insert(one.to_string(), count.into());
-            if count > 0 {
-                words.push(look.count(count, one));
-            }
-        }
-        let said = if words.is_empty() {
-            "no handoff is open".to_owned()
-        } else {
-            words.join(", ")
-        };
-        let mut text = format!(
-            "ledger {} at {}: {said}\n",
-            ledger.branch(),
-            tip.commit().short()
-        );
-        let policy = tip.manifest().evidence;
-        if policy != Policy::Off {
-            text += &format!("  contracts' claims are checked: {}\n", policy.as_str());
-        }
-        let told = output.is_json() || look.is_for_terminal();
-        let stuck = if told && !records.is_empty() {
+        let wants_attention = output.is_json() || look.is_for_terminal();
+        let attention = if wants_attention && !records.is_empty() {
             attention::of_open(&records, &attention::protocols(&tip)?, now)
         } else {
             Vec::new()
         };
-        text = look.sentences(&text) + &attention_text(&stuck, &look);
-        text += &rows::table(&records, &look);
-        let (table, mut text) = (text, String::new());
-        let expired = records.iter().filter(|r| r.is_expired(now)).count();
-        if expired > 0 {
-            text +=
+        let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
+        let count = |state| records.iter().filter(|r| r.state == state).count();
+        output.answer(&StatusView {
+            branch: ledger.branch(),
+            commit: tip.commit(),
+            protocol: &tip.manifest().default_protocol,
+            evidence: tip.manifest().evidence,
+            open: open_states.map(|state| (state, count(state))).collect(),
+            expired: records.iter().filter(|r| r.is_expired(now)).count(),
+            attention,
+            idle: if self.idle {
+                idle_issues(&tip)?
+            } else {
+                Vec::new()
+            },
+            remote: ledger.beside_remote()?.map(RemoteView::from),
+            rejected: ledger.rejected()?,
+            handoffs: RecordView::all(records, now),
+        })
+    }
+}
+
+/// An issue.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IssueWithHandoffs")]
+pub(crate) struct IssueView {
+    /// the issue
+    issue: Issue,
+    /// all of its handoffs, open and closed, by number
+    handoffs: Vec<RecordView>,
+}
+
+impl Answer for IssueView {
+    fn text(&self, look: &Look) -> String {
+        let records = self.handoffs.iter().map(|handoff| &handoff.record);
+        render::issue_text(&self.issue, records, look)
+    }
+}
+
+/// Everything that is open.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Status")]
+pub(crate) struct StatusView<'a> {
+    /// the ledger's branch
+    branch: &'a str,
+    /// its commit
+    commit: ObjectId,
+    /// the protocol that a new issue follows
+    protocol: &'a AgentName,
+    /// how claims that the repository contradicts are treated, if a protocol does not say
+    evidence: Policy,
+    /// how many handoffs are `pending`, `in_progress`, `blocked`, `failed` and `dead`; each is
+    /// present, even if 0
+    #[serde(serialize_with = "as_object")]
+    #[schemars(with = "BTreeMap<State, usize>")]
+    open: Vec<(State, usize)>,
+    /// how many of them have an expired lease that nobody has recorded yet
+    expired: usize,
+    /// the open handoffs that need attention, the most urgent first
+    attention: Vec<Stuck>,
+    /// every open handoff
+    handoffs: Vec<RecordView>,
+    /// with `--idle`: each open issue without open handoffs
+    idle: Vec<IdleIssue>,
+    /// how this clone's ledger compares with its remote's as last seen, without contacting the
+    /// remote; null if the ledger has no remote
+    remote: Option<RemoteView>,
+    /// the offline steps that were refused and are kept
+    rejected: Vec<Rejected>,
+}
+
+/// An open issue without an open handoff.
+#[derive(Serialize, JsonSchema)]
+struct IdleIssue {
+    /// the issue
+    issue: IssueKey,
+    /// the agents that may send
+    may_send: Vec<String>,
+}
+
+/// How a ledger compares with its remote's.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Remote")]
+struct RemoteView {
+    /// the remote
+    name: String,
+    /// whether it was ever reached
+    seen: bool,
+    /// how many commits are only here
+    unpublished: usize,
+    /// how many fetched commits the branch here lacks
+    behind: usize,
+}
+
+impl From<RemoteDistance> for RemoteView {
+    fn from(distance: RemoteDistance) -> Self {
+        Self {
+            name: distance.remote,
+            seen: distance.seen,
+            unpublished: distance.unpublished,
+            behind: distance.behind,
+        }
+    }
+}
+
+impl Answer for StatusView<'_> {
+    fn text(&self, look: &Look) -> String {
+        let counts = self.open.iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts.map(|(state, n)| look.count(*n, *state)).collect();
+        let open = match counts.join(", ") {
+            none if none.is_empty() => "no handoff is open".to_owned(),
+            counts => counts,
+        };
+        let mut head = format!(
+            "ledger {} at {}: {open}\n",
+            self.branch,
+            self.commit.short()
+        );
+        if self.evidence != Policy::Off {
+            let policy = self.evidence.as_str();
+            head += &format!("  contracts' claims are checked: {policy}\n");
+        }
+        let table = look.sentences(&head)
+            + &attention_text(&self.attention, look)
+            + &rows::table(self.handoffs.iter().map(|h| &h.record), look);
+        let mut more = String::new();
+        if self.expired > 0 {
+            let expired = self.expired;
+            more +=
                 &format!("{expired} with a lease that ran out: `git handoff reap` records it\n");
         }
-        let beside = ledger.beside_remote()?;
-        let rejected = ledger.rejected()?;
-        let idle = if self.idle {
-            idle_issues(&tip)?
-        } else {
-            Vec::new()
-        };
-        for (issue, agents) in &idle {
-            let senders = match agents.join(", ") {
+        for IdleIssue { issue, may_send } in &self.idle {
+            let senders = match may_send.join(", ") {
                 none if none.is_empty() => "any agent that may open it".to_owned(),
                 some => some,
             };
-            text += &format!("issue {issue} is open but has no open handoff: {senders} can send\n");
+            more += &format!("issue {issue} is open but has no open handoff: {senders} can send\n");
         }
-        if let Some(beside) = &beside {
-            text += &beside_text(beside);
+        if let Some(remote) = &self.remote {
+            more += &remote.text();
         }
-        if !rejected.is_empty() {
-            let kept = match rejected.len() {
-                1 => "1 step made offline was refused and is kept".to_owned(),
-                count => format!("{count} steps made offline were refused and are kept"),
-            };
-            text += &format!("{kept}: `git handoff rejected`\n");
-        }
-        let idle: Vec<_> = idle
-            .into_iter()
-            .map(|(issue, agents)| json!({ "issue": issue, "may_send": agents }))
-            .collect();
-        let records: Vec<_> = records.iter().map(|r| rows::record_json(r, now)).collect();
-        let data = json!({
-            "branch": ledger.branch(),
-            "commit": tip.commit().to_string(),
-            "protocol": tip.manifest().default_protocol,
-            "evidence": tip.manifest().evidence,
-            "open": counts,
-            "expired": expired,
-            "attention": stuck,
-            "handoffs": records,
-            "idle": idle,
-            "remote": beside.map(|beside| json!({
-                "name": beside.remote,
-                "seen": beside.seen,
-                "unpublished": beside.unpublished,
-                "behind": beside.behind,
-            })),
-            "rejected": rejected,
-        });
-        output.answer(&data, &(table + &look.sentences(&text)))
+        more += &match self.rejected.len() {
+            0 => String::new(),
+            1 => "1 step made offline was refused and is kept: `git handoff rejected`\n".to_owned(),
+            count => format!(
+                "{count} steps made offline were refused and are kept: `git handoff rejected`\n"
+            ),
+        };
+        table + &look.sentences(&more)
     }
 }
 
@@ -171,37 +243,32 @@ fn attention_text(stuck: &[Stuck], look: &Look) -> String {
     format!("\n{heading}\n{table}{more}  next: {next}\n\n")
 }
 
-/// How far the ledger is ahead of and behind its remote's, as last seen.
-fn beside_text(beside: &RemoteDistance) -> String {
-    let RemoteDistance {
-        remote,
-        unpublished,
-        behind,
-        seen,
-    } = beside;
-    let remote = plain(remote);
-    match (*seen, *unpublished, *behind) {
-        (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
-        (true, 0, 0) => format!("up to date with {remote} as last seen\n"),
-        (true, own, 0) => format!(
-            "{} not on {remote}: `git handoff sync`\n",
-            counted(own, "commit")
-        ),
-        (true, 0, theirs) => format!(
-            "{} on {remote} but not on the branch here: `git handoff fetch`\n",
-            counted(theirs, "commit")
-        ),
-        (true, own, theirs) => format!(
-            "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
-            counted(own, "commit"),
-            counted(theirs, "commit")
-        ),
+impl RemoteView {
+    fn text(&self) -> String {
+        let remote = plain(&self.name);
+        match (self.seen, self.unpublished, self.behind) {
+            (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
+            (true, 0, 0) => format!("up to date with {remote} as last seen\n"),
+            (true, own, 0) => format!(
+                "{} not on {remote}: `git handoff sync`\n",
+                counted(own, "commit")
+            ),
+            (true, 0, theirs) => format!(
+                "{} on {remote} but not on the branch here: `git handoff fetch`\n",
+                counted(theirs, "commit")
+            ),
+            (true, own, theirs) => format!(
+                "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
+                counted(own, "commit"),
+                counted(theirs, "commit")
+            ),
+        }
     }
 }
 
 /// Open issues without an open handoff, each with the agents that may send on
 /// from a handoff they completed.
-fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<(IssueKey, Vec<String>)>, Failure> {
+fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>, Failure> {
     let mut idle = Vec::new();
     for key in tip.issues()? {
         let folder = tip.issue(&key)?;
@@ -209,11 +276,14 @@ fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<(IssueKey, Vec<String>)>, Failu
             continue;
         };
         if issue.status == IssueStatus::Open && issue.open.is_empty() {
-            let mut agents = Vec::new();
+            let mut may_send = Vec::new();
             for id in &issue.unfollowed {
-                agents.extend(folder.record(id.number())?.map(|r| r.to.to_string()));
+                may_send.extend(folder.record(id.number())?.map(|r| r.to.to_string()));
             }
-            idle.push((key, agents));
+            idle.push(IdleIssue {
+                issue: key,
+                may_send,
+            });
         }
     }
     Ok(idle)

@@ -1,15 +1,19 @@
 use clap::Args;
+use handoff_base::ObjectId;
 use handoff_base::text::plain;
 use handoff_git::masked;
-use handoff_ledger::{Ledger, LedgerError, UpstreamError};
-use serde_json::json;
+use handoff_ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::remote::Timeout;
 use crate::context::Context;
 use crate::context::writer::say_synced;
+use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, counted};
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
 
 /// Synchronize this clone's ledger with the remote's
 ///
@@ -43,40 +47,79 @@ impl Arguments {
         let synced = output
             .during(&session.tally, || ledger.sync(&session, self.set_aside))
             .map_err(|error| left_here(&ledger, error))?;
-        let data = json!({
-            "remote": remote,
-            "commit": ledger.tip_id()?.map(|id| id.to_string()),
-            "brought": synced.brought,
-            "sent": synced.pushed,
-            "made_again": synced.rerun,
-            "renamed": synced.renamed,
-            "rejected": synced.rejected,
-        });
-        let remote = plain(&remote);
-        let text = match (synced.pushed, synced.brought) {
+        let view = SyncView {
+            remote: &remote,
+            commit: ledger.tip_id()?,
+            brought: synced.brought,
+            sent: synced.pushed,
+            made_again: synced.rerun,
+            renamed: &synced.renamed,
+            rejected: &synced.rejected,
+        };
+        if synced.rejected.is_empty() {
+            output.answer(&view)?;
+            say_synced(&synced, output);
+            return Ok(());
+        }
+        let text = view.text(&output.look(now()?));
+        if output.is_json() {
+            let failure = Failure::new(ErrorCode::Rejected, text.trim_end());
+            return Err(failure
+                .hint("`git handoff rejected` lists them")
+                .data(&view));
+        }
+        output.raw(text.as_bytes())?;
+        say_synced(&synced, output);
+        Err(Failure::reported(exit::CONFLICT))
+    }
+}
+
+/// What a synchronization did.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Sync")]
+pub(crate) struct SyncView<'a> {
+    /// the remote
+    remote: &'a str,
+    /// where the branch is now, here and there
+    commit: Option<ObjectId>,
+    /// how many commits the remote had that were not here
+    brought: usize,
+    /// how many commits were pushed
+    sent: usize,
+    /// how many of those are steps that were made again on the remote's state
+    made_again: usize,
+    /// the handoffs that have a new id
+    renamed: &'a [Renamed],
+    /// the steps that the remote's state refused; if there are any, this accompanies the error
+    /// `rejected`
+    rejected: &'a [Rejected],
+}
+
+impl Answer for SyncView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let remote = plain(self.remote);
+        let text = match (self.sent, self.brought) {
             (0, 0) => format!("{remote} and this clone are in sync\n"),
             (sent, brought) => format!(
                 "sent {} to {remote}, received {brought}\n",
                 counted(sent, "commit")
             ),
         };
-        if synced.rejected.is_empty() {
-            output.answer(&data, &text)?;
-            say_synced(&synced, output);
-            return Ok(());
+        match self.rejected.len() {
+            0 => text,
+            refused => format!("{text}refused: {}\n", counted(refused, "step")),
         }
-        let text = format!(
-            "{text}refused: {}\n",
-            counted(synced.rejected.len(), "step")
-        );
-        if output.is_json() {
-            let failure = Failure::new(ErrorCode::Rejected, text.trim_end());
-            return Err(failure.hint("`git handoff rejected` lists them").data(data));
-        }
-        output.raw(text.as_bytes())?;
-        say_synced(&synced, output);
-        Err(Failure::reported(exit::CONFLICT))
     }
+}
+
+/// What the remote lacks, if it can't be reached.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NotPublished")]
+pub(crate) struct NotPublishedView<'a> {
+    /// the remote
+    remote: &'a str,
+    /// how many commits are only here
+    unpublished: usize,
 }
 
 /// Reports the steps that are only in this clone if the remote was unreachable.
@@ -91,7 +134,10 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
             );
             Failure::new(ErrorCode::NotPublished, text)
                 .advice("they stay recorded here; run the command again later")
-                .data(json!({ "remote": remote, "unpublished": left }))
+                .data(&NotPublishedView {
+                    remote: &remote,
+                    unpublished: left,
+                })
         }
         error => error.into(),
     }

@@ -7,9 +7,10 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::annotations::Annotation;
-use handoff_ledger::{AuditScope, BranchError, Ledger, LedgerError, Tally};
+use handoff_ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, Tally};
 use handoff_model::{Refusal, View};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::moment;
 use crate::context::Context;
@@ -17,8 +18,9 @@ use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, LEFT_OUT};
 use crate::output::annotations::Format;
-use crate::output::{Output, annotations};
+use crate::output::{Answer, Output, annotations};
 use crate::render::audit;
+use crate::view::Look;
 
 /// Replay every step from its contract, and report each that is not legal
 ///
@@ -110,18 +112,9 @@ impl Arguments {
             Err(error) => return Err(error.into()),
         }
         ledger.note_audit(&audit, scope, now()?);
-        let data = json!({
-            "commits": audit.commits,
-            "handoffs": audit.handoffs,
-            "tip": audit.tip,
-            "since": audit.since,
-            "cut_off": audit.cut_off,
-            "findings": audit.findings,
-        });
-        let text = audit::report(&audit, &repository, ledger.branch(), key.as_ref());
         let is_left_out = |f: &Finding| f.code == FindingCode::ObjectLeftOut;
-        let left_out = audit.findings.iter().any(is_left_out);
-        if is_github && !left_out {
+        let is_left_out = audit.findings.iter().any(is_left_out);
+        if is_github && !is_left_out {
             let remarks: Vec<Annotation> =
                 audit.findings.iter().map(Annotation::in_ledger).collect();
             annotations::show(output, &remarks, &format!("{}\n", audit::verdict(&audit)))?;
@@ -131,24 +124,45 @@ impl Arguments {
                 Err(Failure::reported(exit::INTEGRITY))
             };
         }
+        let view = VerifyView {
+            report: audit::report(&audit, &repository, ledger.branch(), key.as_ref()),
+            audit: &audit,
+        };
         if audit.is_clean() {
-            return output.answer(&data, &text);
+            return output.answer(&view);
         }
         // Objects that are not here can't be verified.
-        if left_out {
+        if is_left_out {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);
-            return Err(failure.findings(audit.findings).data(data));
+            let failure = failure.data(&view);
+            return Err(failure.findings(audit.findings));
         }
         let verdict = audit::verdict(&audit);
         let mut failure = Failure::new(ErrorCode::LedgerDamaged, verdict)
             .hint("nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`");
         if output.is_json() {
-            failure = failure.findings(audit.findings).data(data);
+            failure = failure.data(&view).findings(audit.findings);
         } else {
-            output.answer(&data, &text)?;
+            output.answer(&view)?;
         }
         Err(failure)
+    }
+}
+
+/// The result of an audit.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Verify")]
+pub(crate) struct VerifyView<'a> {
+    #[serde(flatten)]
+    audit: &'a Audit,
+    #[serde(skip)]
+    report: String,
+}
+
+impl Answer for VerifyView<'_> {
+    fn text(&self, _: &Look) -> String {
+        self.report.clone()
     }
 }
 

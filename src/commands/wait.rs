@@ -8,7 +8,9 @@ use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, Snapshot, claimable};
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
-use serde_json::{Value, json};
+use handoff_protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::duration;
 use crate::args::remote::PollArgs;
@@ -16,7 +18,7 @@ use crate::context::lookout::{Lookout, Place};
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
 use crate::view::{Look, colored};
 use crate::{exit, render};
 
@@ -68,15 +70,87 @@ enum Target {
     Inbox(AgentName),
 }
 
+/// The state of what is waited for.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Wait")]
+pub(crate) struct WaitView<'a> {
+    /// how long it took, in milliseconds
+    waited_ms: u64,
+    /// the last ledger commit that was read, here or on the remote, whichever is newer; null if there
+    /// was none
+    commit: Option<ObjectId>,
+    /// why the remote can't be read now; then this is the state of the ledger here, or of the remote
+    /// when last read
+    trouble: Option<&'a str>,
+    /// what was waited for, in the order of the arguments
+    targets: &'a [Seen],
+    /// About those that ended.
+    #[serde(skip)]
+    text: String,
+}
+
+impl<'a> WaitView<'a> {
+    fn new(
+        commit: Option<ObjectId>,
+        targets: &'a [Seen],
+        lookout: &'a Lookout<'_>,
+        start: Instant,
+    ) -> Self {
+        Self {
+            waited_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            commit,
+            trouble: lookout.trouble(),
+            targets,
+            text: String::new(),
+        }
+    }
+}
+
+impl Answer for WaitView<'_> {
+    fn text(&self, _: &Look) -> String {
+        self.text.clone()
+    }
+}
+
 /// The last observation of a target.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WaitTarget")]
 struct Seen {
-    standing: WaitStatus,
-    data: Value,
+    /// the issue; null while an inbox has nothing to claim
+    issue: Option<IssueKey>,
+    /// the handoff: the named one, or the first that can be claimed; null for an issue
+    id: Option<HandoffId>,
+    /// the handoff's receiver, or whose inbox it is; null for an issue
+    agent: Option<AgentName>,
+    /// the handoff's state, or the issue's status (`open`, `completed`). A handoff whose lease
+    /// expired is `failed`, even before that is recorded
+    state: Option<TargetState>,
+    /// `completed`, `failed`, `blocked` or `waiting`; an inbox with something to claim is `completed`
+    outcome: Outcome,
+    /// whether it counts as failed because its lease expired and nobody has recorded that yet
+    expired: bool,
+    /// the handoffs that determine the outcome
+    by: Vec<HandoffId>,
+    /// the handoff's record; null for an issue
+    record: Option<Record>,
+    /// When it changes if nobody does anything.
+    #[serde(skip)]
+    wake: Option<Moment>,
+    #[serde(skip)]
     text: String,
     /// Its state, as part of a sentence.
+    #[serde(skip)]
     told: String,
     /// The command to run next.
+    #[serde(skip)]
     next: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum TargetState {
+    Handoff(State),
+    Issue(IssueStatus),
 }
 
 impl Arguments {
@@ -122,7 +196,7 @@ impl Arguments {
                 if self.is_over(&seen) {
                     return self.report(&tips, &seen, &lookout, start, output);
                 }
-                wake = seen.iter().filter_map(|s| s.standing.wake).min();
+                wake = seen.iter().filter_map(|s| s.wake).min();
                 last = tips.first().map(|tip| (tip.commit(), seen));
             }
             if is_last {
@@ -164,7 +238,7 @@ impl Arguments {
         let (mut found, mut missing) = (None, None);
         for tip in tips {
             match look(tip, target, now) {
-                Ok(seen) if self.ends(seen.standing.outcome) => return Ok(Some(seen)),
+                Ok(seen) if self.ends(seen.outcome) => return Ok(Some(seen)),
                 Ok(seen) => found = found.or(Some(seen)),
                 Err(failure) if failure.exit == exit::NOT_FOUND => missing = Some(failure),
                 Err(failure) => return Err(failure),
@@ -191,7 +265,7 @@ impl Arguments {
     }
 
     fn is_over(&self, seen: &[Seen]) -> bool {
-        let mut ended = seen.iter().map(|s| self.ends(s.standing.outcome));
+        let mut ended = seen.iter().map(|s| self.ends(s.outcome));
         if self.any {
             ended.any(|ended| ended)
         } else {
@@ -215,26 +289,26 @@ impl Arguments {
         start: Instant,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let ended = || seen.iter().filter(|s| self.ends(s.standing.outcome));
-        let bad = ended().find(|s| s.standing.outcome != Outcome::Completed);
+        let ended = || seen.iter().filter(|s| self.ends(s.outcome));
+        let bad = ended().find(|s| s.outcome != Outcome::Completed);
         let commit = tips.first().map(Snapshot::commit);
-        let data = data(commit, seen, lookout.trouble(), start);
-        let text: String = ended().map(|s| s.text.as_str()).collect();
+        let mut view = WaitView::new(commit, seen, lookout, start);
+        view.text.extend(ended().map(|s| s.text.as_str()));
         let Some(bad) = bad else {
-            output.answer(&data, &text)?;
+            output.answer(&view)?;
             for next in ended().filter_map(|s| s.next.as_ref()) {
                 output.say(&format!("next: {next}"));
             }
             return Ok(());
         };
         if output.is_json() {
-            let failure = Failure::new(ErrorCode::WaitFailed, bad.told.clone()).data(data);
+            let failure = Failure::new(ErrorCode::WaitFailed, bad.told.clone()).data(&view);
             return Err(match &bad.next {
                 Some(next) => failure.hint(format!("see `{next}`")),
                 None => failure,
             });
         }
-        output.raw(text.as_bytes())?;
+        output.raw(view.text.as_bytes())?;
         if let Some(next) = &bad.next {
             output.say(&format!("next: {next}"));
         }
@@ -251,7 +325,7 @@ impl Arguments {
             Some((commit, seen)) => (Some(commit), seen),
             None => (None, Vec::new()),
         };
-        let waiting = seen.iter().filter(|s| !self.ends(s.standing.outcome));
+        let waiting = seen.iter().filter(|s| !self.ends(s.outcome));
         let told: Vec<&str> = waiting.map(|s| s.told.as_str()).collect();
         let mut text = "timed out".to_owned();
         if !told.is_empty() {
@@ -262,20 +336,8 @@ impl Arguments {
         }
         Failure::new(ErrorCode::TimedOut, text)
             .advice("nothing was changed; run the command again to keep waiting")
-            .data(data(commit, &seen, lookout.trouble(), start))
+            .data(&WaitView::new(commit, &seen, lookout, start))
     }
-}
-
-/// The answer: the state of every target.
-fn data(commit: Option<ObjectId>, seen: &[Seen], trouble: Option<&str>, start: Instant) -> Value {
-    let waited = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let targets: Vec<&Value> = seen.iter().map(|s| &s.data).collect();
-    json!({
-        "waited_ms": waited,
-        "commit": commit.map(|id| id.to_string()),
-        "trouble": trouble,
-        "targets": targets,
-    })
 }
 
 /// The time until `wake`, at most a minute, because a clock can be set and a machine
@@ -288,7 +350,7 @@ fn until(wake: Moment, now: DateTime<FixedOffset>) -> Duration {
 
 fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failure> {
     match target {
-        Target::Handoff(id) => Ok(handoff(&found(tip, id)?, now)),
+        Target::Handoff(id) => Ok(handoff(found(tip, id)?, now)),
         Target::Issue(key) => {
             let folder = tip.issue(key)?;
             let no_issue = || Refusal::no_issue(key);
@@ -313,7 +375,7 @@ fn found(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Record, Failure> {
     Ok(record.ok_or_else(|| Refusal::no_handoff(id))?)
 }
 
-fn handoff(record: &Record, now: Moment) -> Seen {
+fn handoff(record: Record, now: Moment) -> Seen {
     let (id, standing) = (&record.id, record.wait_status(now));
     let current = record.state_at(now);
     let expired = current != record.state;
@@ -336,20 +398,18 @@ fn handoff(record: &Record, now: Moment) -> Seen {
         text += &render::transition_text(latest, &Look::plain(now));
     }
     Seen {
-        data: json!({
-            "issue": id.issue(),
-            "id": id,
-            "agent": record.to,
-            "state": current,
-            "outcome": standing.outcome,
-            "expired": expired,
-            "by": standing.by,
-            "record": record,
-        }),
-        standing,
+        issue: Some(id.issue().clone()),
+        id: Some(id.clone()),
+        agent: Some(record.to.clone()),
+        state: Some(TargetState::Handoff(current)),
+        outcome: standing.outcome,
+        expired,
+        by: standing.by,
+        wake: standing.wake,
         text,
         told: format!("{id} is {current}{ran_out}"),
         next,
+        record: Some(record),
     }
 }
 
@@ -367,17 +427,15 @@ fn whole(issue: &Issue, standing: WaitStatus) -> Seen {
     let told = format!("issue {key} {told}");
     let ended = standing.outcome == Outcome::Completed;
     Seen {
-        data: json!({
-            "issue": key,
-            "id": null,
-            "agent": null,
-            "state": issue.status,
-            "outcome": standing.outcome,
-            "expired": false,
-            "by": standing.by,
-            "record": null,
-        }),
-        standing,
+        issue: Some(key.clone()),
+        id: None,
+        agent: None,
+        state: Some(TargetState::Issue(issue.status)),
+        outcome: standing.outcome,
+        expired: false,
+        by: standing.by,
+        record: None,
+        wake: standing.wake,
         text: format!("{told}\n"),
         told,
         next: (!ended).then(|| format!("git handoff status {key}")),
@@ -396,25 +454,19 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
         Some(record) => (String::new(), format!("{}\n", render::headline(record))),
         None => (format!("nothing can be claimed by {agent}"), String::new()),
     };
-    let next = found.first.as_ref();
+    let next = found.first;
     Ok(Seen {
-        data: json!({
-            "issue": next.map(HandoffId::issue),
-            "id": next,
-            "agent": agent,
-            "state": record.as_ref().map(|r| r.state),
-            "outcome": outcome,
-            "expired": false,
-            "by": next.into_iter().collect::<Vec<_>>(),
-            "record": record,
-        }),
-        standing: WaitStatus {
-            outcome,
-            by: next.cloned().into_iter().collect(),
-            wake: found.later.map(|(at, _)| at),
-        },
+        issue: next.as_ref().map(|id| id.issue().clone()),
+        agent: Some(agent.clone()),
+        state: record.as_ref().map(|r| TargetState::Handoff(r.state)),
+        outcome,
+        expired: false,
+        by: next.clone().into_iter().collect(),
+        record,
+        wake: found.later.map(|(at, _)| at),
         text,
         told,
-        next: next.map(|_| format!("git handoff claim --next --as {agent}")),
+        next: { next.as_ref() }.map(|_| format!("git handoff claim --next --as {agent}")),
+        id: next,
     })
 }

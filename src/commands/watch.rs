@@ -11,6 +11,7 @@ use handoff_ledger::{
     FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after, happenings,
 };
 use handoff_model::{Refusal, View};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::remote::PollArgs;
@@ -72,11 +73,16 @@ enum Format {
 }
 
 /// One line.
-#[derive(Serialize)]
-struct Line<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WatchLine")]
+pub(crate) struct Line<'a> {
+    /// `git-handoff/1`
     schema: &'static str,
-    commit: &'a str,
+    /// the commit that did it
+    commit: ObjectId,
+    /// which of the commit's lines this is, from 1
     n: usize,
+    /// how many lines the commit has, of those requested
     of: usize,
     #[serde(flatten)]
     happening: &'a Happening,
@@ -179,11 +185,11 @@ impl Arguments {
         all.retain(|(_, h)| issue.is_none() || h.issue.as_ref() == issue);
         let involved = self.involved.as_ref();
         all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
-        let (commit, of, mut text) = (id.to_string(), all.len(), String::new());
+        let (of, mut text) = (all.len(), String::new());
         for (i, (n, happening)) in all.iter().enumerate() {
             let line = Line {
                 schema: SCHEMA,
-                commit: &commit,
+                commit: id,
                 n: i + 1,
                 of,
                 happening,

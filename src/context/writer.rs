@@ -2,8 +2,9 @@
 
 use handoff_base::text::plain;
 use handoff_git::Repository;
-use handoff_ledger::{Ledger, Session, Synced, UpstreamError};
-use serde_json::json;
+use handoff_ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Context;
 use crate::environment;
@@ -109,7 +110,20 @@ fn not_as_it_was(synced: &Synced) -> Failure {
     };
     failure
         .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
-        .data(json!({ "renamed": synced.renamed, "rejected": synced.rejected }))
+        .data(&ReplayedView {
+            renamed: &synced.renamed,
+            rejected: &synced.rejected,
+        })
+}
+
+/// What became of steps that were made offline, if a write stopped for that.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Replayed")]
+pub(crate) struct ReplayedView<'a> {
+    /// the handoffs that have a new id
+    renamed: &'a [Renamed],
+    /// the steps that the remote's state refused
+    rejected: &'a [Rejected],
 }
 
 /// Tells what became of steps that were made offline.

@@ -1,5 +1,6 @@
 //! What a contract can say, as its schema describes it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -7,7 +8,8 @@ use serde_json::{Map, Value};
 const DEEP: usize = 8;
 
 /// A field of a contract.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ContractField")]
 pub(crate) struct Field {
     /// Where it is: a JSON Pointer, in which `*` is any entry of a list.
     pub path: String,

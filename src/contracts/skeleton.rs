@@ -7,8 +7,12 @@ use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::failure::{ErrorCode, Failure};
+use crate::output::Answer;
+use crate::view::Look;
 
 /// Which contract is wanted.
 #[derive(Clone, Copy)]
@@ -26,21 +30,33 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// A contract with marks where only its sender can know.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Skeleton {
-    /// The name of its type.
+    /// the contract's type
+    #[serde(rename = "contract_type")]
     pub(crate) kind: String,
-    /// Its format.
+    /// `xml`, `json` or `md`
+    #[schemars(with = "handoff_contract::Format")]
     pub(crate) format: Format,
-    /// The contract.
+    /// the skeleton
     pub(crate) text: String,
-    /// How many places are left to fill.
+    /// how many places are marked `{{fill: …}}`
+    #[serde(rename = "left_to_fill")]
     pub(crate) left: usize,
     /// Whether it says which issue it is about.
+    #[serde(skip)]
     pub(crate) names_issue: bool,
 }
 
+impl Answer for Skeleton {
+    fn text(&self, _: &Look) -> String {
+        self.text.clone()
+    }
+}
+
 /// How a contract is written.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
     /// XML
     Xml,

@@ -2,6 +2,7 @@
 //!
 //! `docs/codes.md` explains each of them; a test compares the two.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::exit;
@@ -9,7 +10,8 @@ use crate::exit;
 macro_rules! error_codes {
     ($($name:ident = $word:literal, $($exit:ident)|+;)+) => {
         /// The code of an error.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+        #[schemars(with = "String")]
         pub(crate) enum ErrorCode {
             $($name,)+
         }

@@ -1,18 +1,21 @@
 //! Every public code, as explained in docs/codes.md, which is compiled into the
 //! program.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 const DOCUMENT: &str = include_str!("../../docs/codes.md");
 
 /// A code and its explanation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ExplainedCode")]
 pub(crate) struct Code {
-    /// The code as it is printed: `lease_lost`, `field.missing`, `5`.
+    /// The code as it is printed; for an exit code, its digits.
     pub code: &'static str,
-    /// What has this code, by the document's heading: `Errors`, `Findings in contracts`.
+    /// What has it: `Exit codes`, `Errors`, `Findings in contracts`, `Findings in protocols`,
+    /// `Findings in hooks`, `Findings in ledgers`.
     pub kind: &'static str,
-    /// The exit codes of an error.
+    /// For an error, its exit codes.
     pub exit: Vec<u8>,
     /// What causes it.
     pub cause: &'static str,

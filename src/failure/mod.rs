@@ -21,6 +21,7 @@ pub(crate) use obstacle::explained;
 use std::error::Error;
 
 use handoff_base::finding::Finding;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A failed command.
@@ -117,10 +118,10 @@ impl Failure {
         }
     }
 
-    /// Adds what was done despite the failure.
+    /// Adds the answer that goes with the failure: what was done despite it.
     #[must_use]
-    pub(crate) fn data(mut self, data: Value) -> Self {
-        self.data = Some(Box::new(data));
+    pub(crate) fn data(mut self, answer: &impl Serialize) -> Self {
+        self.data = serde_json::to_value(answer).ok().map(Box::new);
         self
     }
 

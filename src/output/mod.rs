@@ -1,10 +1,14 @@
 //! What is printed: data on stdout, chatter on stderr, one document with `--json`.
 //!
-//! [`Output`] prints, and nothing else does; `annotations` are what a workflow's log shows,
-//! `progress` says how far long work is, `replace` writes files whole or not at all.
+//! [`Output`] prints, and nothing else does; an [`Answer`] is what a command gives it.
+//! `annotations` are what a workflow's log shows, `progress` says how far long work is, `replace`
+//! writes files whole or not at all.
 
 pub(crate) mod annotations;
+mod answer;
 mod progress;
+#[cfg(test)]
+mod reference;
 pub(crate) mod replace;
 
 use std::borrow::Cow;
@@ -20,14 +24,47 @@ use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
 use handoff_ledger::{Ledger, Unpublished};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::environment::is_in_workflow;
+pub(crate) use answer::{Answer, as_object};
+
+use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 
 /// The version of every JSON document.
 pub(crate) const SCHEMA: &str = "git-handoff/1";
+
+/// Every JSON document.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Document<'a, A> {
+    /// `git-handoff/1`
+    schema: &'static str,
+    /// whether the command succeeded
+    ok: bool,
+    /// what went wrong, if `ok` is false
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView<'a>>,
+    /// the answer, if `ok` is true; [each command](#what-each-command-answers) has its own. `import`, `wait`, `sync` and steps recorded only here
+    /// (`not_published`) have it along with the error: what was done nevertheless, the current state
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<A>,
+}
+
+/// What went wrong.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+struct ErrorView<'a> {
+    /// a stable word for programs: [codes](codes.md#errors)
+    code: ErrorCode,
+    /// what was refused and why, for people
+    message: &'a str,
+    /// the next safe thing to do
+    hint: String,
+    /// every fault, if there can be several; otherwise empty
+    findings: &'a [Finding],
+}
 
 /// Where a command prints.
 pub(crate) struct Output {
@@ -167,19 +204,25 @@ impl Output {
         Look::new(now, self.screen)
     }
 
+    /// From now on, answers are JSON documents.
+    pub(crate) fn as_json(&mut self) {
+        self.json = true;
+    }
+
     /// Says whether the answer is one JSON document.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Prints the answer: the document, or the text.
+    /// Prints an answer: the document, or the text.
     ///
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
-    pub(crate) fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
+    pub(crate) fn answer(&mut self, answer: &impl Answer) -> Result<(), Failure> {
         let missed = self.missed();
         if !self.json {
-            self.show(text)?;
+            let text = answer.text(&self.look(now()?));
+            self.show(&text)?;
             if let Some(missed) = missed {
                 // With --offline, it is no error.
                 let unpublished = self.unpublished.as_ref();
@@ -193,11 +236,10 @@ impl Output {
             return Ok(());
         }
         if let Some(missed) = missed {
-            self.fail(&missed.data(data.clone()));
+            self.fail(&missed.data(answer));
             return Ok(());
         }
-        let document = json!({ "schema": SCHEMA, "ok": true, "data": data });
-        self.raw(pretty(&document).as_bytes())
+        self.raw(document(answer).as_bytes())
     }
 
     /// Prints a text, or has a pager show it.
@@ -319,19 +361,21 @@ impl Output {
         {
             told = format!("{why}; {told}");
         }
-        if self.json {
-            let error = json!({
-                "code": failure.code,
-                "message": failure.message,
-                "hint": told,
-                "findings": failure.findings,
-            });
-            let mut document = json!({ "schema": SCHEMA, "ok": false, "error": error });
-            if let Some(data) = &failure.data {
-                document["data"] = Value::clone(data);
-            }
+        if let (true, Some(code)) = (self.json, failure.code) {
+            let document = Document {
+                schema: SCHEMA,
+                ok: false,
+                error: Some(ErrorView {
+                    code,
+                    message: &failure.message,
+                    hint: told,
+                    findings: &failure.findings,
+                }),
+                data: failure.data.as_deref(),
+            };
             let text = if self.one_line {
-                format!("{document}\n")
+                let line = serde_json::to_string(&document).unwrap_or_default();
+                format!("{line}\n")
             } else {
                 pretty(&document)
             };
@@ -376,8 +420,18 @@ fn for_log(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The JSON document of an answer.
+pub(crate) fn document(answer: &impl Answer) -> String {
+    pretty(&Document {
+        schema: SCHEMA,
+        ok: true,
+        error: None,
+        data: Some(answer),
+    })
+}
+
 /// A JSON document with a final line break.
-pub(crate) fn pretty(value: &Value) -> String {
+pub(crate) fn pretty(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text

@@ -6,22 +6,29 @@ use handoff_base::text::shell_quoted;
 use handoff_ledger::Overview;
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::contracts::skeleton::{Format, Skeleton};
 
 /// A contract that the agent may send next.
+#[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct NextContract {
+    /// its receiver
     pub(super) to: AgentName,
-    /// Whether it is a usual way on, not one to an agent that steps in.
-    pub(super) usual: bool,
-    /// Its type.
-    pub(super) contract_type: String,
-    /// The title of its type.
+    /// the title of its type
     pub(super) title: String,
-    /// The request that it answers, if it must be named.
-    pub(super) answers: Option<HandoffId>,
-    /// The command that prints its skeleton.
+    /// its type
+    pub(super) contract_type: String,
+    /// the command that prints its skeleton
     pub(super) command: String,
+    /// Whether it is a usual way on, not one to an agent that steps in.
+    #[serde(skip)]
+    pub(super) usual: bool,
+    /// The request that it answers, if it must be named.
+    #[serde(skip)]
+    pub(super) answers: Option<HandoffId>,
+    #[serde(skip)]
     pub(super) format: Format,
 }
 

@@ -10,19 +10,24 @@ pub(crate) mod session_hook;
 mod text;
 
 use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::moment::{Moment, rfc3339};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::moment::{self, Moment};
 use handoff_git::Repository;
-use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
+use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::{Claimable, Record, Refusal, View};
-use handoff_protocol::Protocol;
+use handoff_protocol::{AgentKind, Protocol, State};
 use handoff_templates::{Known, known_at_tip};
-use serde_json::{Value, json};
+use page::Cut;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::context::Context;
-use crate::contracts::skeleton::{Format, Wanted};
+use crate::contracts::skeleton::{Format, Skeleton, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::Answer;
+use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
 const LOOK: OverviewLimits = OverviewLimits {
@@ -31,11 +36,120 @@ const LOOK: OverviewLimits = OverviewLimits {
 };
 
 /// The page for an agent.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Prime {
-    /// Its text.
+    /// the acting agent, by its name in the protocol
+    agent: AgentName,
+    /// the protocol of the work it holds or could claim next, else the first that lists it
+    protocol: String,
+    /// its role there
+    role: Option<String>,
+    /// its kind there
+    kind: Option<AgentKind>,
+    /// the other protocols that list it
+    elsewhere: Vec<String>,
+    /// what it works on
+    holds: BucketView,
+    /// what it can claim
+    waits: BucketView,
+    /// what it can't claim yet
+    later: BucketView,
+    /// its own work that needs attention
+    stuck: BucketView,
+    /// work of others that it must decide on
+    to_decide: BucketView,
+    /// how many open handoffs were not read, because reading all would take too long
+    unread: usize,
+    /// the next contract
+    contract: Option<ContractView>,
+    /// what it could send instead
+    others: Vec<NextContract>,
+    /// its next steps, for a shell
+    commands: Vec<String>,
+    /// what did not fit into `text`
+    cut: Vec<Cut>,
+    /// what is printed without `--json`
     pub(crate) text: String,
-    /// The same as data.
-    pub(crate) data: Value,
+}
+
+impl Answer for Prime {
+    fn text(&self, _: &Look) -> String {
+        self.text.clone()
+    }
+}
+
+/// Handoffs of one kind.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Bucket")]
+struct BucketView {
+    /// how many there are
+    count: usize,
+    /// the first three, in brief
+    first: Vec<BriefView>,
+}
+
+/// A handoff in brief.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BriefHandoff")]
+struct BriefView {
+    /// its id
+    id: HandoffId,
+    /// its sender
+    from: AgentName,
+    /// its receiver
+    to: AgentName,
+    /// its state
+    state: State,
+    /// its priority
+    priority: Option<String>,
+    /// when its lease expires
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    expires_at: Option<Moment>,
+    /// whether its lease expired and nobody has recorded it yet
+    expired: bool,
+    /// one line about it
+    summary: String,
+}
+
+impl BriefView {
+    fn new(record: Record, now: Moment) -> Self {
+        Self {
+            expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+            expired: record.is_expired(now),
+            id: record.id,
+            from: record.from,
+            to: record.to,
+            state: record.state,
+            priority: record.priority,
+            summary: record.summary,
+        }
+    }
+}
+
+/// The next contract.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PrimedContract")]
+struct ContractView {
+    /// its receiver
+    to: AgentName,
+    /// the title of its type
+    title: String,
+    #[serde(flatten)]
+    skeleton: Skeleton,
+    /// whether values in it were cut
+    shortened: bool,
+}
+
+impl From<Contract> for ContractView {
+    fn from(contract: Contract) -> Self {
+        Self {
+            to: contract.way.to,
+            title: contract.way.title,
+            skeleton: contract.skeleton,
+            shortened: contract.shortened,
+        }
+    }
 }
 
 /// Makes the page for an agent.
@@ -331,54 +445,35 @@ fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
 impl Facts<'_> {
     fn finish(self) -> Prime {
         let (text, cut) = text::tell(&self);
-        let bucket = |bucket: &handoff_ledger::Bucket| -> Value {
-            let first = bucket.first.iter().map(|record| {
-                json!({
-                    "id": record.id,
-                    "from": record.from,
-                    "to": record.to,
-                    "state": record.state,
-                    "priority": record.priority,
-                    "expires_at": record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
-                    "expired": record.is_expired(self.now),
-                    "summary": record.summary,
-                })
-            });
-            json!({ "count": bucket.count, "first": first.collect::<Vec<_>>() })
+        let commands = text::commands(&self);
+        let bucket = |bucket: Bucket| {
+            let first = bucket.first.into_iter();
+            BucketView {
+                count: bucket.count,
+                first: first
+                    .map(|record| BriefView::new(record, self.now))
+                    .collect(),
+            }
         };
-        let way = |way: &NextContract| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
-        let contract = self.contract.as_ref().map(|contract| {
-            json!({
-                "to": contract.way.to,
-                "title": contract.way.title,
-                "contract_type": contract.skeleton.kind,
-                "format": contract.skeleton.format.name(),
-                "text": contract.skeleton.text,
-                "left_to_fill": contract.skeleton.left,
-                "shortened": contract.shortened,
-            })
-        });
-        let cut = cut
-            .iter()
-            .map(|cut| json!({ "what": cut.what, "command": cut.command }));
-        let data = json!({
-            "agent": self.agent,
-            "protocol": self.protocol.name(),
-            "role": self.party.map(|party| &party.role),
-            "kind": self.party.map(|party| party.kind.as_str()),
-            "elsewhere": self.elsewhere.iter().map(|p| p.name()).collect::<Vec<_>>(),
-            "holds": bucket(&self.overview.held),
-            "waits": bucket(&self.overview.waiting),
-            "later": bucket(&self.overview.later),
-            "stuck": bucket(&self.overview.stuck),
-            "to_decide": bucket(&self.overview.to_decide),
-            "unread": self.overview.unread,
-            "contract": contract,
-            "others": self.ways.iter().map(way).collect::<Vec<_>>(),
-            "commands": text::commands(&self),
-            "cut": cut.collect::<Vec<_>>(),
-            "text": text,
-        });
-        Prime { text, data }
+        Prime {
+            agent: self.agent,
+            protocol: self.protocol.name().to_owned(),
+            role: self.party.map(|party| party.role.clone()),
+            kind: self.party.map(|party| party.kind),
+            elsewhere: { self.elsewhere.iter() }
+                .map(|p| p.name().to_owned())
+                .collect(),
+            holds: bucket(self.overview.held),
+            waits: bucket(self.overview.waiting),
+            later: bucket(self.overview.later),
+            stuck: bucket(self.overview.stuck),
+            to_decide: bucket(self.overview.to_decide),
+            unread: self.overview.unread,
+            contract: self.contract.map(ContractView::from),
+            others: self.ways,
+            commands,
+            cut,
+            text,
+        }
     }
 }

@@ -4,6 +4,9 @@
 //! program's own words at what such words usually cost, everything else at the worst case of its
 //! kind. A test measures pages with a real tokenizer.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Marks around foreign text while a page is made; never printed.
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
@@ -121,10 +124,11 @@ fn word_cost(run: &str) -> usize {
 }
 
 /// What was left out, and the command that shows it.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Cut {
-    /// What.
+    /// what
     pub(super) what: String,
-    /// The command.
+    /// the command that shows it
     pub(super) command: String,
 }
 

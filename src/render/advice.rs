@@ -5,10 +5,21 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, Protocol, State};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// The options for a handoff that needs attention: each action with its command.
-pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(Action, String)> {
+/// What may be done about a handoff that needs attention.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Option")]
+pub(crate) struct ActionOption {
+    /// `retry`, `reassign`, `ask` or `terminate`
+    action: Action,
+    /// the command that does it
+    command: String,
+}
+
+/// The options for a handoff that needs attention.
+pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<ActionOption> {
     let by = decider(protocol, &record.from);
     let choices = choices(protocol, record, at);
     let option = |choice: Choice| {
@@ -18,7 +29,8 @@ pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(
             Choice::Answer | Choice::Ask(..) => Action::Ask,
             Choice::Terminate => Action::Terminate,
         };
-        (action, command(record, &choice, by))
+        let command = command(record, &choice, by);
+        ActionOption { action, command }
     };
     choices.into_iter().map(option).collect()
 }
@@ -61,22 +73,15 @@ pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
 }
 
 /// The options as lines under a title.
-pub(crate) fn options_text(options: &[(Action, String)]) -> String {
+pub(crate) fn options_text(options: &[ActionOption]) -> String {
     if options.is_empty() {
         return String::new();
     }
-    let lines = options.iter().map(|(action, command)| {
+    let lines = options.iter().map(|ActionOption { action, command }| {
         let action = action.as_str();
         format!("  {action:<9} {command}\n")
     });
     format!("\noptions\n{}", lines.collect::<String>())
-}
-
-/// The options as data.
-pub(crate) fn options_json(options: &[(Action, String)]) -> Value {
-    let one =
-        |(action, command): &(Action, String)| json!({ "action": action, "command": command });
-    options.iter().map(one).collect()
 }
 
 /// Questions as lines.

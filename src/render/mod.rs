@@ -1,207 +1,28 @@
 //! Records, issues and receipts, as text and as JSON.
 //!
-//! `rows` renders handoffs as a table, `kept` what was kept of a failure, `advice` the commands
-//! that may come next, `audit` the report of an audit. These modules decide what a value looks
+//! `receipt` is what a write did, `rows` renders handoffs as a table, `kept` what was kept of a
+//! failure, `advice` the commands that may come next, `audit` the report of an audit. These modules decide what a value looks
 //! like, and ask a `Look` how a terminal shows it.
 
 pub(crate) mod advice;
 pub(crate) mod audit;
 pub(crate) mod kept;
+pub(crate) mod receipt;
 pub(crate) mod rows;
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::HandoffId;
 use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
-use handoff_ledger::{Briefing, Done};
+use handoff_ledger::Briefing;
 use handoff_model::{
-    Annotation, Artifact, Evidence, FailureContext, Issue, IssueStatus, Record, Task, Transition,
-    Verdict, issue_folder,
+    Annotation, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition, Verdict,
+    issue_folder,
 };
 use handoff_protocol::State;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::output::{Output, counted};
+use crate::output::counted;
 use crate::view::{Look, colored};
-
-/// The receipt of a write, as data.
-pub(crate) fn done_json(done: &Done) -> Value {
-    let receipt = &done.receipt;
-    let changes: Vec<Value> = receipt
-        .changes
-        .iter()
-        .map(|c| json!({ "id": c.id, "from": c.from, "to": c.to }))
-        .collect();
-    json!({
-        "id": receipt.record.id,
-        "issue": receipt.issue.issue,
-        "state": receipt.record.state,
-        "from": receipt.record.from,
-        "to": receipt.record.to,
-        "contract_type": receipt.record.contract_type,
-        "contract_sha256": receipt.record.contract.sha256,
-        "context": receipt.record.latest().and_then(|t| t.context.as_ref()),
-        "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
-        "attempt": receipt.record.attempt,
-        "token": receipt.record.lease.as_ref().map(|lease| lease.token),
-        "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(moment::rfc3339),
-        "not_before": receipt.record.not_before.map(moment::rfc3339),
-        "artifacts": receipt.record.artifacts,
-        "evidence": receipt.record.evidence,
-        "violations": receipt.record.violations,
-        "commit": done.commit.map(|c| c.to_string()),
-        "repeated": receipt.repeated,
-        "transitions": changes,
-        "issue_status": receipt.issue.status,
-        "next": next_steps(done),
-        "warnings": done.warnings,
-    })
-}
-
-/// The commands that may come next.
-fn next_steps(done: &Done) -> Vec<String> {
-    let receipt = &done.receipt;
-    let (record, issue) = (&receipt.record, &receipt.issue);
-    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
-    if issue.status == IssueStatus::Completed {
-        return Vec::new();
-    }
-    let hand_on = |from: &AgentName, targets: &[(AgentName, Option<String>)]| -> Vec<String> {
-        let one = |(to, kind): &(AgentName, Option<String>)| {
-            let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
-            let kind = kind.unwrap_or_default();
-            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
-        };
-        targets.iter().map(one).collect()
-    };
-    let back = [(to.clone(), None)];
-    let lead = receipt.lead.as_ref().unwrap_or(from);
-    // The failed or blocked handoff that this one reports.
-    let reported = issue
-        .open
-        .iter()
-        .find(|o| Some(&o.id) == record.follows.as_ref());
-    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
-    match record.state {
-        // If there are several tasks, some may have to wait.
-        State::Pending if record.task.is_some() => {
-            vec![format!("git handoff claim --next --as {to}")]
-        }
-        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
-        State::InProgress if receipt.onward.is_empty() => {
-            let complete = format!("git handoff complete {id} --as {to}");
-            recovery.into_iter().chain([complete]).collect()
-        }
-        // A report on a task may only need to be noted.
-        State::InProgress
-            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
-        {
-            let complete = format!("git handoff complete {id} --as {to}");
-            [complete]
-                .into_iter()
-                .chain(hand_on(to, &receipt.onward))
-                .collect()
-        }
-        State::InProgress => hand_on(to, &receipt.onward),
-        State::Dead => vec![
-            format!("git handoff redrive {id} --as {lead} --reason WHY"),
-            format!("git handoff cancel {id} --as {lead} --reason WHY"),
-        ],
-        State::Blocked => vec![advice::answer(record, lead)],
-        State::Failed => recover(id, record.state, lead).into_iter().collect(),
-        State::Completed if record.answers.is_some() => reported
-            .iter()
-            .filter_map(|open| recover(&open.id, open.state, to))
-            .collect(),
-        State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
-        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
-            recovery.into_iter().collect()
-        }
-        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
-        // issue that its sender had completed.
-        State::Rejected | State::Cancelled => hand_on(from, &back),
-        State::Completed
-            if record
-                .follows
-                .as_ref()
-                .is_some_and(|f| issue.unfollowed.contains(f)) =>
-        {
-            hand_on(from, &back)
-        }
-        State::Completed => Vec::new(),
-    }
-}
-
-/// The command that resumes a failed or blocked handoff.
-fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
-    match state {
-        State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
-        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
-        State::Dead => Some(format!("git handoff redrive {id} --as {lead} --reason WHY")),
-        _ => None,
-    }
-}
-
-/// Prints the findings that did not prevent the write.
-pub(crate) fn say_warnings(done: &Done, output: &mut Output) {
-    for finding in &done.warnings {
-        output.say(crate::output::render(finding).trim_end());
-    }
-}
-
-/// Prints the commands that may come next.
-pub(crate) fn say_next(done: &Done, output: &mut Output) {
-    let record = &done.receipt.record;
-    // The caller is done: the claim is for another agent to make.
-    let first = match record.state {
-        State::Pending => format!("next, for {}:", record.to),
-        _ => "next:".to_owned(),
-    };
-    for (i, step) in next_steps(done).iter().enumerate() {
-        let word = if i == 0 { &first } else { "  or:" };
-        output.say(&format!("{word} {step}"));
-    }
-}
-
-/// The receipt of a write, as text.
-pub(crate) fn done_text(done: &Done) -> String {
-    let receipt = &done.receipt;
-    let record = &receipt.record;
-    let mut text = format!("{}\n", headline(record));
-    for change in receipt.changes.iter().filter(|c| c.id != record.id) {
-        text += &format!("  {change}\n");
-    }
-    if !record.violations.is_empty() {
-        let done = plain(&record.violations.join(", "));
-        text += &format!(
-            "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
-            record.from, record.to
-        );
-    }
-    if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
-        text += &format!("  {}\n", plain(&kept(record, context)));
-    }
-    for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
-        let path = plain(&missing.path);
-        text += &format!("  {path}: no such file here, so it was not checked\n");
-    }
-    if !record.evidence.is_empty() && record.transitions.len() == 1 {
-        text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
-    }
-    if let Some(lease) = &record.lease {
-        let end = lease
-            .expires_at
-            .map(|end| format!("held until {}, ", moment::shown(end)));
-        text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
-    }
-    if let Some(at) = record.not_before {
-        text += &format!("  not before {}\n", moment::shown(at));
-    }
-    match done.commit {
-        Some(commit) => text += &format!("  commit {}\n", commit.short()),
-        None => text += "  already in the ledger, in the state above; nothing was written\n",
-    }
-    text
-}
 
 /// One handoff on one line.
 pub(crate) fn headline(record: &Record) -> String {
@@ -497,7 +318,11 @@ fn note(note: &Annotation) -> String {
 }
 
 /// An issue with what is known about it.
-pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> String {
+pub(crate) fn issue_text<'a>(
+    issue: &Issue,
+    handoffs: impl Iterator<Item = &'a Record>,
+    look: &Look,
+) -> String {
     let mut text = format!(
         "issue {}: {} ({}, {}, since {})\n",
         issue.issue,
@@ -543,5 +368,5 @@ pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> Stri
         );
     }
     text += &notes_text(&issue.annotations);
-    look.sentences(&text) + &rows::table(records, look)
+    look.sentences(&text) + &rows::table(handoffs, look)
 }

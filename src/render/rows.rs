@@ -3,7 +3,8 @@
 use handoff_base::Moment;
 use handoff_model::Record;
 use handoff_protocol::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::view::Look;
 
@@ -58,24 +59,28 @@ fn about(record: &Record) -> String {
 }
 
 /// Handoffs as a table.
-pub(crate) fn table(records: &[Record], look: &Look) -> String {
-    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, look)).collect();
+pub(crate) fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
+    let rows: Vec<Vec<String>> = handoffs.map(|record| row(record, look)).collect();
     look.table(&rows)
 }
 
-/// Handoffs as a table and as data; the text is `none` if there are none.
-pub(crate) fn records(records: &[Record], look: &Look, none: &str) -> (String, Vec<Value>) {
-    let text = match records {
-        [] => format!("{none}\n"),
-        _ => table(records, look),
-    };
-    let data = records.iter().map(|r| record_json(r, look.now())).collect();
-    (text, data)
+/// One handoff, with whether its lease ran out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Handoff")]
+pub(crate) struct RecordView {
+    #[serde(flatten)]
+    pub(crate) record: Record,
+    /// whether its lease expired and nobody has recorded it yet
+    expired: bool,
 }
 
-/// One handoff as data, with whether its lease ran out.
-pub(crate) fn record_json(record: &Record, now: Moment) -> Value {
-    let mut data = json!(record);
-    data["expired"] = record.is_expired(now).into();
-    data
+impl RecordView {
+    /// These handoffs, at a moment.
+    pub(crate) fn all(records: Vec<Record>, now: Moment) -> Vec<Self> {
+        let view = |record: Record| Self {
+            expired: record.is_expired(now),
+            record,
+        };
+        records.into_iter().map(view).collect()
+    }
 }

@@ -15,7 +15,7 @@ fn parsed(text: &str) -> Vec<Value> {
 /// What a watch that ends by itself prints.
 fn told(env: &TestEnvironment, args: &[&str]) -> Vec<Value> {
     let all = [&["watch", "--once"], args].concat();
-    parsed(&env.handoff(&all).success().stdout)
+    env.handoff(&all).success().lines()
 }
 
 fn texts(lines: &[Value], field: &str) -> Vec<String> {

@@ -1,9 +1,10 @@
 //! The position of a code branch.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The position of a code branch when a contract was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
     /// The branch, without `refs/heads/`.

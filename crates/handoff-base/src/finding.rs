@@ -1,11 +1,12 @@
 //! Findings: faults as data, each with a stable code, a place and a fix.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::finding_code::FindingCode;
 
 /// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; prevents nothing.
@@ -17,28 +18,32 @@ pub enum Severity {
 }
 
 /// One fault found in a contract, a protocol or a ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// A stable code: `field.missing`, `xml.syntax`.
+    /// Its stable, dotted, lower-case word: [codes](codes.md).
     pub code: FindingCode,
-    /// How serious it is.
+    /// `error` refuses; `warning` and `note` do not.
     pub severity: Severity,
-    /// The place in the document or the ledger: a JSON Pointer, an element path, or a file path.
+    /// The location: an element's path in XML, a JSON Pointer in JSON, a file of the ledger in
+    /// `verify`; may be empty.
     pub path: String,
-    /// Line in the source, from 1.
+    /// Line in the contract, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Column in the source in characters, from 1.
+    /// Column in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The commit of the ledger's history with the fault.
+    /// The ledger commit in which it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What is wrong, in one sentence without a final period.
+    /// What is wrong.
     pub message: String,
-    /// How to fix it.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// The file, as given, in findings of `check`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 impl Finding {
@@ -53,6 +58,7 @@ impl Finding {
             commit: None,
             message: message.into(),
             fix: None,
+            file: None,
         }
     }
 

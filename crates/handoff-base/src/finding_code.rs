@@ -4,12 +4,14 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 macro_rules! finding_codes {
     ($($name:ident = $word:literal;)+) => {
         /// The code of a finding, ordered by its word.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+        #[schemars(with = "String")]
         pub enum FindingCode {
             $(#[doc = concat!("`", $word, "`")] $name,)+
         }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::quoted;
@@ -103,7 +104,9 @@ macro_rules! name_type {
 }
 
 /// The key of one piece of work: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct IssueKey(String);
 
@@ -126,7 +129,9 @@ impl FromStr for IssueKey {
 
 /// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`, starting with a letter, a digit
 /// or `@`, without two dots in a row (git refuses such names in paths and refs).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
 
@@ -156,7 +161,9 @@ impl FromStr for AgentName {
 }
 
 /// A handoff's id, `ISSUE.N`, with N counting from 1 in its issue.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct HandoffId {
     issue: IssueKey,

@@ -3,13 +3,17 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use crate::text::quoted;
 
 /// The length of an id in bytes.
 const BYTES: usize = 20;
 
 /// The id of a Git object: SHA-1.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "String")]
 pub struct ObjectId([u8; BYTES]);
 
 /// A text that is not an object id.
@@ -48,6 +52,12 @@ impl fmt::Display for ObjectId {
             f.write_char(digit(byte >> 4))?;
             f.write_char(digit(byte & 15))
         })
+    }
+}
+
+impl Serialize for ObjectId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

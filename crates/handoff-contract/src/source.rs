@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,9 @@ use super::value::each_text;
 use super::{MAX_BYTES, json, markdown, text, xml};
 
 /// The formats a contract may be written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// XML 1.0 in UTF-8, without DTD and without namespaces.

@@ -10,6 +10,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
 use handoff_model::IssueStatus;
 use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attention::{Protocols, is_idle};
@@ -18,38 +19,39 @@ use super::metrics::{Local, average, rank};
 use super::times;
 
 /// A threshold that is crossed now.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Firing {
-    /// The protocol that defines the threshold.
+    /// Whose threshold it is.
     pub protocol: AgentName,
-    /// The alert's name in the protocol.
+    /// Its name there.
     pub name: String,
-    /// The severity that the protocol gives it.
+    /// How severe it is.
     pub severity: Level,
-    /// The metric that crosses the threshold.
+    /// Its metric: [observability.md](observability.md#alerts).
     pub metric: Metric,
-    /// The quantile; `None` for an average or another kind of metric.
+    /// Which quantile of times; null if it is their average, or not about times.
     pub quantile: Option<f64>,
-    /// The current value.
+    /// The value now.
     pub value: f64,
-    /// `seconds`, `ratio`, or empty for counts.
+    /// `seconds`, `ratio`, or empty.
     pub unit: &'static str,
-    /// The side of the threshold that is crossed.
+    /// On which side of the threshold the value is.
     pub side: Side,
-    /// The threshold.
+    /// What it is compared with.
     pub threshold: f64,
-    /// The time window in which samples count.
+    /// Only events within this time count.
     pub within_seconds: Option<u64>,
-    /// The minimum age from which samples count.
+    /// Only handoffs and issues in this state for longer than this count.
     pub longer_than_seconds: Option<u64>,
-    /// When it was crossed.
+    /// Since when it has been crossed.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
+    #[schemars(with = "Moment")]
     pub since: Moment,
-    /// The handoffs that cause it, the oldest issue first.
+    /// The handoffs responsible, the oldest issue first.
     pub handoffs: Vec<HandoffId>,
-    /// The issues that cause it.
+    /// Their issues, or the issues responsible.
     pub issues: Vec<IssueKey>,
-    /// What to do about it.
+    /// What to do.
     pub action: String,
 }
 

@@ -8,6 +8,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{HandoffSurvey, IssueSurvey, LedgerError, Snapshot, Survey};
 use handoff_model::{IssueStatus, Record, decider};
 use handoff_protocol::{AgentKind, Event, Protocol, State};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How long a handoff may stay unclaimed if its protocol has no leases.
@@ -31,7 +32,7 @@ pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
 }
 
 /// Why something needs attention, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// No attempt is left.
@@ -73,24 +74,25 @@ impl Need {
 }
 
 /// Something that needs attention.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stuck {
-    /// The issue.
+    /// Its issue.
     pub issue: IssueKey,
-    /// The handoff; `None` if the issue has no open handoff.
+    /// Its handoff; null if no handoff of the issue is open.
     pub id: Option<HandoffId>,
-    /// Why it needs attention.
+    /// Why it needs someone; `idle`: the issue is open, and no handoff of it is.
     pub need: Need,
-    /// The agent that has it, if any.
+    /// The agent that has it; null if nobody does.
     pub with: Option<AgentName>,
-    /// Whose turn it is.
+    /// The agent whose turn it is.
     pub turn: Option<AgentName>,
     /// Since when.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
+    #[schemars(with = "Moment")]
     pub since: Moment,
-    /// The failure, the question, or the summary.
+    /// What went wrong, what is asked, or what it is about.
     pub why: String,
-    /// The command to continue with.
+    /// The next command.
     pub next: String,
 }
 

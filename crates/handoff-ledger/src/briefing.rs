@@ -4,6 +4,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
 use handoff_model::{Annotation, Artifact, Record, Task, View};
 use handoff_protocol::AgentKind;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::protocol_store::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 
 /// A contract as it was sent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Emitted {
     /// The handoff that it started.
     pub id: HandoffId,
@@ -24,7 +25,7 @@ pub struct Emitted {
 }
 
 /// The agent whose work a handoff continues.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Previous {
     /// The agent.
     pub agent: AgentName,
@@ -35,7 +36,7 @@ pub struct Previous {
 }
 
 /// What an agent gets with a handoff that it claims.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Briefing {
     /// Its contract.
     pub contract: Emitted,
@@ -47,6 +48,7 @@ pub struct Briefing {
     pub facts: Map<String, Value>,
     /// The files that contracts of the issue delivered, as far back as this handoff follows from
     /// others.
+    #[serde(skip)]
     pub artifacts: Vec<Artifact>,
     /// The state of the issue's tasks.
     pub tasks: Vec<Task>,

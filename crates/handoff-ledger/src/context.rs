@@ -1,25 +1,55 @@
 //! The combined content of an issue's contracts, in one document.
 
 use handoff_contract::{Format, Source};
-use handoff_model::{Record, Schemas, View};
-use serde_json::{Map, Value, json};
+use handoff_model::{Issue, Record, Schemas, View};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Rules};
 
-/// Builds the context of an issue: its known facts, the newest value of every field of its
-/// contracts, and each handoff with its contract's value.
+/// What an issue's contracts have accumulated.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Context")]
+pub struct IssueContext {
+    /// The issue.
+    pub issue: Issue,
+    /// The newest value of every field of its contracts, without `from`, `to`, `status` and
+    /// `summary`.
+    pub latest: Map<String, Value>,
+    /// Each handoff, by number.
+    pub handoffs: Vec<HandoffContext>,
+}
+
+/// A handoff with its contract.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HandoffContext {
+    /// Its record.
+    pub record: Record,
+    /// The contract as a value, whatever its format; null if it can't be parsed.
+    pub contract: Value,
+    /// The contract as it was sent; bytes that are not UTF-8 are replaced.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// Reads the context of an issue.
 ///
 /// # Errors
 /// [`LedgerError`] if a record or a contract can't be read.
-pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Value>, LedgerError> {
+pub fn context(
+    folder: &IssueFolder<'_>,
+    rules: &Rules<'_>,
+) -> Result<Option<IssueContext>, LedgerError> {
     let Some(issue) = folder.issue()? else {
         return Ok(None);
     };
     let mut latest = Map::new();
     let mut handoffs = Vec::new();
     for record in folder.records()? {
-        let value = contract_value(rules, &record, &folder.contract(&record)?)?;
+        let bytes = folder.contract(&record)?;
+        let value = contract_value(rules, &record, &bytes)?;
         let value = value.unwrap_or_default();
         let envelope = ["from", "to", "status", "summary"];
         if let Value::Object(fields) = &value {
@@ -30,11 +60,18 @@ pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Val
                 latest.insert(name.clone(), field.clone());
             }
         }
-        handoffs.push(json!({ "record": record, "contract": value }));
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        handoffs.push(HandoffContext {
+            record,
+            contract: value,
+            text,
+        });
     }
-    Ok(Some(
-        json!({ "issue": issue, "latest": latest, "handoffs": handoffs }),
-    ))
+    Ok(Some(IssueContext {
+        issue,
+        latest,
+        handoffs,
+    }))
 }
 
 /// The value of a recorded contract; `None` if the protocol no longer has its type or it can't be

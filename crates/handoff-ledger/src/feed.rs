@@ -6,13 +6,15 @@ use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Change, Commit, Repository, Tree};
 use handoff_model::{Failure, Issue, Record, TraceParent, Transition, layout, record};
 use handoff_protocol::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::LedgerError;
 
 /// A kind of change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "HappeningKind")]
 pub enum Kind {
     /// A handoff was sent or changed its state.
     Transition,
@@ -31,48 +33,55 @@ pub enum Kind {
 }
 
 /// A change that a commit made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Happening {
-    /// Its kind.
+    /// `transition`: a handoff began or changed its state. `record`: its record changed, but not its
+    /// state (a lease was extended). `issue`: the issue changed, but none of its handoffs (it was
+    /// reopened, a decision was made). `protocol`, `document`: one came into force. `ledger`: the
+    /// beginning. `other`: not a ledger step, see `verify`.
     pub kind: Kind,
-    /// When it was made.
+    /// When.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
-    /// Who made it.
+    /// The agent, or the person who ran the program.
     pub by: String,
     /// The issue.
     pub issue: Option<IssueKey>,
     /// The handoff.
     pub id: Option<HandoffId>,
-    /// The event of the handoff: `send`, or an event of the lifecycle.
+    /// What happened to the handoff: `send`, or an event of the lifecycle: `claim`, `complete`,
+    /// `fail`, ….
     pub event: Option<&'static str>,
-    /// Its state before.
+    /// The state before; null if it is new.
     pub from: Option<State>,
-    /// Its state after.
+    /// The state after.
     pub to: Option<State>,
-    /// Its sender.
+    /// The handoff's sender.
     pub from_agent: Option<AgentName>,
     /// Its receiver.
     pub to_agent: Option<AgentName>,
     /// Its contract's type.
     pub contract_type: Option<String>,
-    /// The number of its attempt.
+    /// Which attempt it is.
     pub attempt: Option<u32>,
-    /// One line about it.
+    /// One line about the handoff; the commit's subject if there is none.
     pub summary: String,
-    /// The reason, or the answer.
+    /// Why, or what the answer is.
     pub reason: Option<String>,
-    /// The failure, if there was one.
+    /// What went wrong.
     pub failure: Option<Failure>,
-    /// When the holder's lease ends.
+    /// When the lease expires.
     #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Moment>,
     /// When it can be claimed, while it waits for another attempt.
     #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    #[schemars(with = "Option<Moment>")]
     pub not_before: Option<Moment>,
-    /// The protocol's name or the document's path.
+    /// The protocol's name, or the document's path.
     pub name: Option<String>,
-    /// The trace that it belongs to.
+    /// The [trace](observability.md#traces) that it was made in.
     pub traceparent: Option<TraceParent>,
 }
 

@@ -44,7 +44,7 @@ mod write;
 
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use claim_queue::claimable;
-pub use context::{context, contract_value};
+pub use context::{HandoffContext, IssueContext, context, contract_value};
 pub use contract_match::{ContractMatch, Offer};
 pub use error::{
     BranchError, ContractError, DamageError, LedgerError, ProtocolError, RerunError, UpstreamError,

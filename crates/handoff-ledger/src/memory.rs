@@ -7,6 +7,7 @@
 
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_git::{Repository, Scratch};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many commits a writer looks back for the last one this clone saw if others moved the branch.
@@ -22,12 +23,13 @@ pub(super) struct Memory<'r> {
 }
 
 /// The result of the last audit in this clone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Audited {
     /// The commit that the branch was at.
     pub commit: String,
     /// When it was audited.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The number of faults found.
     pub faults: u64,

@@ -15,6 +15,8 @@ use handoff_model::{
     FileChanges, IssueStatus, ProtocolFiles, Refusal, Schemas, View, check_protocol, layout,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::draft::{Decided, Draft};
@@ -53,15 +55,16 @@ pub enum PutMode {
 }
 
 /// The result of a protocol change.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ProtocolChange {
-    /// The protocol's name.
+    /// The protocol.
+    #[serde(rename = "protocol")]
     pub name: String,
-    /// The version that was active before.
+    /// The version that was in force; null if it was not.
     pub before: Option<String>,
-    /// The active version.
+    /// The version that is in force now.
     pub version: String,
-    /// The commit; `None` if the ledger already had these files.
+    /// The commit that was written; null if the ledger already had these files.
     pub commit: Option<ObjectId>,
 }
 

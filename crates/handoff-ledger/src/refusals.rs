@@ -10,6 +10,7 @@ use handoff_base::{Moment, moment};
 use handoff_git::Scratch;
 use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contract_match::{ContractMatch, Offer};
@@ -27,10 +28,11 @@ const LARGE: u64 = 512 << 10;
 const CODES: usize = 8;
 
 /// A contract that was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// When it was refused.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The code of the refusal.
     pub code: String,

@@ -2,15 +2,17 @@
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, moment};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A note that corrects what was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Annotation {
     /// When it was added.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that added it.
     pub by: AgentName,

@@ -3,6 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::State;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Record, lasts};
@@ -38,7 +39,7 @@ pub fn sent_at(record: &Record) -> Option<i64> {
 
 /// What choosing needs to know of a record, except when it was sent. Many records share the same
 /// brief.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Brief {
     /// The state that the record has.
     pub state: State,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, moment};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Failure;
 
 /// The machine that an attempt failed on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its name, if known.
@@ -22,7 +23,7 @@ pub struct Host {
 }
 
 /// The state of the code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stand {
     /// The branch; `None` if HEAD was detached.
@@ -37,7 +38,7 @@ pub struct Stand {
 }
 
 /// An attached file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
     /// Its name in `attachments`, escaped.
@@ -53,7 +54,7 @@ pub struct Attachment {
 }
 
 /// A summary of a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// The number of worktree files in it.
@@ -72,7 +73,7 @@ pub struct Summary {
 }
 
 /// `failure.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFile {
     /// The version of the stored form: 1.
@@ -83,6 +84,7 @@ pub struct FailureFile {
     pub attempt: u32,
     /// When it failed.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that failed.
     pub by: AgentName,
@@ -103,7 +105,7 @@ pub struct FailureFile {
 }
 
 /// A file of a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotFile {
     /// Its path, escaped.
@@ -122,7 +124,7 @@ pub struct SnapshotFile {
 }
 
 /// An index flag that hides a file's changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// `git update-index --assume-unchanged`.
@@ -132,7 +134,7 @@ pub enum Mark {
 }
 
 /// An unfinished merge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Merge {
     /// The commits being merged.
@@ -142,7 +144,7 @@ pub struct Merge {
 }
 
 /// `snapshot.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The version of the stored form: 1.

@@ -7,11 +7,13 @@
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::summary_line;
 use handoff_protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::record::Record;
 
 /// A change of one handoff's state, as trailers and receipts name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// The handoff.
     pub id: HandoffId,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::{Moment, digest};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ use handoff_contract::{Allowance, Format};
 use handoff_protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
 
 /// `ledger.json`: the ledger's settings.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The version of the stored form: 1.
@@ -30,11 +31,12 @@ pub struct Manifest {
     pub evidence: Policy,
     /// When the ledger was created.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub created_at: Moment,
 }
 
 /// Whether an issue is open or completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IssueStatus {
     /// Work continues.
@@ -54,7 +56,7 @@ impl IssueStatus {
 }
 
 /// An open handoff, as its issue lists it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenHandoff {
     /// Its id.
@@ -69,11 +71,12 @@ pub struct OpenHandoff {
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Moment>,
 }
 
 /// A handoff that the protocol's limits count.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
     /// Its number.
@@ -84,6 +87,7 @@ pub struct Counted {
     pub to: AgentName,
     /// When it was sent.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,11 +101,12 @@ pub struct Counted {
 }
 
 /// A decision about a handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// When it was made.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that made it.
     pub by: AgentName,
@@ -114,11 +119,12 @@ pub struct Decision {
 }
 
 /// A reopening of a completed issue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reopening {
     /// When it was reopened.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that reopened it.
     pub by: AgentName,
@@ -129,7 +135,7 @@ pub struct Reopening {
 }
 
 /// `issue.json`: the state of an issue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
     /// The version of the stored form: 1.
@@ -142,9 +148,11 @@ pub struct Issue {
     pub status: IssueStatus,
     /// When its first contract was sent.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub opened_at: Moment,
     /// When its last step was made.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub updated_at: Moment,
     /// When it was completed, if it is.
     #[serde(
@@ -152,6 +160,7 @@ pub struct Issue {
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<Moment>")]
     pub completed_at: Option<Moment>,
     /// The number of its handoffs, which is the number of the newest.
     pub handoffs: u32,
@@ -188,7 +197,7 @@ pub struct Issue {
 }
 
 /// A task that a contract handed over.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// Its name.
@@ -206,7 +215,7 @@ pub struct Task {
 }
 
 /// The task that a handoff is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskName {
     /// Its name.
@@ -217,7 +226,7 @@ pub struct TaskName {
 }
 
 /// What a request requires of its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The kind of artifact.
@@ -229,7 +238,7 @@ pub struct Expected {
 }
 
 /// A file that a contract delivered, as it was when the contract was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
     /// Its path in the repository.
@@ -246,7 +255,7 @@ pub struct Artifact {
 }
 
 /// The contract file of a handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractFile {
     /// Its name in the issue's folder.
@@ -272,13 +281,14 @@ impl ContractFile {
 }
 
 /// A worker's hold on a handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
     /// The agent that holds it.
     pub holder: AgentName,
     /// When it was claimed.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub since: Moment,
     /// The number of this claim of the handoff, from 1.
     pub token: u32,
@@ -291,6 +301,7 @@ pub struct Lease {
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Moment>,
     /// The holder's latest progress report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,18 +309,19 @@ pub struct Lease {
 }
 
 /// A progress report of a holder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     /// When it was made.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The progress made.
     pub text: String,
 }
 
 /// Something that a blocked agent needs to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// The key of the answer.
@@ -326,7 +338,7 @@ pub struct Question {
 }
 
 /// A failure, as the failing agent reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// A short, stable code: `BuildError`.
@@ -344,15 +356,18 @@ pub struct Failure {
 }
 
 /// One change of a handoff's state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
     /// When it happened.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that caused it.
     pub by: AgentName,
-    /// The event; `None` for the sending that started the handoff.
+    /// `claim`, `complete`, `fail`, `expire` (its lease expired), `exhaust` (no attempt is left),
+    /// `block`, `answer`, `retry`, `reassign`, `redrive`, `reject` or `cancel`; `None` for the sending
+    /// that started the handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
     /// The state before; `None` for the first.
@@ -416,7 +431,7 @@ impl Transition {
 }
 
 /// `NNNN.json`: one handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// The version of the stored form: 1.
@@ -502,6 +517,7 @@ pub struct Record {
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<Moment>")]
     pub not_before: Option<Moment>,
     /// The current lease, if an agent works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -566,7 +582,7 @@ pub fn lasts((since, end): (Moment, Moment), at: Moment) -> bool {
 }
 
 /// What a transition records about the folder with its failure's context.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureContext {
     /// The folder, relative to the issue's: `0002-failure/1`.

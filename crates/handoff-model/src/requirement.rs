@@ -3,6 +3,7 @@
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::short_id;
 use handoff_protocol::{COMPLETED, Protocol, Requirement, State};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::record::{IssueStatus, Record};
@@ -10,15 +11,16 @@ use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::{Stop, View};
 
 /// Whether a requirement is met, and by which handoff.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Requirement")]
 pub struct Answered {
     /// The requirement's name.
     pub requirement: String,
-    /// Whether the issue meets it.
+    /// Whether it is met.
     pub met: bool,
-    /// The handoff that decides, if there is one.
+    /// The handoff that decides; null if there is none.
     pub by: Option<HandoffId>,
-    /// Why, in one sentence.
+    /// Why.
     pub why: String,
 }
 

@@ -3,14 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The position of a step in an existing trace: a W3C `traceparent`.
 ///
 /// It is kept in the form of version 00, whatever version was read: the specification requires that
 /// when passing on an unknown version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Stored", into = "String")]
+#[schemars(with = "String")]
 pub struct TraceParent {
     trace: [u8; 16],
     span: [u8; 8],

@@ -3,13 +3,15 @@
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::record::{Issue, IssueStatus, Record};
 
 /// The outcome of what is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "WaitOutcome")]
 pub enum Outcome {
     /// It is done.
     Completed,

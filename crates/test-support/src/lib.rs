@@ -8,6 +8,7 @@ pub mod failure;
 pub mod files;
 #[cfg(unix)]
 pub mod hooks;
+mod output_schema;
 mod prepared;
 #[cfg(unix)]
 pub mod remote;
@@ -87,6 +88,7 @@ pub struct TestEnvironment {
 
 /// What a command said and how it ended.
 pub struct Ran {
+    args: Vec<String>,
     pub shown: String,
     pub stdout: String,
     pub stderr: String,
@@ -308,6 +310,7 @@ impl TestEnvironment {
             shown += &format!("--- exit {status}\n");
         }
         Ran {
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             shown: self.filtered(&shown),
             stdout,
             stderr,
@@ -390,12 +393,25 @@ impl Ran {
         self
     }
 
-    /// Standard output as one JSON document.
+    /// Standard output as one JSON document, which is as the command's schema says.
     #[track_caller]
     pub fn json(&self) -> Value {
-        match serde_json::from_str(&self.stdout) {
+        let value = match serde_json::from_str(&self.stdout) {
             Ok(value) => value,
             Err(error) => panic!("{error}:\n{}", self.shown),
-        }
+        };
+        output_schema::check(&self.args, &value);
+        value
+    }
+
+    /// Standard output as lines of JSON, each of which is as the command's schema says.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        let lines = self.stdout.lines().map(|line| {
+            let value = serde_json::from_str(line).unwrap();
+            output_schema::check(&self.args, &value);
+            value
+        });
+        lines.collect()
     }
 }

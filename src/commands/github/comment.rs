@@ -6,15 +6,17 @@ use handoff_base::text::quoted;
 use handoff_github::comment::{AUTHOR, existing};
 use handoff_github::status::Issue;
 use handoff_github::summary::comment;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::page::Gate;
 use crate::context::Context;
 use crate::contracts::input;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::output::Output;
 use crate::output::replace::{is_stdout, replace};
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Write the body of an issue's comment in its pull request
 ///
@@ -66,22 +68,20 @@ impl Arguments {
         let asked = self.gate.requirements(&repository)?;
         let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
         let page = comment(&standing);
-        let data = json!({
-            "issue": key,
-            "comment": id,
-            "bytes": page.text.len(),
-            "left_out": page.left_out,
-            "body": page.text,
-        });
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
         }
-        let Some(file) = file else {
-            return output.answer(&data, &page.text);
-        };
-        replace(file, page.text.as_bytes())?;
-        let id = id.map(|id| format!("{id}\n"));
-        output.answer(&data, &id.unwrap_or_default())
+        if let Some(file) = file {
+            replace(file, page.text.as_bytes())?;
+        }
+        output.answer(&CommentView {
+            issue: key,
+            comment: id,
+            bytes: page.text.len(),
+            left_out: page.left_out,
+            body: page.text,
+            is_written: file.is_some(),
+        })
     }
 
     /// The id of the existing comment, if any.
@@ -96,5 +96,34 @@ impl Arguments {
             Failure::new(ErrorCode::CommentsRefused, text)
                 .advice("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
         })
+    }
+}
+
+/// The body of an issue's comment.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GithubComment")]
+pub(crate) struct CommentView {
+    /// the issue
+    issue: IssueKey,
+    /// the comment to replace, with `--existing`
+    comment: Option<u64>,
+    /// how long the body is
+    bytes: usize,
+    /// what did not fit GitHub's limit
+    left_out: Vec<String>,
+    /// the body, Markdown
+    body: String,
+    /// Whether the body went to a file.
+    #[serde(skip)]
+    is_written: bool,
+}
+
+impl Answer for CommentView {
+    fn text(&self, _: &Look) -> String {
+        match self.comment {
+            _ if !self.is_written => self.body.clone(),
+            Some(id) => format!("{id}\n"),
+            None => String::new(),
+        }
     }
 }

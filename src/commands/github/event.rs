@@ -2,16 +2,22 @@ use std::path::PathBuf;
 
 use anstream::adapter::strip_str;
 use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_github::event::{Carried, Did, Draft, Event, EventContext, carry_out};
+use handoff_github::event::{Did, Draft, Event, EventContext, carry_out};
 use handoff_github::text::log;
 use handoff_model::DeliveryName;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::given::{Given, read};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Output, counted, pretty, render, replace};
+use crate::output::{Answer, Output, counted, pretty, render, replace};
+use crate::view::Look;
 
 /// Record in the ledger what a GitHub event proves
 ///
@@ -71,18 +77,39 @@ impl Arguments {
             ledger.publish_recorded(&session)?;
         }
         output.follow(&ledger);
-        let written = self.write(carried.draft.as_ref())?;
-        let data = self.data(&event, &delivery, &carried, written.as_deref());
-        let mut text = self.text(&event, &delivery, &carried, written.as_deref());
-        if let (Some(draft), Some(file)) = (&carried.draft, &self.draft)
-            && replace::is_stdout(file)
-            && !output.is_json()
-        {
-            // Print only the document, so that it can be piped.
-            output.say(text.trim_end());
-            text.clone_from(&draft.text);
+        let file = self.write(carried.draft.as_ref())?;
+        let view = EventView {
+            event: event.name(),
+            action: event.action(),
+            delivery: &delivery,
+            issue: carried.issue.as_ref(),
+            did: carried.did.iter().map(|did| self.step(did)).collect(),
+            draft: carried
+                .draft
+                .as_ref()
+                .map(|draft| DraftView { draft, file }),
+            why: &carried.why,
+            repeated: carried.is_repeated(),
+            dry_run: self.dry_run,
+            pipes_draft: self.draft.as_deref().is_some_and(replace::is_stdout),
+        };
+        if view.pipes_draft && view.draft.is_some() {
+            output.say(view.report().trim_end());
         }
-        output.answer(&data, &text)
+        output.answer(&view)
+    }
+
+    fn step<'a>(&self, did: &'a Did) -> StepView<'a> {
+        StepView {
+            rule: &did.rule,
+            what: did.what,
+            id: &did.id,
+            agent: &did.agent,
+            facts: &did.facts,
+            commit: did.commit.filter(|_| !self.dry_run),
+            repeated: did.commit.is_none(),
+            warnings: &did.warnings,
+        }
     }
 
     /// The name of the delivery.
@@ -115,104 +142,118 @@ impl Arguments {
         replace::replace(file, draft.text.as_bytes())?;
         Ok(Some(file.display().to_string()))
     }
+}
 
-    fn data(
-        &self,
-        event: &Event,
-        delivery: &DeliveryName,
-        carried: &Carried,
-        written: Option<&str>,
-    ) -> Value {
-        let did = |did: &Did| {
-            json!({
-                "rule": did.rule,
-                "what": did.what,
-                "id": did.id,
-                "agent": did.agent,
-                "facts": did.facts,
-                "commit": did.commit.filter(|_| !self.dry_run).map(|c| c.to_string()),
-                "repeated": did.commit.is_none(),
-                "warnings": did.warnings,
-            })
-        };
-        let draft = |draft: &Draft| {
-            let missing = draft.missing.iter();
-            let missing = missing.map(|left| json!({ "path": left.path, "asked": left.asked }));
-            json!({
-                "contract_type": draft.contract_type,
-                "from": draft.from,
-                "to": draft.to,
-                "format": draft.format,
-                "text": draft.text,
-                "missing": missing.collect::<Vec<_>>(),
-                "findings": draft.findings,
-                "file": written,
-            })
-        };
-        json!({
-            "event": event.name(),
-            "action": event.action(),
-            "delivery": delivery,
-            "issue": carried.issue,
-            "did": carried.did.iter().map(did).collect::<Vec<_>>(),
-            "draft": carried.draft.as_ref().map(draft),
-            "why": carried.why,
-            "repeated": carried.is_repeated(),
-            "dry_run": self.dry_run,
-        })
+/// What became of an event.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GithubEvent")]
+pub(crate) struct EventView<'a> {
+    /// the event's name
+    event: &'a str,
+    /// what happened, if it says so
+    action: Option<&'a str>,
+    /// the delivery that identifies its effects: they occur once
+    delivery: &'a DeliveryName,
+    /// the issue that it is about
+    issue: Option<&'a IssueKey>,
+    /// the steps that follow from it, in order
+    did: Vec<StepView<'a>>,
+    /// a contract started from it, for an agent to finish
+    draft: Option<DraftView<'a>>,
+    /// why some or all of it was not done
+    why: &'a [String],
+    /// whether all steps were made by an earlier delivery
+    repeated: bool,
+    /// whether nothing was written
+    dry_run: bool,
+    /// Whether standard output takes only the draft, if there is one, so that it can be piped.
+    #[serde(skip)]
+    pipes_draft: bool,
+}
+
+/// A step that follows from an event.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventStep")]
+struct StepView<'a> {
+    /// the protocol's rule that it follows from
+    rule: &'a str,
+    /// `noted`, `sent`, `answered`, `reopened` or `cancelled`
+    what: &'static str,
+    /// the handoff that it is about; for the whole issue, the newest
+    id: &'a HandoffId,
+    /// the agent that makes the step
+    agent: &'a AgentName,
+    /// the facts that it noted, by name
+    facts: &'a Map<String, Value>,
+    /// its commit; null if an earlier delivery made it, and in a dry run
+    commit: Option<ObjectId>,
+    /// whether an earlier delivery made it
+    repeated: bool,
+    /// findings that did not prevent it
+    warnings: &'a [Finding],
+}
+
+/// A contract started from an event, for an agent to finish.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventDraft")]
+struct DraftView<'a> {
+    #[serde(flatten)]
+    draft: &'a Draft,
+    /// the file that `--draft` wrote
+    file: Option<String>,
+}
+
+impl Answer for EventView<'_> {
+    fn text(&self, _: &Look) -> String {
+        match &self.draft {
+            Some(DraftView { draft, .. }) if self.pipes_draft => draft.text.clone(),
+            _ => self.report(),
+        }
     }
+}
 
-    fn text(
-        &self,
-        event: &Event,
-        delivery: &DeliveryName,
-        carried: &Carried,
-        written: Option<&str>,
-    ) -> String {
-        let action = event.action().map(|action| format!(" {action}"));
-        let issue = carried
-            .issue
-            .as_ref()
-            .map(|issue| format!(", issue {issue}"));
+impl EventView<'_> {
+    fn report(&self) -> String {
+        let action = self.action.map(|action| format!(" {action}"));
+        let issue = self.issue.map(|issue| format!(", issue {issue}"));
         let mut text = format!(
-            "{}{}{}, delivery {delivery}\n",
-            event.name(),
+            "{}{}{}, delivery {}\n",
+            self.event,
             action.unwrap_or_default(),
             issue.unwrap_or_default(),
+            self.delivery,
         );
-        for did in &carried.did {
-            let Did {
-                what, id, agent, ..
-            } = did;
-            text += &match did.what {
+        for step in &self.did {
+            let (id, agent) = (step.id, step.agent);
+            text += &match step.what {
                 "noted" => format!("  note added to issue {} by {agent}", id.issue()),
                 "reopened" => format!("  reopened issue {} by {agent}", id.issue()),
-                _ => format!("  {what} {id} by {agent}"),
+                what => format!("  {what} {id} by {agent}"),
             };
-            text += &match did.commit {
-                Some(_) if self.dry_run => "\n".to_owned(),
+            text += &match step.commit {
+                _ if step.repeated => ", by an earlier delivery\n".to_owned(),
                 Some(commit) => format!(", commit {}\n", commit.short()),
-                None => ", by an earlier delivery\n".to_owned(),
+                None => "\n".to_owned(),
             };
-            text += &facts(&did.facts);
-            for warning in &did.warnings {
+            text += &facts(step.facts);
+            for warning in step.warnings {
                 text += &strip_str(&render(warning)).to_string();
             }
         }
-        if let Some(draft) = &carried.draft {
+        if let Some(DraftView { draft, file }) = &self.draft {
             let left = counted(draft.missing.len(), "place");
             let (kind, from, to) = (&draft.contract_type, &draft.from, &draft.to);
             text += &format!("  for {from} to finish: {kind} to {to}, {left} left to fill\n");
             for finding in &draft.findings {
                 text += &strip_str(&render(finding)).to_string();
             }
-            text += &match (written, &self.draft) {
-                (Some(file), _) => format!("    written to {}\n", quoted(file)),
-                (None, Some(_)) => String::new(),
-                (None, None) => "    --draft FILE writes it\n".to_owned(),
+            text += &match file {
+                Some(file) => format!("    written to {}\n", quoted(file)),
+                None if self.pipes_draft => String::new(),
+                None => "    --draft FILE writes it\n".to_owned(),
             };
         }
-        for why in &carried.why {
+        for why in self.why {
             text += &format!("  nothing: {why}\n");
         }
         if self.dry_run {

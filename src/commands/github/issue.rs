@@ -1,11 +1,14 @@
 use clap::Args;
+use handoff_base::ids::IssueKey;
 use handoff_github::event::{Subject, pull_request_of};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::given::{Given, read};
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Print the issue that a GitHub event is about
 ///
@@ -40,13 +43,31 @@ impl Arguments {
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
             ));
         };
-        let data = json!({ "issue": issue, "pull_request": subject.pull_request });
-        output.answer(&data, &format!("{issue}\n"))
+        output.answer(&SubjectView {
+            issue,
+            pull_request: subject.pull_request,
+        })
+    }
+}
+
+/// What an event is about.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GithubIssue")]
+pub(crate) struct SubjectView {
+    /// the issue that the event is about
+    issue: IssueKey,
+    /// the pull request that it is about, if any
+    pull_request: Option<u64>,
+}
+
+impl Answer for SubjectView {
+    fn text(&self, _: &Look) -> String {
+        format!("{}\n", self.issue)
     }
 }
 
 /// The open issue in the ledger that has this pull request, if there is a ledger.
-fn known_here(context: &Context, number: u64) -> Option<handoff_base::ids::IssueKey> {
+fn known_here(context: &Context, number: u64) -> Option<IssueKey> {
     let repository = context.repository().ok()?;
     let tip = context.ledger(&repository).ok()?.tip().ok()?;
     pull_request_of(&tip, number).ok()?

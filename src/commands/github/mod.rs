@@ -1,12 +1,12 @@
 //! What workflows on GitHub need: one file per verb, and the `page` that several write.
 
-mod comment;
-mod event;
+pub(crate) mod comment;
+pub(crate) mod event;
 mod given;
-mod issue;
-mod output;
+pub(crate) mod issue;
+pub(crate) mod output;
 mod page;
-mod summary;
+pub(crate) mod summary;
 mod whole_ledger;
 
 use clap::{Args, Subcommand};

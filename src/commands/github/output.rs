@@ -1,13 +1,17 @@
+use std::collections::BTreeMap;
+
 use clap::Args;
-use handoff_github::output::{of_issue, of_ledger, of_none, written};
-use serde_json::{Map, Value};
+use handoff_github::output::{Values, of_issue, of_ledger, of_none, written};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::page::{Page, append};
 use crate::context::Context;
 use crate::environment::random_word;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::output::replace::is_stdout;
+use crate::output::{Answer, Output, as_object};
+use crate::view::Look;
 
 /// Set values for later workflow steps: state, holder, next action, gate
 ///
@@ -39,16 +43,34 @@ impl Arguments {
         if let Some(file) = file.filter(|_| !to_stdout) {
             append(&file, &text)?;
         }
-        let shown = if to_stdout {
-            text
-        } else {
-            values
-                .iter()
+        output.answer(&ValuesView {
+            values,
+            delimited: to_stdout.then_some(text),
+        })
+    }
+}
+
+/// Each value, by its name.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub(crate) struct ValuesView {
+    #[serde(serialize_with = "as_object")]
+    #[schemars(with = "BTreeMap<String, String>")]
+    values: Values,
+    /// The text for a workflow, where standard output takes its file's place.
+    #[serde(skip)]
+    delimited: Option<String>,
+}
+
+impl Answer for ValuesView {
+    fn text(&self, _: &Look) -> String {
+        let lines = self.values.iter();
+        let lines = || {
+            lines
                 .map(|(name, value)| format!("{name}={value}\n"))
                 .collect()
         };
-        let fields = values.into_iter();
-        let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
-        output.answer(&Value::Object(fields.collect::<Map<_, _>>()), &shown)
+        self.delimited.clone().unwrap_or_else(lines)
     }
 }

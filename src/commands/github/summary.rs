@@ -1,17 +1,19 @@
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff_github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use handoff_github::text::open_fence;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::page::{Page, append};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::output::replace::{failed, is_stdout};
+use crate::output::{Answer, Output};
+use crate::view::Look;
 
 /// Add the status of an issue or the ledger to the summary of a workflow run
 ///
@@ -50,26 +52,46 @@ impl Arguments {
         };
         let of_ledger = |ledger: &_| of_ledger(ledger, room);
         let page = self.page.render(context, of_issue, of_ledger)?;
-        let data = json!({
-            "bytes": page.text.len(),
-            "left_out": page.left_out,
-            "text": page.text,
-        });
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
         }
-        match file {
-            Some(file) => {
-                let text = if page.text.is_empty() {
-                    String::new()
-                } else {
-                    format!("{close}{}", page.text)
-                };
-                append(&file, &text)?;
-                let shown = format!("{} bytes written to {}\n", page.text.len(), file.display());
-                output.answer(&data, &shown)
-            }
-            None => output.answer(&data, &page.text),
+        if let Some(file) = &file {
+            let text = if page.text.is_empty() {
+                String::new()
+            } else {
+                format!("{close}{}", page.text)
+            };
+            append(file, &text)?;
+        }
+        output.answer(&SummaryView {
+            bytes: page.text.len(),
+            left_out: page.left_out,
+            text: page.text,
+            file,
+        })
+    }
+}
+
+/// A page for the summary of a workflow run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GithubSummary")]
+pub(crate) struct SummaryView {
+    /// how long the page is
+    bytes: usize,
+    /// what did not fit GitHub's limit
+    left_out: Vec<String>,
+    /// the page, Markdown
+    text: String,
+    /// The file that it was written to; without one, it is the answer.
+    #[serde(skip)]
+    file: Option<PathBuf>,
+}
+
+impl Answer for SummaryView {
+    fn text(&self, _: &Look) -> String {
+        match &self.file {
+            Some(file) => format!("{} bytes written to {}\n", self.bytes, file.display()),
+            None => self.text.clone(),
         }
     }
 }

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::shell_quoted;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub use rules::is_rule;
 use rules::{Rule, hits};
 
 /// Permission to store what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Allowance {
     /// The rule's id.

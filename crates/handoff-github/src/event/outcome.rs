@@ -5,6 +5,8 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{Ledger, Session};
 use handoff_model::DeliveryName;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The ledger and the delivery that the steps are made for.
@@ -50,30 +52,31 @@ pub struct Did {
 }
 
 /// A contract that an agent must finish.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Draft {
-    /// The type of the contract.
+    /// Its contract type.
     pub contract_type: String,
-    /// The sender.
+    /// Its sender.
     pub from: AgentName,
-    /// The recipient.
+    /// Its receiver.
     pub to: AgentName,
-    /// The name of the format.
+    /// Its format.
     pub format: &'static str,
-    /// The contract, with places to fill in.
+    /// The document.
     pub text: String,
-    /// The places to fill in.
+    /// What is left to fill in.
     pub missing: Vec<Left>,
-    /// Why the contract was not sent as it is.
+    /// What is wrong with the event's values.
     pub findings: Vec<Finding>,
 }
 
 /// A place that only the agent can fill in.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Missing")]
 pub struct Left {
-    /// A JSON Pointer.
+    /// The place, as a JSON Pointer.
     pub path: String,
-    /// A description of the value.
+    /// What is asked there.
     pub asked: String,
 }
 

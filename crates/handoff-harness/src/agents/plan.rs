@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::json::{Fault, Leaf};
@@ -12,7 +14,9 @@ use super::{Acts, ExpectedHook, Harness, SKILL, guide, is_installed, json, lefto
 use crate::hooks::{Found, WriteError, read_path, replace_as};
 
 /// What happens to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AgentFileAction")]
+#[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The file is new.
     Create,

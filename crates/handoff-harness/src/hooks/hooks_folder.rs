@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use handoff_git::{Program, ProgramError, Repository, Setting};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The setting `core.hooksPath`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HooksPath {
     /// Its value, as written.
     pub value: String,

@@ -6,6 +6,8 @@ use std::{fs, io};
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_git::{Program, ProgramError, Setting, Version};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::configured::Configured;
 use super::faults::{
@@ -26,7 +28,9 @@ pub enum InstallMethod {
 }
 
 /// What happens to a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "HookAction")]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// A new file is created.
     Create,

@@ -19,6 +19,9 @@ mod status;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 pub(crate) use block::{BlockFault, find_between};
 pub use file::WriteError;
 pub(crate) use file::{Found, read_path, replace_as};
@@ -28,7 +31,8 @@ pub use install::{Action, CarryOutError, Change, InstallMethod, Plan, PlanError}
 pub use status::{Report, State, Surroundings};
 
 /// A git hook that the program can handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Hook {
     /// Before a commit is made.
     PreCommit,

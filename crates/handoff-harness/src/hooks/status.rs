@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_git::{Setting, Version};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::configured::Configured;
 use super::faults::{at, early_exit, managed, not_executable, unclear};
@@ -21,7 +23,9 @@ const REFERENCE_TRANSACTION: Version = Version {
 };
 
 /// The state of a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "HookState")]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// It would run.
     Installed,

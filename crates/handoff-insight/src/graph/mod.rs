@@ -26,11 +26,13 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::HandoffSurvey;
 use handoff_protocol::{AgentKind, State};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// What a graph shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "GraphKind")]
 pub enum Kind {
     /// The history of one issue.
     Issue,
@@ -41,26 +43,29 @@ pub enum Kind {
 }
 
 /// A graph, independent of how it is drawn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Graph {
+    /// What it shows.
     pub(crate) kind: Kind,
     /// The issue's key or the protocol's name.
     pub(crate) name: String,
-    /// A description in one line.
+    /// What it shows, in one line.
     pub(crate) title: String,
-    /// The nodes; the one with id N is at index N.
+    /// Agents or tasks; the one with id `nN` is the Nth, from 0.
     pub nodes: Vec<Node>,
-    /// The edges, in the order of their first use or definition.
+    /// Edges between nodes, in the order in which they were first used or are defined.
     pub edges: Vec<Edge>,
+    /// Nodes that belong together; a node's `group` counts from 0.
     pub(crate) groups: Vec<Group>,
-    /// The loops of work, the most frequent first.
+    /// The ways around that work took, the most frequent first.
     pub(crate) loops: Vec<Loop>,
-    /// An issue's handoffs, the oldest first.
+    /// For an issue, its handoffs, the oldest first.
     pub steps: Vec<Step>,
 }
 
 /// A node's index in its graph; printed as `n0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "String")]
 pub(crate) struct NodeId(pub usize);
 
 impl std::fmt::Display for NodeId {
@@ -76,24 +81,28 @@ impl Serialize for NodeId {
 }
 
 /// An agent, the end of the work, or a task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Node {
+    /// `n0`, `n1` ….
     pub(crate) id: NodeId,
+    /// The agent's or the task's.
     pub(crate) name: String,
+    /// What it is; `anyone`: a route that every agent has.
     pub(crate) shape: Shape,
-    /// Its most urgent mark.
+    /// How it stands; `waiting`: for something else; `ready`: to be taken up; `late`: its lease
+    /// expired.
     pub(crate) mark: Mark,
     /// Whether the work is here now.
     pub(crate) here: bool,
     /// The lines below its name.
     pub(crate) lines: Vec<String>,
-    /// The index of its group.
+    /// The group that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<usize>,
 }
 
 /// What a node represents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Shape {
     /// An agent that routes work.
@@ -123,8 +132,9 @@ impl From<AgentKind> for Shape {
 
 /// The condition of a node or handoff, in the order of urgency. Each has a symbol, so that colour
 /// is not needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "GraphMark")]
 pub enum Mark {
     /// Nothing of note.
     None,
@@ -183,50 +193,59 @@ fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
 }
 
 /// An edge from one node to another.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Edge {
+    /// The node where it begins.
     pub(crate) from: NodeId,
+    /// The node where it ends.
     pub(crate) to: NodeId,
+    /// What it stands for; `handoff`: for a protocol, a route; `dependency`: the first before the
+    /// second; `part`: the second is part of the first.
     pub(crate) kind: EdgeKind,
-    /// The most urgent mark of its handoffs.
+    /// The mark of the most urgent handoff on it.
     pub(crate) mark: Mark,
-    /// The types of its contracts.
+    /// The contract types on it.
     pub(crate) types: Vec<String>,
-    /// The number of its handoffs.
+    /// How many handoffs took it.
     pub(crate) count: usize,
-    /// The numbers of an issue's handoffs.
+    /// For an issue, which.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) handoffs: Vec<u32>,
-    /// The number of handoffs in each state.
+    /// The states that they are in, each with how many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) states: Vec<(State, usize)>,
-    /// How often an issue's handoffs failed.
+    /// For an issue, how often one of them failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) failures: usize,
-    /// How many of an issue's handoffs are in progress with an expired lease.
+    /// For an issue, how many of them are in progress with an expired lease.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) late: usize,
-    /// The time from sending to claim, in seconds: the sum for an issue, the median for a protocol.
+    /// For an issue, how long they waited in total; for a protocol, the median time from sent to
+    /// the first claim.
     #[serde(
         rename = "waited_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<i64>")]
     pub(crate) waited: Option<TimeDelta>,
-    /// The working time, in seconds: the sum for an issue, the median of ended work for a protocol.
+    /// For an issue, how long they were worked on in total; for a protocol, the median time of
+    /// work that has ended.
     #[serde(
         rename = "worked_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<i64>")]
     pub(crate) worked: Option<TimeDelta>,
-    /// Remarks: why it is forbidden, who decides first, what it answers.
+    /// Why it is forbidden, which agent decides first, its intended receiver, which request is
+    /// answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
 }
 
 /// What an edge represents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EdgeKind {
     /// Work was handed over, or may be.
@@ -285,69 +304,81 @@ impl Edge {
 }
 
 /// A group of nodes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "GraphGroup")]
 pub(crate) struct Group {
+    /// What they are.
     pub(crate) title: String,
 }
 
 /// A loop: work came back to an agent that had handed it on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Loop {
-    /// The agents on it, with the first again at the end.
+    /// The agents on it, the first again at the end.
     pub(crate) agents: Vec<NodeId>,
-    /// Each round, by the numbers of its first and last handoff.
+    /// Each round: the numbers of its first and last handoff.
     pub(crate) rounds: Vec<(u32, u32)>,
 }
 
 /// One handoff of an issue.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "GraphStep")]
 pub struct Step {
+    /// The handoff's.
     pub(crate) number: u32,
+    /// The sender's node.
     pub(crate) from: NodeId,
-    /// The agent that it was sent to.
+    /// The node of the receiver that it was sent to.
     pub(crate) to: NodeId,
-    /// The agent that has it now, if that is another.
+    /// The node that has it now, if that is another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) now_with: Option<NodeId>,
-    /// The intended receiver, if another agent decides first.
+    /// Its intended receiver, if another agent decides first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) meant_for: Option<AgentName>,
+    /// One line about it.
     pub(crate) summary: String,
+    /// Its contract's type.
     pub(crate) contract_type: String,
+    /// Its state.
     pub(crate) state: State,
+    /// Its mark.
     pub(crate) mark: Mark,
-    /// The number of the attempt, from 1.
+    /// Which attempt this is, from 1.
     pub(crate) attempt: u32,
-    /// The number of the request that it answers.
+    /// The request that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<u32>,
+    /// The task that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<String>,
-    /// The time until it was claimed, in seconds.
+    /// How long it waited.
     #[serde(
         rename = "waited_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<i64>")]
     pub(crate) waited: Option<TimeDelta>,
-    /// The working time, in seconds.
+    /// How long it was worked on.
     #[serde(
         rename = "worked_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<i64>")]
     pub(crate) worked: Option<TimeDelta>,
-    /// Failures and interruptions, one per line.
+    /// Its failures and obstacles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) troubles: Vec<Trouble>,
 }
 
 /// A failure or interruption of a handoff.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Trouble {
-    /// The handoff's mark at that time.
+    /// The mark that it had then.
     pub(crate) mark: Mark,
-    /// The failure, the question, or the reason.
+    /// What went wrong, what was asked, or why.
     pub(crate) text: String,
 }
 

@@ -1,6 +1,7 @@
 //! Distributions of measured times.
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The upper bounds of the histogram's buckets, in seconds: a second to a month.
@@ -19,23 +20,23 @@ impl Samples {
 }
 
 /// The distribution of samples. Without samples, there is no average and no quantile.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Distribution {
-    /// The number of samples.
+    /// How many were measured.
     pub count: usize,
-    /// The sum, in seconds.
+    /// All of them together, in seconds.
     pub(crate) sum: i64,
-    /// The mean, in seconds.
+    /// Their average; null if nothing was measured, as are the following.
     pub average: Option<f64>,
-    /// The median.
+    /// What half of them don't exceed.
     pub p50: Option<i64>,
-    /// The 95th percentile.
+    /// What 95 of 100 don't exceed.
     pub p95: Option<i64>,
-    /// The 99th percentile.
+    /// What 99 of 100 don't exceed.
     pub p99: Option<i64>,
-    /// The maximum.
+    /// The longest.
     pub longest: Option<i64>,
-    /// How many do not exceed each of [`BUCKETS`].
+    /// How many don't exceed each of [`BUCKETS`].
     #[serde(skip)]
     pub(crate) buckets: [usize; BUCKETS.len()],
 }

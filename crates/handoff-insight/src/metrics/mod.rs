@@ -8,6 +8,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use distribution::{BUCKETS, Distribution};
@@ -35,7 +36,7 @@ pub struct Local {
 }
 
 /// How rows are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// By the agent that has the handoffs.
@@ -103,70 +104,74 @@ fn route(from: &AgentName, to: &AgentName) -> String {
 }
 
 /// The figures of one group.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FigureGroup")]
 pub struct Group {
+    /// The protocol.
     pub(crate) protocol: AgentName,
-    /// The agent, route, contract type, protocol or issue.
+    /// The agent, route, contract type, protocol or issue that it is.
     pub name: String,
-    /// The figures.
+    /// Its figures.
     pub figures: Figures,
 }
 
 /// How one agent's handoffs spent their time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentFigures {
+    /// The protocol.
     pub(crate) protocol: AgentName,
     /// The agent.
     pub agent: AgentName,
-    /// How many handoffs it has now.
+    /// How many handoffs are with it now.
     pub open: u64,
-    /// How long handoffs waited to be claimed, in seconds.
+    /// How long handoffs waited for it.
     pub waiting_seconds: i64,
-    /// How long they were in progress, in seconds.
+    /// How long it worked on them.
     pub working_seconds: i64,
-    /// How long they were blocked, in seconds.
+    /// How long it waited for answers.
     pub blocked_seconds: i64,
-    /// How long they stayed failed, in seconds.
+    /// How long what it failed in made no progress.
     pub failed_seconds: i64,
 }
 
 /// How often a loop of work was repeated.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RoundFigures {
+    /// The protocol.
     pub(crate) protocol: AgentName,
-    /// The loop's name in the protocol's limits.
+    /// What goes round, as the protocol's limits name it.
     pub name: String,
-    /// How many issues could have had rounds.
+    /// How many issues there are that it can happen in.
     pub(crate) issues: usize,
-    /// The average number of rounds per issue.
+    /// How often it happened in one of them on average; null if there is none.
     pub average: Option<f64>,
-    /// The most rounds in an issue.
+    /// How often it happened in one of them at most.
     pub most: u64,
-    /// The most rounds that the protocol allows.
+    /// How often the protocol allows it.
     pub limit: u32,
 }
 
 /// All metrics of a ledger.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Metrics {
-    /// The totals.
+    /// All figures.
     pub figures: Figures,
     /// By protocol.
     #[serde(skip)]
     pub(crate) protocols: Vec<Group>,
-    /// By the requested grouping; empty without one.
+    /// Each group; empty without `--by`.
     pub groups: Vec<Group>,
-    /// By agent.
+    /// Each agent of each protocol: where the time went.
     pub agents: Vec<AgentFigures>,
-    /// By loop.
+    /// How often work went round, for each of a protocol's `limits.rounds`.
     pub rounds: Vec<RoundFigures>,
-    /// The result of this clone's last audit, if there was one.
+    /// What the last `verify` in this clone found; null if it was never run.
     pub corruption: Option<Audited>,
-    /// How many offline steps were refused and await a decision.
+    /// Offline steps that were refused and wait for a decision.
     pub rejected_steps: usize,
     /// What needs attention now.
     pub stuck: Vec<Stuck>,
-    /// How much needs attention in each protocol, by need.
+    /// How much of that there is in each protocol, by why.
     #[serde(skip)]
     pub(crate) stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use handoff_ledger::{HandoffSurvey, IssueSurvey, RefusedContract};
 use handoff_model::IssueStatus;
 use handoff_protocol::{Event, Metric, Protocol, State};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::distribution::{Distribution, Samples, average};
@@ -130,59 +131,60 @@ impl Tally {
 }
 
 /// The figures of a group of handoffs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
     /// How many were sent.
     pub handoffs: u64,
-    /// How many contracts were notes, completed on arrival.
+    /// Contracts that were completed on arrival; below, only `escalated`, `contradicted` and
+    /// `violations` count them.
     pub notes: u64,
-    /// How many are in each state now.
+    /// How many handoffs are now in each state.
     pub states: BTreeMap<State, u64>,
-    /// How many attempts failed.
+    /// Attempts that failed.
     pub failures: u64,
-    /// How many of these because a lease ran out.
+    /// Those of them whose lease expired.
     pub timeouts: u64,
-    /// How many retries there were.
+    /// How often they were retried.
     pub retries: u64,
-    /// How often a person was needed.
+    /// How often they were escalated to a person.
     pub escalated: u64,
-    /// How many claims the repository contradicts.
+    /// Claims that the repository contradicts.
     pub contradicted: u64,
-    /// How many violations of roles were recorded.
+    /// Actions of senders against their roles.
     pub violations: u64,
-    /// How many contracts were refused to prevent a cycle.
+    /// Contracts that this clone refused because of a cycle.
     pub cycles_blocked: u64,
-    /// How many contracts were refused.
+    /// Contracts that this clone refused.
     pub contracts_refused: u64,
-    /// The share of completed handoffs among those that ended or need attention.
+    /// Completed handoffs as a share of those that ended or need attention, 0 to 1.
     pub success_rate: Option<f64>,
-    /// The share that was ever claimed.
+    /// The share that was ever claimed, 0 to 1.
     pub acknowledgment_rate: Option<f64>,
-    /// From sending to the end.
+    /// From sent to the end.
     pub duration_seconds: Distribution,
-    /// From sending to the first claim.
+    /// From sent to the first claim.
     pub acknowledgment_seconds: Distribution,
-    /// From a failure to the next claim.
+    /// From a failure to the claim that resumed the work.
     pub recovery_seconds: Distribution,
-    /// The total time pending.
+    /// Total time spent waiting to be claimed.
     pub waiting_seconds: i64,
-    /// The total time in progress.
+    /// Total time spent working.
     pub working_seconds: i64,
-    /// The total time blocked.
+    /// Total time spent waiting for answers.
     pub(crate) blocked_seconds: i64,
-    /// The total time failed.
+    /// Total time without progress after a failure.
     pub(crate) failed_seconds: i64,
-    /// Of whole issues; `None` if parts of issues were counted.
+    /// Of whole issues; null in groups that are parts of issues.
     pub issues: Option<IssueFigures>,
 }
 
 /// The figures of a group of issues.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IssueFigures {
     /// How many are open.
     pub open: u64,
     /// How many are completed.
     pub completed: u64,
-    /// From opening to completion.
+    /// From their opening to their completion.
     pub cycle_seconds: Distribution,
 }

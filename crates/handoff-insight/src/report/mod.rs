@@ -28,6 +28,8 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, Survey};
 use handoff_model::IssueStatus;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::attention::{Protocols, Stuck};
 
@@ -73,15 +75,15 @@ pub struct Report<'a> {
 }
 
 /// The counts of a written page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Written {
-    /// How many issues it covers.
+    /// How many issues it is about.
     pub issues: usize,
-    /// How many handoffs these have.
+    /// How many handoffs they have.
     pub handoffs: usize,
-    /// How many issues have a section.
+    /// How many issues have their own section.
     pub sections: usize,
-    /// How many entries need attention.
+    /// How many things need attention.
     pub attention: usize,
 }
 

@@ -10,6 +10,8 @@ use handoff_contract::Input;
 use handoff_git::blob_id;
 use handoff_model::{Contract, EventArgs, Update, View};
 use handoff_protocol::{Event, State};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::fault::Fault;
 use super::pending::to_claim;
@@ -34,11 +36,13 @@ pub struct Import {
 }
 
 /// An item that the ledger has, either new or from before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ImportedItem")]
 pub struct Item {
-    /// Its file, and its line if the file has several items.
+    /// Its path in the folder, with the line (`steps.jsonl:12`) or location
+    /// (`handoff_log.json#/handoff_log/3`) if the file has several items.
     pub file: String,
-    /// The handoff that it is about, if any.
+    /// The handoff that it is about; null if it is about none.
     pub handoff: Option<HandoffId>,
 }
 

@@ -14,6 +14,7 @@ use handoff_model::{
     View, layout, record,
 };
 use handoff_protocol::{Event, State};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +24,7 @@ use crate::error::{DamageError, LedgerError};
 use crate::snapshot::IssueFolder;
 
 /// A past failure of a handoff.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PastFailure {
     /// The handoff: this one, or one that it replaces.
     pub id: HandoffId,
@@ -31,6 +32,7 @@ pub struct PastFailure {
     pub attempt: u32,
     /// When it failed.
     #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that failed.
     pub by: AgentName,
@@ -44,7 +46,7 @@ pub struct PastFailure {
 }
 
 /// An attachment, with the end of its text.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Shown {
     /// Its recorded metadata.
     #[serde(flatten)]
@@ -56,7 +58,7 @@ pub struct Shown {
 }
 
 /// The context of a failure, for the agent that continues.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Contents {
     /// The folder's path in the ledger.
     pub path: String,

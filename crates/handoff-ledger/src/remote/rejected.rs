@@ -9,6 +9,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::text::summary_line;
 use handoff_git::{Commit, KeptCommit, RemoteError};
 use handoff_model::{View, trailers};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::apart::Apart;
@@ -18,15 +19,13 @@ use crate::session::Session;
 use crate::write::Ledger;
 
 /// An offline step that was refused when it was made again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejected {
-    /// The name that it is kept under.
+    /// The name under which it is kept.
     pub name: String,
-    /// Its commit.
-    #[serde(serialize_with = "displayed")]
+    /// Its offline commit.
     pub commit: ObjectId,
-    /// The handoff that it is about, by the id that it had then; `None` if it is about a protocol or
-    /// a document.
+    /// The handoff that it is about, by its id at that time; null for a protocol or a document.
     pub handoff: Option<HandoffId>,
     /// What it did, in one line.
     pub subject: String,
@@ -36,10 +35,6 @@ pub struct Rejected {
 
 /// A refused step, its commit's message, and the contract that it sent.
 pub type RejectedStep = (Rejected, String, Option<Rc<[u8]>>);
-
-fn displayed<S: serde::Serializer>(id: &ObjectId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
-}
 
 impl Rejected {
     fn of(name: &str, commit: &Commit, reason: &str) -> Self {

@@ -8,6 +8,7 @@ use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::{Update, View, layout, trailers};
 use handoff_protocol::Event;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::contract_match::Offer;
@@ -23,7 +24,7 @@ use crate::snapshot::{IssueFolder, Rules};
 use crate::write::Ledger;
 
 /// A handoff whose id changed when its steps were made again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Renamed {
     /// The id that it had offline.
     pub was: HandoffId,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
 use handoff_git::{Depth, PublishError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::apart::Apart;
@@ -33,13 +34,13 @@ pub struct Synced {
 }
 
 /// How this clone's ledger compares with its remote's, as last seen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RemoteDistance {
-    /// The remote, without a password.
+    /// The remote.
     pub remote: String,
-    /// How many commits are only here.
+    /// How many commits are here and not there.
     pub unpublished: usize,
-    /// How many fetched commits are not on the branch here.
+    /// How many are there, and were fetched, and are not on the branch here.
     pub behind: usize,
     /// Whether the remote was ever reached.
     pub seen: bool,

@@ -7,6 +7,8 @@ use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{Commit, Stored};
 use handoff_model::layout;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::error::{BranchError, DamageError, LedgerError};
 use crate::order;
@@ -59,19 +61,21 @@ impl Parent {
 }
 
 /// The result of an audit.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Audit {
-    /// The number of commits checked.
+    /// How many commits were checked.
     pub commits: usize,
-    /// The number of them that handed work on.
+    /// How many of them handed work on.
     pub handoffs: usize,
-    /// The newest commit of the audit.
+    /// The newest of them.
     pub tip: String,
-    /// The commit after which it started; `None` if it started with the first.
+    /// The commit after which it started, with `--since` and `--incremental`; null if it started with
+    /// the first.
     pub since: Option<String>,
-    /// Whether this clone lacks older history.
+    /// Older history is not in this clone, and was not checked.
     pub cut_off: bool,
-    /// Every finding, in the order of history.
+    /// Every finding, in the order of history; in an answer without an error, those that are not
+    /// errors.
     pub findings: Vec<Finding>,
 }
 

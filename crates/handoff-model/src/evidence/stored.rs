@@ -1,10 +1,11 @@
 //! The recorded form of a contract's checks.
 
 use handoff_protocol::{Check, Policy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The repository matches the contract.
@@ -27,7 +28,7 @@ impl Verdict {
 }
 
 /// A report that a check used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportFile {
     /// The file, as its sender named it.
@@ -37,7 +38,7 @@ pub struct ReportFile {
 }
 
 /// One check of a contract, as recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// What was checked.

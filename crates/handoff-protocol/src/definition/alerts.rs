@@ -1,10 +1,13 @@
 //! Alerts: thresholds of metrics, and what to do when one is crossed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 /// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Failed attempts, including those whose lease ran out.
@@ -158,7 +161,9 @@ impl Metric {
 }
 
 /// How serious an alert is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Worth knowing.
@@ -184,7 +189,7 @@ impl Level {
 }
 
 /// The side of a number that a value must be on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// Greater than the number.
@@ -219,14 +224,15 @@ impl Threshold {
 }
 
 /// An alert: when it fires, and what to do then.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alert {
-    /// Its name, unique in the protocol.
+    /// Its name, in lower-case letters, digits and `-`.
     pub name: String,
-    /// The metric it is about.
+    /// The metric, in the words of [observability.md](observability.md#alerts).
     pub metric: Metric,
-    /// Fires above this.
+    /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
+    /// An alert has one of the four thresholds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Number>,
     /// Fires at this and above.
@@ -238,18 +244,20 @@ pub struct Alert {
     /// Fires at this and below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
-    /// Counts only what happened in this many seconds before now.
+    /// For events, times and shares: counts only what happened in this many seconds before now;
+    /// everything, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
-    /// Counts only what has lasted for this many seconds.
+    /// For current states: counts only what has been so for this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than_seconds: Option<u64>,
-    /// For durations, the quantile to use, from 0 to 1; the default is the average.
+    /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantile: Option<Number>,
     /// How serious it is.
     pub severity: Level,
-    /// What to do about it.
+    /// What to do about it, in one line.
     pub action: String,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Claims;
@@ -12,7 +13,7 @@ use super::timing::TimeField;
 use crate::lifecycle::Event;
 
 /// The outcome of the sender's own handoff when it sends a contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The sender finished.
@@ -35,7 +36,7 @@ impl Outcome {
 }
 
 /// What a field must contain: a given text, one of several, or anything (`*`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum Words {
     /// This text.
@@ -66,7 +67,7 @@ impl Words {
 }
 
 /// The places of data with its own schema in a contract, as JSON Pointers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSchema {
     /// The data.
@@ -76,7 +77,7 @@ pub struct NamedSchema {
 }
 
 /// The places where a request states what its answer must deliver, as JSON Pointers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedFields {
     /// The kind of artifact.
@@ -88,7 +89,7 @@ pub struct ExpectedFields {
 }
 
 /// The places where a contract names the files that it delivers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactFields {
     /// A list with one entry per file; without it, the contract itself is the only entry.
@@ -105,7 +106,7 @@ pub struct ArtifactFields {
 }
 
 /// The places where a contract lists the inputs that its sender lacks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFields {
     /// The list, with one entry per input.
@@ -118,13 +119,14 @@ pub struct InputFields {
     /// What it is used for, relative to the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the work waits for it, relative to the entry; the default is that it does.
+    /// Whether the work waits for it, relative to the entry; it does, if not given. Such an input
+    /// becomes a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocking: Option<String>,
 }
 
 /// Inputs that an answer must provide.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalInputs {
     /// The place where an answer lists the inputs it could not provide.
@@ -136,7 +138,7 @@ pub struct CriticalInputs {
 }
 
 /// The places where a contract reports a failure, as JSON Pointers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFields {
     /// A short, stable code; a text without a leading `/` is the code itself.
@@ -155,7 +157,7 @@ pub struct FailureFields {
 }
 
 /// The required content of a contract type.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractType {
     /// The type's name, unique in its protocol.
@@ -165,7 +167,8 @@ pub struct ContractType {
     pub title: String,
     /// The XML root element, and the key of the wrapped JSON form.
     pub root: String,
-    /// Discriminating fields for types that share a route: JSON Pointers and the texts found there.
+    /// Fields that identify the type: a JSON Pointer, and the text there, a list of texts, or `*`
+    /// for any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
     /// The formats that it may have, if not all of the protocol's.
@@ -174,10 +177,11 @@ pub struct ContractType {
     /// The places of the envelope's fields in this type, if different.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub fields: Fields,
-    /// The types of the requests that it answers.
+    /// The types of the requests that it answers: it needs no route, goes back to the requester,
+    /// and carries the request's id if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
-    /// Whether it is only recorded and changes no state.
+    /// Whether it is only recorded: completed on arrival, it moves nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
     /// The sender of a contract that does not name one.
@@ -199,7 +203,8 @@ pub struct ContractType {
     pub xsd: Option<String>,
     /// The skeleton's file.
     pub template: String,
-    /// Status words with an outcome other than completed for the sender's own handoff.
+    /// Status words that fail or block the handoff that the sender held, or the request that is
+    /// answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcome: BTreeMap<String, Outcome>,
     /// Data that is checked against a schema that the contract names.
@@ -208,7 +213,7 @@ pub struct ContractType {
     /// The places where it states what its answer must deliver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<ExpectedFields>,
-    /// The places where it names the files that it delivers.
+    /// The places where it names the files that it delivers, whose digests are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<ArtifactFields>,
     /// The place of its maximum number of retries.
@@ -220,7 +225,8 @@ pub struct ContractType {
     /// The place of the factor by which each further delay grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_multiplier: Option<String>,
-    /// The place of the time that its receiver may take.
+    /// The place of the time that its receiver may take, which becomes the length of the claim's
+    /// lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeField>,
     /// The places where it lists the inputs that its sender lacks.
@@ -229,7 +235,8 @@ pub struct ContractType {
     /// Fields that must name an agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// The place of a list of its sender's actions, which the sender's role must allow.
+    /// The place of a list of its sender's actions. One that its role does not allow fails what it
+    /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<String>,
     /// Inputs that an answer must provide.
@@ -246,7 +253,8 @@ pub struct ContractType {
     /// The tasks that it opens or completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskFields>,
-    /// The places of claims that can be checked against the repository.
+    /// The places of claims that can be checked against the repository: see
+    /// [evidence.md](evidence.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
 }

@@ -1,12 +1,13 @@
 //! What can be done about work that needs attention, and the rules for choosing.
 
 use handoff_base::ids::AgentName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::State;
 
 /// What should happen next to a handoff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// The work continues: an agent claims it or sends it on.
@@ -47,10 +48,10 @@ impl Action {
 }
 
 /// When a rule applies: every given condition must hold.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Circumstances {
-    /// The handoff's state.
+    /// The handoff's state; `completed` for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// The failure's code is one of these.
@@ -81,10 +82,10 @@ pub struct Circumstances {
 }
 
 /// What to do about a handoff that needs attention or was answered in part.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRule {
-    /// When the rule applies.
+    /// When the rule applies: all of its conditions hold.
     #[serde(default)]
     pub when: Circumstances,
     /// The action to take.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use handoff_base::finding::FindingCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What happens if the repository contradicts a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// The contract is refused.
@@ -30,7 +31,9 @@ impl Policy {
 }
 
 /// A check of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// The code branch exists.
@@ -99,7 +102,7 @@ impl Check {
 }
 
 /// A protocol's policies for its contracts' claims.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRules {
     /// The policy of every check; the default is the ledger's.
@@ -111,7 +114,7 @@ pub struct EvidenceRules {
 }
 
 /// How a branch is merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// With a commit that has both branches as its parents.
@@ -135,7 +138,7 @@ impl Strategy {
 }
 
 /// The places where a contract lists commits.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitsClaim {
     /// The list.
@@ -146,7 +149,7 @@ pub struct CommitsClaim {
 }
 
 /// The places where a contract states how its branch was merged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeClaim {
     /// The commit on the base branch.
@@ -160,7 +163,7 @@ pub struct MergeClaim {
 }
 
 /// The places where a contract states its test results.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestsClaim {
     /// The number that passed.
@@ -200,7 +203,7 @@ impl TestsClaim {
 }
 
 /// The places of claims that can be checked, as JSON Pointers.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     /// The code branch, if not at the envelope's place.

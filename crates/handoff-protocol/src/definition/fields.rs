@@ -1,9 +1,10 @@
 //! The places of the fields that every protocol knows.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The places of the envelope's fields, as JSON Pointers.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
     /// The contract's own id: shared by everything about one piece of work, or unique among the

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::parts;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The rules for GitHub's events.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Github {
     /// The rules; every rule that matches an event is applied, in this order.
@@ -17,7 +18,9 @@ pub struct Github {
 }
 
 /// A kind of event that rules can match, by GitHub's name for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// An issue changed.
@@ -63,36 +66,42 @@ impl EventKind {
 }
 
 /// A rule for events.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
-    /// Its name, unique in the protocol.
+    /// Its name, in lower-case letters, digits and `-`; together with the delivery's id, it
+    /// identifies an effect.
     pub name: String,
-    /// The kinds of event it matches, each with the actions; an empty list matches all.
+    /// The events that it matches, each with a list of actions; an empty list means all of them.
+    /// Events are `issues`, `issue_comment`, `pull_request` (also `pull_request_target`),
+    /// `pull_request_review`, `workflow_run` and `check_suite`.
     pub on: BTreeMap<EventKind, Vec<String>>,
-    /// The values that the payload must have at JSON Pointers, in which `*` stands for every item
-    /// of a list.
+    /// JSON Pointers into the payload, each with the required value, or a list of allowed ones;
+    /// `null` also matches a missing value. `*` in a pointer is every item of a list, and one match
+    /// is enough.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Condition>,
-    /// Whether it also matches events from forks.
+    /// Whether it also applies to pull requests and runs whose branch is in another repository.
+    /// Otherwise they have no effect, since such a branch proves nothing here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forks: bool,
-    /// The agent that makes the step.
+    /// The agent in whose name the step is recorded.
     #[serde(rename = "as")]
     pub agent: AgentName,
-    /// The note to add to the issue, together with the facts.
+    /// A note on the issue, as by `annotate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The facts by their names in skeletons, with their sources in the payload.
+    /// Facts that go with the note, by the names that skeletons use, if the payload has them. `new`
+    /// fills them in unless a contract says otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Source>,
-    /// What else to do.
+    /// What else is done: see below.
     #[serde(default, rename = "do", skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
 }
 
 /// The value that a payload must have at one place.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a text, a number, true, false or null, or a list of them"
@@ -123,7 +132,7 @@ impl Condition {
 }
 
 /// An effect besides the note.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Effect {
     /// Sends a contract if the event and the ledger provide all of it; otherwise drafts it.
@@ -139,7 +148,7 @@ pub enum Effect {
 }
 
 /// A contract with the values to take from an event.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractRule {
     /// Its type.
@@ -152,7 +161,7 @@ pub struct ContractRule {
 }
 
 /// The source of a value in a payload.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a JSON Pointer or {\"at\": POINTER or a list of them, …}"
@@ -165,20 +174,23 @@ pub enum Source {
 }
 
 /// How to select a value from a payload.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
     /// The JSON Pointers, in which `*` stands for every item of a list; the first one that finds
     /// something is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
-    /// The part to take.
+    /// The part to take: `value` (the value itself; of a text, its first line, cut after 1,000
+    /// characters), `line` (the first line of a Markdown text with content) or `items` (the items
+    /// of its lists, at most 200).
     #[serde(default)]
     pub take: Take,
-    /// For a text, take only what is under a heading with one of these words.
+    /// Takes only the text under the first heading that consists of one of these words (in any
+    /// case, optionally numbered, with a colon or a trailing `s`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<String>,
-    /// The value for each text; other texts are ignored.
+    /// The value for each text, in any case; other texts do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub map: BTreeMap<String, Value>,
     /// The value if the payload has none.
@@ -187,7 +199,7 @@ pub struct SourceRule {
 }
 
 /// The part of a payload's value to take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
     /// A number or a boolean unchanged; a text as one line.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contract_type::Words;
 
 /// A limit on handoffs about one item of an issue.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemLimit {
     /// The place where a contract names its item: a JSON Pointer.
@@ -19,7 +20,7 @@ pub struct ItemLimit {
 }
 
 /// A limit on handoffs with the same sender, receiver and reason.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CycleLimit {
     /// The place where a contract gives its reason: a JSON Pointer.
@@ -31,7 +32,7 @@ pub struct CycleLimit {
 }
 
 /// A limit on contracts that start another round.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoundLimit {
     /// Their types.
@@ -44,22 +45,22 @@ pub struct RoundLimit {
 }
 
 /// The limits of an issue. Each counts from when the issue was opened or last reopened.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The maximum number of handoffs, not counting answers and notes.
+    /// The maximum number of handoffs in the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoffs: Option<u32>,
     /// The limit on handoffs about one item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemLimit>,
-    /// How long handoffs may be sent in it, in seconds.
+    /// The time in which work may be handed over, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u64>,
     /// How long a sender must wait before it sends to the same receiver again, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_seconds: Option<u64>,
-    /// When handoffs count as going in circles.
+    /// When handoffs count as going in circles: sender, receiver and reason are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<CycleLimit>,
     /// The limits on rounds, by a name that is shown.

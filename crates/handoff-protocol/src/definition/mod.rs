@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::State;
@@ -45,7 +46,7 @@ pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
 
 /// How work moves from one agent to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
     /// Sending onward completes the handoff that the sender held.
@@ -55,7 +56,7 @@ pub enum Style {
 }
 
 /// The kind of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
     /// Routes work and decides about failures.
@@ -81,35 +82,37 @@ impl AgentKind {
 }
 
 /// An agent of a protocol.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Its name.
     pub id: AgentName,
-    /// Other names for it in contracts.
+    /// Other names that contracts and `--as` may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Its role, in a few words.
     pub role: String,
-    /// What kind of party it is.
+    /// What kind of party it is. `orchestrator` decides about failures and gets what violates a
+    /// role; a contract sent to `end` is completed at once and closes its issue.
     pub kind: AgentKind,
     /// Its place in the workflow, from 1; the lower phase goes first if two compete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-    /// The actions it may take, in the words that contracts use for actions; if empty, anything
-    /// that is not forbidden.
+    /// The actions it may take, in the words of contracts whose type has `actions`; if empty,
+    /// anything that is not forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
     /// The actions it must not take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
-    /// The paths that its commits may touch, as patterns; any path, if this is empty.
+    /// Patterns of the paths that its commits may change, such as `docs/**`; any path, if this is
+    /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
 /// A route from one agent to another.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// The sender; `*` means every agent except the receiver.
@@ -127,7 +130,7 @@ pub struct Route {
 }
 
 /// A forbidden route, and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forbidden {
     /// The sender.
@@ -139,7 +142,7 @@ pub struct Forbidden {
 }
 
 /// How a fact about an issue is gathered from its contracts.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum FactRule {
     /// The value at the first of these pointers that the newest contract has.
@@ -155,17 +158,17 @@ pub enum FactRule {
 }
 
 /// An error code of failures.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorCode {
     /// What it means.
     pub meaning: String,
-    /// What to do about it.
+    /// What to do about it: the advice, if the failure has none.
     pub recovery: String,
 }
 
 /// A document that all issues share.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// Its title, in a few words.
@@ -176,7 +179,9 @@ pub struct Document {
 
 /// A property that every handoff must have. A failed gate is a separate finding, in addition to
 /// those about the cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
     /// Everything that the contract's type requires is present.
@@ -205,7 +210,7 @@ impl Gate {
 }
 
 /// Forbids requests to an agent that waits for the sender.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loops {
     /// The reason that is shown.
@@ -213,7 +218,7 @@ pub struct Loops {
 }
 
 /// What may be stored although it looks like a secret.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretRules {
     /// The kinds of value that are allowed.
@@ -221,7 +226,7 @@ pub struct SecretRules {
 }
 
 /// A kind of value that looks like a secret but is not.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedSecret {
     /// The id of the rule that matches it.
@@ -232,7 +237,7 @@ pub struct AllowedSecret {
 }
 
 /// A protocol, as stored in `protocol.json`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
     /// The version of this file's format: 1.
@@ -243,16 +248,18 @@ pub struct Definition {
     pub version: String,
     /// Its purpose, in one line.
     pub title: String,
-    /// How work moves.
+    /// How work moves. `relay`: sending onward completes the handoff that the sender held. `call`:
+    /// a request leaves what its sender holds unchanged, and is answered.
     pub style: Style,
     /// The formats that contracts may have: `xml`, `json`, `md`.
     pub formats: Vec<String>,
     /// The places of the envelope's fields.
     pub fields: Fields,
-    /// Priority words, the most urgent first.
+    /// Priority words, the most urgent first; they order the inbox and `claim --next`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<String>,
-    /// Status words and the lifecycle states they stand for.
+    /// Status words and the lifecycle states they stand for; a contract whose word means unfinished
+    /// work is refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub status: BTreeMap<String, State>,
     /// The agents.
@@ -264,7 +271,10 @@ pub struct Definition {
     /// The forbidden routes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<Forbidden>,
-    /// The facts gathered about an issue, by name.
+    /// The facts gathered about an issue, by name: `last` (the value at the first of these pointers
+    /// that the newest contract has), `sum` (over all contracts; a list counts as its length),
+    /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
+    /// once).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
     /// What traces include from its contracts.
@@ -273,7 +283,8 @@ pub struct Definition {
     /// The error codes that failures may have; any code, if this is empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,
-    /// The gates that every handoff must pass.
+    /// The gates that every handoff must pass, which are reported as separate findings, in addition
+    /// to what fails them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
     /// The documents that all issues share, by name.
@@ -282,8 +293,8 @@ pub struct Definition {
     /// Set if a request must not go to an agent that waits for its sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<Loops>,
-    /// The agent that goes first if two act on the same task, by the task's state; by default the
-    /// lower phase does.
+    /// The agent that goes first if two act on one task, by the task's state: `none`, `pending`,
+    /// `broken_down`, `in_progress`; by default the lower phase does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<TaskState, AgentName>,
     /// How long a claim holds; without end, if not given.
@@ -302,19 +313,21 @@ pub struct Definition {
     /// What happens to claims that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,
-    /// The requirements that an issue can be checked for, by name.
+    /// The requirements that an issue can be checked for, by name; `git handoff gate` checks them.
+    /// The newest contract of all the types that a requirement names decides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<String, Requirement>,
-    /// The requirements of a merge; if empty, that the issue is completed.
+    /// The requirements that `gate` checks by default; if empty, `completed`, which every protocol
+    /// has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merge: Vec<String>,
     /// What may be stored although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,
-    /// The alerts.
+    /// What `git handoff alerts` watches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
-    /// The rules for GitHub's events.
+    /// What follows from events of GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub github: Option<Github>,
 }

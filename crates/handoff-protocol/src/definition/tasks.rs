@@ -1,10 +1,11 @@
 //! The places of tasks in contracts, and the states of tasks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The places where a contract opens or completes tasks, as JSON Pointers. A list of tasks is an
 /// array of names or an object with the names as keys.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFields {
     /// The task that the others are part of.
@@ -34,7 +35,9 @@ pub struct TaskFields {
 }
 
 /// The state of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
     /// It was not handed over yet.

@@ -1,5 +1,6 @@
 //! How long work may take, and when it is retried.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
@@ -8,7 +9,7 @@ use serde_json::{Number, Value};
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
 /// How long a claim holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Leases {
     /// The default, in seconds, unless the contract or the command gives another.
@@ -19,7 +20,7 @@ pub struct Leases {
 }
 
 /// The unit of a time in a contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// Seconds.
@@ -29,7 +30,7 @@ pub enum Unit {
 }
 
 /// A time in a contract.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeField {
     /// A JSON Pointer to a number.
@@ -62,7 +63,7 @@ fn whole(seconds: f64) -> u64 {
 }
 
 /// How much of a delay is random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Jitter {
     /// All of it: anything from zero to the whole delay.
@@ -70,26 +71,29 @@ pub enum Jitter {
 }
 
 /// When failed work is retried, and what happens when no attempt is left.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many attempts may follow the first; any number, if not given.
+    /// How many attempts may follow the first; any number, if not given. A contract's own number
+    /// takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The delay before each further attempt, in seconds; the last one also applies to all later
     /// attempts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delays_seconds: Vec<u64>,
-    /// The delay before the second attempt, in seconds.
+    /// The delay before the second attempt, in seconds, in place of a list. A contract's own number
+    /// takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_seconds: Option<u64>,
-    /// The factor by which each further delay grows.
+    /// The factor by which each further delay grows. A contract's own number takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<Number>,
     /// The longest delay, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap_seconds: Option<u64>,
-    /// How much of each delay is random; none, if not given.
+    /// How much of each delay is random: with `full`, it is between zero and the whole delay. None,
+    /// if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// The codes of failures that another attempt cannot fix.
@@ -101,7 +105,7 @@ pub struct Retry {
 }
 
 /// The retry settings of a contract.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnRetry {
     /// The delay before the second attempt, in seconds.

@@ -2,26 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::contract_type::Words;
 
 /// What traces include from contracts, in addition to what every handoff has.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
-    /// The attributes of a handoff by name, taken from its own contract and its answers if they
-    /// have a value there.
+    /// The attributes, by name: a JSON Pointer, or `{"count": POINTER}` for the number of items in
+    /// the list or object there. Each contract that has the value sets the attribute on its
+    /// handoff, and an answer sets it on its request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TraceValue>,
-    /// The events of a handoff.
+    /// Contracts that are events of their handoff, or of the request that they answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
 }
 
 /// A contract that becomes an event of its handoff; an answer becomes one of the request's.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceEvent {
     /// The event's name.
@@ -37,7 +39,7 @@ pub struct TraceEvent {
 }
 
 /// A value from a contract.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a JSON Pointer or {\"count\": POINTER}"
@@ -50,7 +52,7 @@ pub enum TraceValue {
 }
 
 /// Counts the items of a list or an object.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// The JSON Pointer of the list or object.

@@ -1,0 +1,275 @@
+//! What a write did.
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::plain;
+use handoff_base::{Moment, ObjectId, moment};
+use handoff_ledger::Done;
+use handoff_model::{
+    Artifact, Change, Evidence, FailureContext, IssueStatus, Record, issue_folder,
+};
+use handoff_protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{advice, claims, headline, kept};
+use crate::output::{Answer, Output};
+use crate::view::Look;
+
+/// What a write did to one handoff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Receipt")]
+pub(crate) struct ReceiptView<'a> {
+    /// the handoff
+    id: &'a HandoffId,
+    /// its issue
+    issue: &'a IssueKey,
+    /// its state now
+    state: State,
+    /// its sender
+    from: &'a AgentName,
+    /// its receiver
+    to: &'a AgentName,
+    /// its contract's type
+    contract_type: &'a str,
+    /// its contract's digest, of the bytes as sent
+    contract_sha256: &'a str,
+    /// where the files kept from a failure are, if the newest transition is a failure
+    context: Option<&'a FailureContext>,
+    /// its contract's path in the ledger's tree
+    path: String,
+    /// which attempt this is, from 1
+    attempt: u32,
+    /// the claim that holds it, for `--token`; null if nobody works on it
+    token: Option<u32>,
+    /// when its lease expires; null if there is no lease, or one without an end
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    expires_at: Option<Moment>,
+    /// when it can be claimed, if it waits for another attempt
+    #[serde(with = "moment::optional")]
+    #[schemars(with = "Option<Moment>")]
+    not_before: Option<Moment>,
+    /// the files that the contract delivered; in the answer of `claim`, those of all handoffs that
+    /// this one follows from
+    artifacts: &'a [Artifact],
+    /// the results of checking the contract's claims
+    evidence: &'a [Evidence],
+    /// its sender's actions against its role
+    violations: &'a [String],
+    /// the commit that was written; null if nothing was
+    commit: Option<ObjectId>,
+    /// the ledger had this step already, and nothing was written
+    repeated: bool,
+    /// each handoff that the commit changed
+    transitions: &'a [Change],
+    /// `open` or `completed`
+    issue_status: IssueStatus,
+    /// the commands that can continue the work from here; replace the words in capitals
+    next: Vec<String>,
+    /// findings that did not prevent the step
+    warnings: &'a [Finding],
+    #[serde(skip)]
+    record: &'a Record,
+    /// The text of a write that is about the issue.
+    #[serde(skip)]
+    instead: Option<String>,
+}
+
+impl<'a> ReceiptView<'a> {
+    /// The receipt of a write.
+    pub(crate) fn new(done: &'a Done) -> Self {
+        let receipt = &done.receipt;
+        let record = &receipt.record;
+        let lease = record.lease.as_ref();
+        Self {
+            id: &record.id,
+            issue: &receipt.issue.issue,
+            state: record.state,
+            from: &record.from,
+            to: &record.to,
+            contract_type: &record.contract_type,
+            contract_sha256: &record.contract.sha256,
+            context: record.latest().and_then(|t| t.context.as_ref()),
+            path: format!(
+                "{}/{}",
+                issue_folder(&receipt.issue.issue),
+                record.contract.file
+            ),
+            attempt: record.attempt,
+            token: lease.map(|lease| lease.token),
+            expires_at: lease.and_then(|lease| lease.expires_at),
+            not_before: record.not_before,
+            artifacts: &record.artifacts,
+            evidence: &record.evidence,
+            violations: &record.violations,
+            commit: done.commit,
+            repeated: receipt.repeated,
+            transitions: &receipt.changes,
+            issue_status: receipt.issue.status,
+            next: next_steps(done),
+            warnings: &done.warnings,
+            record,
+            instead: None,
+        }
+    }
+
+    /// Lists these artifacts in place of the handoff's own.
+    pub(crate) fn with_artifacts(self, artifacts: &'a [Artifact]) -> Self {
+        Self { artifacts, ..self }
+    }
+
+    /// Has this text in place of one about the handoff.
+    pub(crate) fn with_text(self, text: String) -> Self {
+        let instead = Some(text);
+        Self { instead, ..self }
+    }
+
+    /// Prints the findings that did not prevent the write.
+    pub(crate) fn say_warnings(&self, output: &mut Output) {
+        for finding in self.warnings {
+            output.say(crate::output::render(finding).trim_end());
+        }
+    }
+
+    /// Prints the commands that may come next.
+    pub(crate) fn say_next(&self, output: &mut Output) {
+        // The caller is done: the claim is for another agent to make.
+        let first = match self.state {
+            State::Pending => format!("next, for {}:", self.to),
+            _ => "next:".to_owned(),
+        };
+        for (i, step) in self.next.iter().enumerate() {
+            let word = if i == 0 { &first } else { "  or:" };
+            output.say(&format!("{word} {step}"));
+        }
+    }
+}
+
+impl Answer for ReceiptView<'_> {
+    fn text(&self, _: &Look) -> String {
+        if let Some(text) = &self.instead {
+            return text.clone();
+        }
+        let record = self.record;
+        let mut text = format!("{}\n", headline(record));
+        for change in self.transitions.iter().filter(|c| c.id != record.id) {
+            text += &format!("  {change}\n");
+        }
+        if !record.violations.is_empty() {
+            let done = plain(&record.violations.join(", "));
+            text += &format!(
+                "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
+                record.from, record.to
+            );
+        }
+        if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
+            text += &format!("  {}\n", plain(&kept(record, context)));
+        }
+        for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
+            let path = plain(&missing.path);
+            text += &format!("  {path}: no such file here, so it was not checked\n");
+        }
+        if !record.evidence.is_empty() && record.transitions.len() == 1 {
+            text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
+        }
+        if let Some(lease) = &record.lease {
+            let end = lease
+                .expires_at
+                .map(|end| format!("held until {}, ", moment::shown(end)));
+            text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
+        }
+        if let Some(at) = record.not_before {
+            text += &format!("  not before {}\n", moment::shown(at));
+        }
+        match self.commit {
+            Some(commit) => text += &format!("  commit {}\n", commit.short()),
+            None => text += "  already in the ledger, in the state above; nothing was written\n",
+        }
+        text
+    }
+}
+
+/// The commands that may come next.
+fn next_steps(done: &Done) -> Vec<String> {
+    let receipt = &done.receipt;
+    let (record, issue) = (&receipt.record, &receipt.issue);
+    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
+    if issue.status == IssueStatus::Completed {
+        return Vec::new();
+    }
+    let hand_on = |from: &AgentName, targets: &[(AgentName, Option<String>)]| -> Vec<String> {
+        let one = |(to, kind): &(AgentName, Option<String>)| {
+            let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
+            let kind = kind.unwrap_or_default();
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
+        };
+        targets.iter().map(one).collect()
+    };
+    let back = [(to.clone(), None)];
+    let lead = receipt.lead.as_ref().unwrap_or(from);
+    // The failed or blocked handoff that this one reports.
+    let reported = issue
+        .open
+        .iter()
+        .find(|o| Some(&o.id) == record.follows.as_ref());
+    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
+    match record.state {
+        // If there are several tasks, some may have to wait.
+        State::Pending if record.task.is_some() => {
+            vec![format!("git handoff claim --next --as {to}")]
+        }
+        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
+        State::InProgress if receipt.onward.is_empty() => {
+            let complete = format!("git handoff complete {id} --as {to}");
+            recovery.into_iter().chain([complete]).collect()
+        }
+        // A report on a task may only need to be noted.
+        State::InProgress
+            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
+        {
+            let complete = format!("git handoff complete {id} --as {to}");
+            [complete]
+                .into_iter()
+                .chain(hand_on(to, &receipt.onward))
+                .collect()
+        }
+        State::InProgress => hand_on(to, &receipt.onward),
+        State::Dead => vec![
+            format!("git handoff redrive {id} --as {lead} --reason WHY"),
+            format!("git handoff cancel {id} --as {lead} --reason WHY"),
+        ],
+        State::Blocked => vec![advice::answer(record, lead)],
+        State::Failed => recover(id, record.state, lead).into_iter().collect(),
+        State::Completed if record.answers.is_some() => reported
+            .iter()
+            .filter_map(|open| recover(&open.id, open.state, to))
+            .collect(),
+        State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
+        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
+            recovery.into_iter().collect()
+        }
+        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
+        // issue that its sender had completed.
+        State::Rejected | State::Cancelled => hand_on(from, &back),
+        State::Completed
+            if record
+                .follows
+                .as_ref()
+                .is_some_and(|f| issue.unfollowed.contains(f)) =>
+        {
+            hand_on(from, &back)
+        }
+        State::Completed => Vec::new(),
+    }
+}
+
+/// The command that resumes a failed or blocked handoff.
+fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
+    match state {
+        State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
+        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
+        State::Dead => Some(format!("git handoff redrive {id} --as {lead} --reason WHY")),
+        _ => None,
+    }
+}
