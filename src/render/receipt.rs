@@ -63,7 +63,7 @@ pub(crate) struct ReceiptView<'a> {
     repeated: bool,
     /// each handoff that the commit changed
     transitions: &'a [Change],
-    /// `open` or `completed`
+    /// whether the issue is open
     issue_status: IssueStatus,
     /// the commands that can continue the work from here; replace the words in capitals
     next: Vec<String>,

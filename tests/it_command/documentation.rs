@@ -433,6 +433,30 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
+#[test]
+fn words_that_readers_stumbled_over_stay_away() {
+    const AWAY: [&str; 9] = [
+        "by lot",
+        "come again",
+        "is no step",
+        "strangeness",
+        "that is none",
+        "unless_lost",
+        "unless_taken",
+        "match true {",
+        "match false {",
+    ];
+    let documents = documents().into_iter().map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), text)
+    });
+    for (path, text) in documents.chain(sources("src")).chain(sources("crates")) {
+        for word in AWAY {
+            assert!(!text.contains(word), "{path} says {word:?}");
+        }
+    }
+}
+
 /// A heading's name in a link, as code hosts make it.
 fn anchor(heading: &str) -> String {
     let kept = heading
