@@ -238,8 +238,8 @@ fn advice_is_data_as_well() {
       "action": "ask",
       "agent": "orchestrator",
       "handoff": "TRACE.1",
-      "to": null,
       "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
+      "to": null,
       "questions": [
         {
           "key": "tide_tables",
