@@ -149,6 +149,26 @@ impl<'o> Stage<'o> {
             &["in-place", "8080", "none needed", "passing", "not used"],
         )?;
 
+        self.implement()?;
+        self.review()?;
+        self.merge_and_close()?;
+
+        self.tell("Nothing can be added to a completed issue")?;
+        let late = filled(
+            &skeleton,
+            &["Once more", "chore", "low", "Once more", "Once more"],
+        );
+        self.refused(&["send", "-"], &late)?;
+
+        self.tell(
+            "The audit trail is the branch's history, and `verify` derives every step again",
+        )?;
+        self.show_git(&["log", "--format=%h %an: %s", "handoffs"])?;
+        self.handoff(&["verify"], None)?;
+        Ok(())
+    }
+
+    fn implement(&mut self) -> Result<(), Failure> {
         self.tell("implementer-agent writes the code: two real commits")?;
         self.claim("implementer-agent")?;
         self.save("slug.sh", AFTER, "feat: print titles as slugs")?;
@@ -164,8 +184,10 @@ impl<'o> Stage<'o> {
                 "1",
                 "80%",
             ],
-        )?;
+        )
+    }
 
+    fn review(&mut self) -> Result<(), Failure> {
         self.tell("reviewer-agent asks for changes")?;
         self.claim("reviewer-agent")?;
         self.contract(
@@ -196,8 +218,10 @@ impl<'o> Stage<'o> {
             "reviewer-agent",
             "validator-agent",
             &["0", "Clean, with a test"],
-        )?;
+        )
+    }
 
+    fn merge_and_close(&mut self) -> Result<(), Failure> {
         self.tell("validator-agent validates and merges; the merge commit is found automatically")?;
         self.claim("validator-agent")?;
         self.git(&["switch", "--quiet", "main"])?;
@@ -228,21 +252,7 @@ impl<'o> Stage<'o> {
             "closer-agent",
             "workflow-complete",
             &["Titles are slugs now", "Issue closed"],
-        )?;
-
-        self.tell("Nothing can be added to a completed issue")?;
-        let late = filled(
-            &skeleton,
-            &["Once more", "chore", "low", "Once more", "Once more"],
-        );
-        self.refused(&["send", "-"], &late)?;
-
-        self.tell(
-            "The audit trail is the branch's history, and `verify` derives every step again",
-        )?;
-        self.show_git(&["log", "--format=%h %an: %s", "handoffs"])?;
-        self.handoff(&["verify"], None)?;
-        Ok(())
+        )
     }
 
     fn tell(&mut self, text: &str) -> Result<(), Failure> {
@@ -296,8 +306,11 @@ impl<'o> Stage<'o> {
         if out.status.success() {
             return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&out.stderr);
-        Err(broken(&format!("git {}", arguments.join(" ")), said.trim()))
+        let message = String::from_utf8_lossy(&out.stderr);
+        Err(broken(
+            &format!("git {}", arguments.join(" ")),
+            message.trim(),
+        ))
     }
 
     fn show_git(&mut self, arguments: &[&str]) -> Result<(), Failure> {
@@ -325,22 +338,22 @@ impl<'o> Stage<'o> {
         if out.status.success() {
             return Ok(answer);
         }
-        let said = String::from_utf8_lossy(&out.stderr);
+        let message = String::from_utf8_lossy(&out.stderr);
         Err(broken(
             &format!("git handoff {}", shown.join(" ")),
-            said.trim(),
+            message.trim(),
         ))
     }
 
     /// Runs a command that must be refused, and prints why.
     fn refused(&mut self, arguments: &[&str], input: &str) -> Result<(), Failure> {
         let out = self.start(&self.program.clone(), arguments, Some(input))?;
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let message = String::from_utf8_lossy(&out.stderr);
         let code = out.status.code().unwrap_or(-1);
         self.print(&format!(
             "$ git handoff {}\n{}  (exit {code})\n",
             arguments.join(" "),
-            indented(&said)
+            indented(&message)
         ))?;
         if out.status.success() {
             return Err(broken("send", "an incomplete contract was accepted"));

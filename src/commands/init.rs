@@ -85,15 +85,15 @@ impl Arguments {
             return Err(ProtocolError::Refused(findings).into());
         }
         let repository = context.repository()?;
-        let asked = self.remote.clone();
-        let asked = asked.map(|name| remote_named(&repository, name));
-        let asked = asked.transpose()?;
-        let remote = match &asked {
+        let named_remote = self.remote.clone();
+        let named_remote = named_remote.map(|name| remote_named(&repository, name));
+        let named_remote = named_remote.transpose()?;
+        let remote = match &named_remote {
             Some(name) => Some(name.clone()),
             None => context.remote(&repository)?,
         };
         let (mut ledger, session) =
-            context.writer_through(&repository, asked.as_deref(), output)?;
+            context.writer_through(&repository, named_remote.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
             not_twice(&repository, ledger.branch())?;
         }
@@ -119,32 +119,21 @@ impl Arguments {
         }
         say_synced(&synced, output);
         let tip = ledger.tip()?;
-        let protocol = &tip.manifest().default_protocol;
+        let (protocol, evidence) = (&tip.manifest().default_protocol, tip.manifest().evidence);
         if self.protocol.is_some() && *protocol != founding.protocol {
-            let text = format!("the ledger already exists, with protocol {protocol}");
-            let hint = format!("use `git handoff protocol add {named}` to add another protocol");
-            return Err(Failure::new(ErrorCode::OtherProtocol, text).hint(hint));
+            return Err(other_protocol(protocol, named));
         }
-        let known = tip.manifest().evidence;
-        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
-            let text = format!(
-                "the ledger already exists, with --evidence {}",
-                known.as_str()
-            );
-            let hint = format!(
-                "set it in the protocol instead: change its `evidence` to {{\"policy\": \"{}\"}} and run `git handoff protocol update`",
-                wanted.as_str()
-            );
-            return Err(Failure::new(ErrorCode::OtherEvidence, text).hint(hint));
+        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != evidence) {
+            return Err(other_evidence(evidence, wanted));
         }
-        if let Some(name) = &asked {
+        if let Some(name) = &named_remote {
             repository.set_config("handoff.remote", name)?;
         }
         let branch = ledger.branch();
         output.answer(&InitView {
             branch,
             protocol,
-            evidence: known,
+            evidence,
             created: commit.is_some(),
             remote: remote.as_deref().map(masked),
             commit: tip.commit(),
@@ -208,6 +197,24 @@ impl Answer for InitView<'_> {
             format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
         }
     }
+}
+
+fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
+    let text = format!("the ledger already exists, with protocol {protocol}");
+    let hint = format!("use `git handoff protocol add {wanted}` to add another protocol");
+    Failure::new(ErrorCode::OtherProtocol, text).hint(hint)
+}
+
+fn other_evidence(evidence: Policy, wanted: Policy) -> Failure {
+    let text = format!(
+        "the ledger already exists, with --evidence {}",
+        evidence.as_str()
+    );
+    let hint = format!(
+        "set it in the protocol instead: change its `evidence` to {{\"policy\": \"{}\"}} and run `git handoff protocol update`",
+        wanted.as_str()
+    );
+    Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
 }
 
 /// Refuses to start a second ledger if the repository was cloned with one: the two could

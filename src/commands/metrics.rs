@@ -5,7 +5,7 @@ use handoff_base::moment::shown;
 use handoff_base::text::plain;
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_insight::attention::protocols;
-use handoff_insight::metrics::{By, Distribution, Figures, Metrics};
+use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics};
 use handoff_insight::openmetrics::openmetrics;
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -176,54 +176,71 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
             text += &format!("\n{}", look.table(&all));
         }
     };
-    let times = times(&metrics.figures);
     section(
         &["time", "count", "average", "p50", "p95", "p99", "longest"],
-        times,
+        times(&metrics.figures),
     );
     if let Some(by) = by {
-        let rows = metrics.groups.iter();
-        // A row may have no handoffs, only these counts.
-        let some = |count: fn(&Figures) -> u64| rows.clone().any(|g| count(&g.figures) > 0);
-        let more: Vec<Beside> = BESIDE
-            .into_iter()
-            .filter(|(_, count)| some(*count))
-            .collect();
-        let mut title = vec![
-            by.as_str(),
-            "handoffs",
-            "completed",
-            "failures",
-            "retries",
-            "success",
-            "acknowledged",
-            "average",
-            "p95",
-            "waiting",
-            "working",
-        ];
-        title.extend(more.iter().map(|(name, _)| *name));
-        let rows = rows.map(|row| {
-            let counts = more
-                .iter()
-                .map(|(_, count)| count(&row.figures).to_string());
-            let cells = group(&row.name, &row.figures).into_iter();
-            cells.chain(counts).collect()
-        });
-        section(&title, rows.collect());
+        let (title, rows) = groups(&metrics.groups, by);
+        section(&title, rows);
     }
-    let rounds = metrics.rounds.iter().map(|round| {
+    section(
+        &["rounds of an issue", "average", "most", "limit"],
+        rounds(metrics),
+    );
+    section(
+        &["agent", "open", "waiting", "working", "blocked", "failed"],
+        agents(metrics),
+    );
+    section(&["stuck", "why", "with", "since", ""], stuck(metrics, look));
+    text
+}
+
+/// The title and rows of `--by`.
+fn groups(groups: &[Group], by: By) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    // A row may have no handoffs, only these counts.
+    let some = |count: fn(&Figures) -> u64| groups.iter().any(|g| count(&g.figures) > 0);
+    let more: Vec<Beside> = BESIDE
+        .into_iter()
+        .filter(|(_, count)| some(*count))
+        .collect();
+    let mut title = vec![
+        by.as_str(),
+        "handoffs",
+        "completed",
+        "failures",
+        "retries",
+        "success",
+        "acknowledged",
+        "average",
+        "p95",
+        "waiting",
+        "working",
+    ];
+    title.extend(more.iter().map(|(name, _)| *name));
+    let rows = groups.iter().map(|row| {
+        let counts = more
+            .iter()
+            .map(|(_, count)| count(&row.figures).to_string());
+        let cells = group(&row.name, &row.figures).into_iter();
+        cells.chain(counts).collect()
+    });
+    (title, rows.collect())
+}
+
+fn rounds(metrics: &Metrics) -> Vec<Vec<String>> {
+    let rows = metrics.rounds.iter().map(|round| {
         let average = round
             .average
             .map_or_else(none, |average| format!("{average:.1}"));
         let (most, limit) = (round.most.to_string(), round.limit.to_string());
         vec![plain(&round.name), average, most, limit]
     });
-    section(
-        &["rounds of an issue", "average", "most", "limit"],
-        rounds.collect(),
-    );
-    let agents = metrics.agents.iter().map(|agent| {
+    rows.collect()
+}
+
+fn agents(metrics: &Metrics) -> Vec<Vec<String>> {
+    let rows = metrics.agents.iter().map(|agent| {
         let lengths = [
             agent.waiting_seconds,
             agent.working_seconds,
@@ -235,27 +252,22 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
             .chain(lengths.map(duration::shown))
             .collect()
     });
-    section(
-        &["agent", "open", "waiting", "working", "blocked", "failed"],
-        agents.collect(),
-    );
-    let stuck = metrics.stuck.iter().map(|stuck| {
+    rows.collect()
+}
+
+fn stuck(metrics: &Metrics, look: &Look) -> Vec<Vec<String>> {
+    let rows = metrics.stuck.iter().map(|stuck| {
         let id = stuck.id.as_ref().map(ToString::to_string);
-        let with = stuck
-            .with
-            .as_ref()
-            .or(stuck.turn.as_ref())
-            .map(ToString::to_string);
+        let with = stuck.with.as_ref().or(stuck.turn.as_ref());
         vec![
             id.unwrap_or_else(|| stuck.issue.to_string()),
             stuck.need.title().to_owned(),
-            with.unwrap_or_default(),
+            with.map(ToString::to_string).unwrap_or_default(),
             look.time(stuck.since),
             look.cell(&stuck.why),
         ]
     });
-    section(&["stuck", "why", "with", "since", ""], stuck.collect());
-    text
+    rows.collect()
 }
 
 /// Shown if nothing was measured.

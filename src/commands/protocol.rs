@@ -1,4 +1,5 @@
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -391,26 +392,62 @@ fn described(definition: &Definition) -> String {
         Style::Call => "call: the receiver of a request answers its requester",
     };
     let mut text = format!(
-        "{} {}: {}\n  {style}\n  formats: {}\n\nagents\n",
+        "{} {}: {}\n  {style}\n  formats: {}\n",
         definition.name,
         plain(&definition.version),
         plain(&definition.title),
         definition.formats.join(", "),
     );
-    let agents = definition.agents.iter().map(|agent| {
+    let mut section = |title: &str, rows: &[Vec<String>]| {
+        text += &format!("\n{title}\n{}", columns(rows));
+    };
+    section("agents", &agents(definition));
+    section("routes", &routes(definition));
+    if !definition.forbidden.is_empty() {
+        let forbidden = definition.forbidden.iter();
+        let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), plain(&f.reason)]);
+        section("forbidden", &rows.collect::<Vec<_>>());
+    }
+    section("contract types", &contract_types(definition));
+    if let Some(evidence) = &definition.evidence {
+        let policy = evidence.policy.map_or("set by the ledger", Policy::as_str);
+        let checks = evidence.checks.iter();
+        let own = checks.map(|(check, policy)| (check.as_str(), policy.as_str()));
+        let rows = iter::once(("all", policy)).chain(own);
+        let rows = rows.map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
+        section("claims about the repository", &rows.collect::<Vec<_>>());
+    }
+    if !definition.errors.is_empty() {
+        let rows = definition.errors.iter().map(|(code, error)| {
+            let recovery = format!("{}; {}", error.meaning, error.recovery);
+            vec![format!("  {}", plain(code)), plain(&recovery)]
+        });
+        section("error codes", &rows.collect::<Vec<_>>());
+    }
+    if !definition.documents.is_empty() {
+        let documents = definition.documents.iter();
+        let rows =
+            documents.map(|(name, document)| vec![format!("  {name}"), plain(&document.title)]);
+        section("shared documents", &rows.collect::<Vec<_>>());
+    }
+    text
+}
+
+fn agents(definition: &Definition) -> Vec<Vec<String>> {
+    let rows = definition.agents.iter().map(|agent| {
         let phase = agent.phase.map(|p| p.to_string()).unwrap_or_default();
         let mut role = agent.role.clone();
         if !agent.aliases.is_empty() {
             role += &format!(" (also {})", agent.aliases.join(", "));
         }
-        if !agent.allowed.is_empty() {
-            role += &format!("; may: {}", agent.allowed.join(", "));
-        }
-        if !agent.forbidden.is_empty() {
-            role += &format!("; must not: {}", agent.forbidden.join(", "));
-        }
-        if !agent.paths.is_empty() {
-            role += &format!("; may change: {}", agent.paths.join(", "));
+        for (title, words) in [
+            ("may", &agent.allowed),
+            ("must not", &agent.forbidden),
+            ("may change", &agent.paths),
+        ] {
+            if !words.is_empty() {
+                role += &format!("; {title}: {}", words.join(", "));
+            }
         }
         vec![
             format!("  {}", agent.id),
@@ -419,9 +456,11 @@ fn described(definition: &Definition) -> String {
             plain(&role),
         ]
     });
-    text += &columns(&agents.collect::<Vec<_>>());
-    text += "\nroutes\n";
-    let routes = definition.routes.iter().map(|route| {
+    rows.collect()
+}
+
+fn routes(definition: &Definition) -> Vec<Vec<String>> {
+    let rows = definition.routes.iter().map(|route| {
         let mut remarks = Vec::new();
         remarks.extend(route.opens.then(|| "opens an issue".to_owned()));
         remarks.extend(route.via.as_ref().map(|via| format!("{via} decides first")));
@@ -431,17 +470,11 @@ fn described(definition: &Definition) -> String {
             remarks.join("; "),
         ]
     });
-    text += &columns(&routes.collect::<Vec<_>>());
-    if !definition.forbidden.is_empty() {
-        text += "\nforbidden\n";
-        let rows = definition
-            .forbidden
-            .iter()
-            .map(|f| vec![format!("  {} → {}", f.from, f.to), plain(&f.reason)]);
-        text += &columns(&rows.collect::<Vec<_>>());
-    }
-    text += "\ncontract types\n";
-    let types = definition.contracts.iter().map(|kind| {
+    rows.collect()
+}
+
+fn contract_types(definition: &Definition) -> Vec<Vec<String>> {
+    let rows = definition.contracts.iter().map(|kind| {
         let mut remarks = Vec::new();
         if !kind.answers.is_empty() {
             remarks.push(format!("answers {}", kind.answers.join(", ")));
@@ -456,40 +489,7 @@ fn described(definition: &Definition) -> String {
             remarks.join("; "),
         ]
     });
-    text += &columns(&types.collect::<Vec<_>>());
-    if let Some(evidence) = &definition.evidence {
-        text += "\nclaims about the repository\n";
-        let policy = evidence.policy.map_or("set by the ledger", Policy::as_str);
-        let all = [("all".to_owned(), policy)].into_iter();
-        let own = evidence
-            .checks
-            .iter()
-            .map(|(c, p)| (c.as_str().to_owned(), p.as_str()));
-        let rows = all
-            .chain(own)
-            .map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
-        text += &columns(&rows.collect::<Vec<_>>());
-    }
-    if !definition.errors.is_empty() {
-        text += "\nerror codes\n";
-        let codes = definition.errors.iter();
-        let rows = codes.map(|(code, error)| {
-            vec![
-                format!("  {}", plain(code)),
-                plain(&format!("{}; {}", error.meaning, error.recovery)),
-            ]
-        });
-        text += &columns(&rows.collect::<Vec<_>>());
-    }
-    if !definition.documents.is_empty() {
-        text += "\nshared documents\n";
-        let rows = definition
-            .documents
-            .iter()
-            .map(|(name, document)| vec![format!("  {name}"), plain(&document.title)]);
-        text += &columns(&rows.collect::<Vec<_>>());
-    }
-    text
+    rows.collect()
 }
 
 fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {

@@ -34,7 +34,7 @@ pub(super) struct NextContract {
 
 /// The contract that comes next.
 pub(super) struct Contract {
-    pub(super) way: NextContract,
+    pub(super) next: NextContract,
     pub(super) skeleton: Skeleton,
     /// Whether values in it were shortened.
     pub(super) shortened: bool,
@@ -55,7 +55,7 @@ pub(super) struct Facts<'a> {
     pub(super) work: Option<Record>,
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
-    pub(super) ways: Vec<NextContract>,
+    pub(super) others: Vec<NextContract>,
     pub(super) branch: Option<&'a str>,
     pub(super) now: Moment,
 }

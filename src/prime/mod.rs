@@ -144,8 +144,8 @@ struct ContractView {
 impl From<Contract> for ContractView {
     fn from(contract: Contract) -> Self {
         Self {
-            to: contract.way.to,
-            title: contract.way.title,
+            to: contract.next.to,
+            title: contract.next.title,
             skeleton: contract.skeleton,
             shortened: contract.shortened,
         }
@@ -168,14 +168,14 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     // A contract sent from a claim that ran out is refused.
     let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
     let work = held.next().or(overview.waiting.first.first());
-    let stands = [
+    let unclaimable = [
         &overview.held,
         &overview.stuck,
         &overview.later,
         &overview.to_decide,
     ];
     let about = work
-        .or(stands.iter().find_map(|bucket| bucket.first.first()))
+        .or(unclaimable.iter().find_map(|bucket| bucket.first.first()))
         .cloned();
     let rules = knowing
         .iter()
@@ -192,11 +192,11 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         branch: context.branch(),
         now,
     };
-    let mut ways = maker.ways(&agent, &overview, work)?;
-    let contract = if ways.is_empty() {
+    let mut others = maker.next_contracts(&agent, &overview, work)?;
+    let contract = if others.is_empty() {
         None
     } else {
-        Some(maker.contract(ways.remove(0), &agent, work)?)
+        Some(maker.contract(others.remove(0), &agent, work)?)
     };
     let facts = Facts {
         party: rules.protocol().agent(agent.as_str()),
@@ -211,7 +211,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         agent,
         overview,
         contract,
-        ways,
+        others,
         now,
     };
     Ok(facts.finish())
@@ -287,15 +287,15 @@ struct Maker<'a, 'r> {
 impl Maker<'_, '_> {
     /// The contracts that an agent may send from its current work, the likeliest first; without
     /// work, those that open an issue.
-    fn ways(
+    fn next_contracts(
         &self,
         agent: &AgentName,
         overview: &Overview,
         work: Option<&Record>,
     ) -> Result<Vec<NextContract>, Failure> {
         let protocol = self.rules.protocol();
-        let asked = work.map(|work| (&work.from, work.contract_type.as_str()));
-        let mut onward = protocol.onward(agent.as_str(), asked);
+        let request = work.map(|work| (&work.from, work.contract_type.as_str()));
+        let mut onward = protocol.onward(agent.as_str(), request);
         if work.is_none() {
             let opens = |to: &AgentName| {
                 let mut routes = protocol.routes(agent.as_str(), to.as_str());
@@ -311,7 +311,7 @@ impl Maker<'_, '_> {
             to if protocol.steps_in(to) => 2,
             _ => 1,
         });
-        let mut ways = Vec::new();
+        let mut contracts = Vec::new();
         for (to, kind) in onward {
             let format = Format::first(protocol, kind.as_deref());
             let wanted = Wanted {
@@ -328,7 +328,7 @@ impl Maker<'_, '_> {
             if let Some(kind) = &kind {
                 command += &format!(" --type {kind}");
             }
-            ways.push(NextContract {
+            contracts.push(NextContract {
                 title: found.title.clone(),
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
@@ -338,13 +338,13 @@ impl Maker<'_, '_> {
                 format,
             });
         }
-        Ok(ways)
+        Ok(contracts)
     }
 
     /// The skeleton of this contract, with its values shortened.
     fn contract(
         &self,
-        way: NextContract,
+        next: NextContract,
         agent: &AgentName,
         work: Option<&Record>,
     ) -> Result<Contract, Failure> {
@@ -356,7 +356,7 @@ impl Maker<'_, '_> {
             self.rules.protocol(),
             &folder,
             issue.as_ref(),
-            (agent, &way.to),
+            (agent, &next.to),
             self.now,
         )?;
         if work.is_none() {
@@ -371,27 +371,27 @@ impl Maker<'_, '_> {
             .collect();
         let wanted = Wanted {
             from: agent,
-            to: &way.to,
-            kind: Some(&way.contract_type),
-            format: Some(way.format),
+            to: &next.to,
+            kind: Some(&next.contract_type),
+            format: Some(next.format),
             protocol: None,
         };
         let skeleton = wanted.write(self.rules, &known)?;
-        let file = format!("contract.{}", way.format.name());
+        let file = format!("contract.{}", next.format.name());
         let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
         let issue = if skeleton.names_issue {
             String::new()
         } else {
             format!(" --issue {key}")
         };
-        let answers = way.answers.as_ref();
+        let answers = next.answers.as_ref();
         let answers = answers
             .map(|id| format!(" --answers {id}"))
             .unwrap_or_default();
         Ok(Contract {
             check: format!("git handoff check {file}{issue}{protocol}{branch}"),
             send: format!("git handoff send {file}{issue}{answers} --as {agent}{branch}"),
-            way,
+            next,
             skeleton,
             shortened,
         })
@@ -470,7 +470,7 @@ impl Facts<'_> {
             to_decide: bucket(self.overview.to_decide),
             unread: self.overview.unread,
             contract: self.contract.map(ContractView::from),
-            others: self.ways,
+            others: self.others,
             commands,
             cut,
             text,

@@ -28,7 +28,7 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     }
     if let Some(contract) = &facts.contract {
         let file = contract.skeleton.format.name();
-        commands.push(format!("{} > contract.{file}", contract.way.command));
+        commands.push(format!("{} > contract.{file}", contract.next.command));
         commands.push(format!("{} && {}", contract.check, contract.send));
     } else if let Some(work) = &facts.work {
         let (next, key) = ("git handoff next", work.id.issue());
@@ -223,37 +223,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     }
     match (&facts.work, &commands[..]) {
         (Some(work), [take, new, send]) if facts.contract.is_some() => {
-            page.line("Your next steps:");
-            let holds = work.state == State::InProgress;
-            let what = if holds {
-                "what was handed to you"
-            } else {
-                "claim it"
-            };
-            let key = foreign(work.id.issue());
-            page.line(&format!("1. {take}   # {what}"));
-            page.line(&format!(
-                "   git handoff context {key}{branch}   # everything requested; then do the work, and commit your changes"
-            ));
-            let title = |way: &NextContract| quote(&way.title, 16);
-            let first = facts.contract.iter().map(|contract| title(&contract.way));
-            page.line(&format!(
-                "2. {new}   # once it is done: {}; then replace every {{{{fill: …}}}}",
-                first.collect::<String>()
-            ));
-            let others = facts.ways.iter().filter(|way| way.usual).map(|way| {
-                let (command, file) = (foreign_parts(&way.command), way.format.name());
-                format!("   or: {command} > contract.{file}   # {}", title(way))
-            });
-            page.lines(
-                &others.collect::<Vec<_>>(),
-                0,
-                700,
-                ("contracts", "git handoff new -h"),
-            );
-            page.line(&format!(
-                "3. {send}   # then delete the file: your part is done"
-            ));
+            usual_steps(facts, work, [take, new, send], page);
         }
         (Some(_), all) => {
             page.line("Your next steps: read it, see what the protocol advises, complete it:");
@@ -297,6 +267,41 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     page.line("A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
+/// Take the handoff, write the contract, send it.
+fn usual_steps(facts: &Facts<'_>, work: &Record, [take, new, send]: [&String; 3], page: &mut Page) {
+    page.line("Your next steps:");
+    let remark = if work.state == State::InProgress {
+        "what was handed to you"
+    } else {
+        "claim it"
+    };
+    let key = foreign(work.id.issue());
+    let branch = foreign(branch_option(facts.branch));
+    page.line(&format!("1. {take}   # {remark}"));
+    page.line(&format!(
+        "   git handoff context {key}{branch}   # everything requested; then do the work, and commit your changes"
+    ));
+    let title = |next: &NextContract| quote(&next.title, 16);
+    let first = facts.contract.iter().map(|contract| title(&contract.next));
+    page.line(&format!(
+        "2. {new}   # once it is done: {}; then replace every {{{{fill: …}}}}",
+        first.collect::<String>()
+    ));
+    let others = facts.others.iter().filter(|next| next.usual).map(|next| {
+        let (command, file) = (foreign_parts(&next.command), next.format.name());
+        format!("   or: {command} > contract.{file}   # {}", title(next))
+    });
+    page.lines(
+        &others.collect::<Vec<_>>(),
+        0,
+        700,
+        ("contracts", "git handoff new -h"),
+    );
+    page.line(&format!(
+        "3. {send}   # then delete the file: your part is done"
+    ));
+}
+
 /// The contract's skeleton, and the other contracts that can be sent.
 fn contract(facts: &Facts<'_>, page: &mut Page) {
     let Some(contract) = &facts.contract else {
@@ -304,7 +309,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     };
     /// The tokens kept for the other contracts and the bounds below.
     const KEPT: usize = 260;
-    let (way, skeleton) = (&contract.way, &contract.skeleton);
+    let (next, skeleton) = (&contract.next, &contract.skeleton);
     let mut note = String::from("`new` also fills in current values from the repository");
     if contract.shortened {
         note += ", and prints in full what is cut here";
@@ -315,13 +320,13 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     page.line("");
     page.line(&format!(
         "Your contract, {} to {} ({note}):",
-        quote(&way.title, QUOTED),
-        foreign(&way.to)
+        quote(&next.title, QUOTED),
+        foreign(&next.to)
     ));
     let fields = format!(
         "git handoff protocol show {} --type {}{}",
         facts.protocol.name(),
-        way.contract_type,
+        next.contract_type,
         branch_option(facts.branch)
     );
     page.line(&format!("All its fields: {}", foreign_parts(&fields)));
@@ -333,15 +338,15 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         .lines()
         .map(|line| foreign(handoff_base::text::plain(line)))
         .collect();
-    let command = foreign_parts(&way.command);
+    let command = foreign_parts(&next.command);
     page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &command));
     page.line(&fence);
     // The usual contracts are among the steps, if there are any steps.
-    let is_told = |way: &&NextContract| !way.usual || facts.work.is_none();
-    if facts.ways.iter().any(|way| is_told(&way)) {
+    let is_listed = |next: &&NextContract| !next.usual || facts.work.is_none();
+    if facts.others.iter().any(|next| is_listed(&next)) {
         page.line("Alternatives:");
-        let others = facts.ways.iter().filter(is_told).map(|way| {
-            let (title, command) = (quote(&way.title, 16), foreign_parts(&way.command));
+        let others = facts.others.iter().filter(is_listed).map(|next| {
+            let (title, command) = (quote(&next.title, 16), foreign_parts(&next.command));
             format!("- {title}: {command}")
         });
         let lines: Vec<String> = others.collect();
@@ -387,8 +392,8 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
             lines.push(format!("{title}: {}", foreign(names.join(", "))));
         }
     }
-    for way in definition.forbidden.iter().filter(|f| f.from == party.id) {
-        let (to, why) = (foreign(&way.to), quote(&way.reason, QUOTED));
+    for route in definition.forbidden.iter().filter(|f| f.from == party.id) {
+        let (to, why) = (foreign(&route.to), quote(&route.reason, QUOTED));
         lines.push(format!("You may not hand work to {to}: {why}"));
     }
     for (title, words) in [

@@ -33,108 +33,19 @@ pub(crate) fn headline(record: &Record) -> String {
 /// One handoff with its history.
 pub(crate) fn record_text(record: &Record, look: &Look) -> String {
     let (id, from, to) = (&record.id, &record.from, &record.to);
-    let (arrow, stands) = (look.arrow(), look.state(record.state));
+    let (arrow, state) = (look.arrow(), look.state(record.state));
     let summary = plain(&record.summary);
-    let mut text = format!("{id} {from} {arrow} {to}: {stands}\n  {summary}\n");
-    let mut line = |name: &str, value: &str| {
+    let mut text = format!("{id} {from} {arrow} {to}: {state}\n  {summary}\n");
+    let details = [
+        contract_details(record),
+        lease_details(record, look),
+        work_details(record, look),
+        sender_details(record),
+    ];
+    for (name, value) in details.into_iter().flatten() {
         if !value.is_empty() {
-            text.push_str(&format!("  {name:<9} {value}\n"));
+            text += &format!("  {name:<9} {value}\n");
         }
-    };
-    line(
-        "type",
-        &format!("{} ({})", record.contract_type, record.contract.format),
-    );
-    line("sha256", &record.contract.sha256);
-    line(
-        "priority",
-        record
-            .priority
-            .as_deref()
-            .map(plain)
-            .unwrap_or_default()
-            .as_str(),
-    );
-    line(
-        "follows",
-        &record
-            .follows
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-    );
-    if let Some(code) = &record.code {
-        // A record that was tampered with may hold any text here.
-        let commit = short_id(&code.commit);
-        let stood = format!("{} at {}", plain(&code.branch), plain(&commit));
-        line("branch", &stood);
-    }
-    if let Some(lease) = &record.lease {
-        let end = lease.expires_at.map(|end| {
-            let ran_out = record.is_expired(look.now());
-            let word = if ran_out { "ran out" } else { "until" };
-            format!(", {word} {}", look.moment(end))
-        });
-        let held = format!(
-            "{} since {}{}, token {}",
-            lease.holder,
-            look.moment(lease.since),
-            end.unwrap_or_default(),
-            lease.token
-        );
-        line("held by", &held);
-        if let Some(progress) = &lease.progress {
-            line(
-                "progress",
-                &format!("{} ({})", plain(&progress.text), look.ago(progress.at)),
-            );
-        }
-    }
-    if let Some(at) = record.not_before {
-        line("not before", &look.moment(at));
-    }
-    let ids = |ids: &[HandoffId]| {
-        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        ids.join(", ")
-    };
-    line("answers", &ids(record.answers.as_slice()));
-    if let Some(intended) = &record.intended {
-        line("meant for", intended.as_str());
-    }
-    if let Some(task) = &record.task {
-        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
-        line(
-            "task",
-            &plain(&format!("{}{}", task.id, of.unwrap_or_default())),
-        );
-    }
-    line("waits for", &ids(&record.waits_for));
-    if let Some(expected) = &record.expects {
-        let wanted = format!("{} at {}", expected.artifact_type, expected.destination);
-        line("expects", &plain(&wanted));
-    }
-    for delivered in &record.artifacts {
-        line("artifact", &plain(&artifact(delivered)));
-    }
-    for checked in &record.evidence {
-        line("claim", &plain(&claim(checked)));
-    }
-    line(
-        "session",
-        &record.session.as_deref().map(plain).unwrap_or_default(),
-    );
-    if !record.violations.is_empty() {
-        line(
-            "violation",
-            &plain(&format!(
-                "{} attempted {}",
-                record.from,
-                record.violations.join(", ")
-            )),
-        );
-    }
-    if record.attempt > 1 {
-        line("attempt", &record.attempt.to_string());
     }
     if record.state == State::Blocked && !record.questions().is_empty() {
         text += "  asked\n";
@@ -149,6 +60,102 @@ pub(crate) fn record_text(record: &Record, look: &Look) -> String {
         }
     }
     text
+}
+
+/// A detail of a handoff: its name and value, which is not shown if it is empty.
+type Detail = (&'static str, String);
+
+fn contract_details(record: &Record) -> Vec<Detail> {
+    let (contract, kind) = (&record.contract, &record.contract_type);
+    let priority = record.priority.as_deref().map(plain);
+    let follows = record.follows.as_ref().map(ToString::to_string);
+    let mut details = vec![
+        ("type", format!("{kind} ({})", contract.format)),
+        ("sha256", contract.sha256.clone()),
+        ("priority", priority.unwrap_or_default()),
+        ("follows", follows.unwrap_or_default()),
+    ];
+    if let Some(code) = &record.code {
+        // A record that was tampered with may hold any text here.
+        let commit = short_id(&code.commit);
+        let at = format!("{} at {}", plain(&code.branch), plain(&commit));
+        details.push(("branch", at));
+    }
+    details
+}
+
+fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
+    let Some(lease) = &record.lease else {
+        return Vec::new();
+    };
+    let end = lease.expires_at.map(|end| {
+        let ran_out = record.is_expired(look.now());
+        let word = if ran_out { "ran out" } else { "until" };
+        format!(", {word} {}", look.moment(end))
+    });
+    let held = format!(
+        "{} since {}{}, token {}",
+        lease.holder,
+        look.moment(lease.since),
+        end.unwrap_or_default(),
+        lease.token
+    );
+    let progress = lease
+        .progress
+        .as_ref()
+        .map(|progress| format!("{} ({})", plain(&progress.text), look.ago(progress.at)));
+    vec![
+        ("held by", held),
+        ("progress", progress.unwrap_or_default()),
+    ]
+}
+
+/// What the handoff answers, waits for, expects and delivers.
+fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
+    let ids = |ids: &[HandoffId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        ids.join(", ")
+    };
+    let not_before = record.not_before.map(|at| look.moment(at));
+    let intended = record.intended.as_ref().map(ToString::to_string);
+    let task = record.task.as_ref().map(|task| {
+        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+        plain(&format!("{}{}", task.id, of.unwrap_or_default()))
+    });
+    let expects = record.expects.as_ref().map(|expected| {
+        plain(&format!(
+            "{} at {}",
+            expected.artifact_type, expected.destination
+        ))
+    });
+    let mut details = vec![
+        ("not before", not_before.unwrap_or_default()),
+        ("answers", ids(record.answers.as_slice())),
+        ("meant for", intended.unwrap_or_default()),
+        ("task", task.unwrap_or_default()),
+        ("waits for", ids(&record.waits_for)),
+        ("expects", expects.unwrap_or_default()),
+    ];
+    let artifacts = record.artifacts.iter();
+    details.extend(artifacts.map(|delivered| ("artifact", plain(&artifact(delivered)))));
+    let claims = record.evidence.iter();
+    details.extend(claims.map(|checked| ("claim", plain(&claim(checked)))));
+    details
+}
+
+/// The sender's session and violations, and the number of the attempt.
+fn sender_details(record: &Record) -> Vec<Detail> {
+    let session = record.session.as_deref().map(plain);
+    let mut details = vec![("session", session.unwrap_or_default())];
+    if !record.violations.is_empty() {
+        let violations = record.violations.join(", ");
+        let text = format!("{} attempted {violations}", record.from);
+        details.push(("violation", plain(&text)));
+    }
+    if record.attempt > 1 {
+        details.push(("attempt", record.attempt.to_string()));
+    }
+    details
 }
 
 /// One transition, with its time and its reasons.
@@ -285,12 +292,12 @@ fn claim(checked: &Evidence) -> String {
 /// The verdicts on all claims, on one line.
 fn claims(evidence: &[Evidence]) -> String {
     let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
-    let said = all.into_iter().filter_map(|verdict| {
+    let named = all.into_iter().filter_map(|verdict| {
         let of = evidence.iter().filter(|e| e.result == verdict);
         let names: Vec<&str> = of.map(|e| e.check.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
     });
-    said.collect::<Vec<_>>().join("; ")
+    named.collect::<Vec<_>>().join("; ")
 }
 
 fn task(task: &Task) -> String {
