@@ -79,11 +79,7 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
-        let key = self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?;
+        let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let mut rules = protocols(&tip)?;
         let survey = match &key {
             None => ledger.survey(&tip, Context::threads())?,

@@ -89,11 +89,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let issue = self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?;
+        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let repository = context.repository().ok();
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let against = Against::choose(context, repository.as_deref(), protocol.as_ref())?;

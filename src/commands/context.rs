@@ -30,8 +30,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let folder = tip.issue(&key)?;
         let no_issue = || Refusal::no_issue(&key);
         let issue = folder.issue()?.ok_or_else(no_issue)?;

@@ -50,9 +50,8 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let mut protocols = Vec::new();
         for name in tip.protocols()? {
             protocols.push(tip.rules(&name)?.protocol().clone());

@@ -79,8 +79,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let mut records = Vec::new();
         let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
         if let Some(issue) = &self.issue {

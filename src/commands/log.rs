@@ -39,11 +39,7 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let key = self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?;
+        let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let mut command = format!("git log {}", ledger.branch());
         let mut wanted = self.limit.unwrap_or(usize::MAX);
         if let Some(key) = &key {

@@ -58,8 +58,7 @@ impl Arguments {
             Some(from) => from.parse()?,
             None => context.acting_agent(&repository)?,
         };
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let folder = tip.issue(&key)?;
         let wanted = Wanted {
             from: &from,

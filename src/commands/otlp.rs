@@ -68,7 +68,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let tip = context.ledger(&repository)?.tip()?;
+        let tip = context.tip(&repository)?;
         if let Some(key) = &self.issue
             && tip.issue(key)?.issue()?.is_none()
         {

@@ -233,7 +233,7 @@ fn show(
         Some(name) => name.to_owned(),
         None => {
             let repository = context.repository()?;
-            let tip = context.ledger(&repository)?.tip()?;
+            let tip = context.tip(&repository)?;
             tip.manifest().default_protocol.to_string()
         }
     };

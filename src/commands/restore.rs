@@ -60,8 +60,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;

@@ -71,11 +71,7 @@ impl Arguments {
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.agent(&repository)?;
-        let issue = self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?;
+        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let bytes = input::contract(context, &self.file)?;
         let mut reports = Reports::default();
         for name in &self.tests {

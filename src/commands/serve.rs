@@ -70,7 +70,7 @@ impl Arguments {
         let wanted = self.wanted.wanted();
         let frame = {
             let repository = Repository::open_here()?;
-            let tip = context.ledger(&repository)?.tip()?;
+            let tip = context.tip(&repository)?;
             for key in &wanted.issues {
                 if tip.issue(key)?.issue()?.is_none() {
                     return Err(Refusal::no_issue(key).into());

@@ -35,8 +35,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let folder = tip.issue(id.issue())?;
         let Some(issue) = folder.issue()? else {

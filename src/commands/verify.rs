@@ -70,11 +70,7 @@ impl Arguments {
         output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let key = self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?;
+        let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         if let Some(key) = &key {
             let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
             if matches!(known, Ok(None)) {

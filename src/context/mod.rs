@@ -196,6 +196,14 @@ impl Context {
         })
     }
 
+    /// The newest state of the ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is no ledger, or it cannot be read.
+    pub(crate) fn tip<'r>(&self, repository: &'r Repository) -> Result<Snapshot<'r>, Failure> {
+        Ok(self.ledger(repository)?.tip()?)
+    }
+
     /// The acting agent, if one was named.
     ///
     /// # Errors

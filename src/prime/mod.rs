@@ -158,8 +158,7 @@ impl From<Contract> for ContractView {
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
 pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let repository = context.repository()?;
-    let ledger = context.ledger(&repository)?;
-    let tip = ledger.tip()?;
+    let tip = context.tip(&repository)?;
     let agent = context.acting_agent(&repository)?;
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
@@ -223,8 +222,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
 pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     let repository = context.repository()?;
-    let ledger = context.ledger(&repository)?;
-    let tip = ledger.tip()?;
+    let tip = context.tip(&repository)?;
     let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     // No handoff that is held may be missed, however long this takes.

@@ -63,8 +63,7 @@ impl Arguments {
             None => None,
         };
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let tip = context.tip(&repository)?;
         let asked = self.gate.requirements(&repository)?;
         let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
         let page = comment(&standing);

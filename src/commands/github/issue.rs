@@ -69,6 +69,6 @@ impl Answer for SubjectView {
 /// The open issue in the ledger that has this pull request, if there is a ledger.
 fn known_here(context: &Context, number: u64) -> Option<IssueKey> {
     let repository = context.repository().ok()?;
-    let tip = context.ledger(&repository).ok()?.tip().ok()?;
+    let tip = context.tip(&repository).ok()?;
     pull_request_of(&tip, number).ok()?
 }
