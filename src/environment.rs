@@ -229,8 +229,8 @@ pub(crate) fn author(repository: &Repository) -> Result<Person, Failure> {
 /// The versions of this program and of git, where there is one.
 pub(crate) fn tools() -> BTreeMap<String, String> {
     let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
-    let asked = Command::new("git").arg("--version").output().ok();
-    let git = asked.and_then(|answer| {
+    let output = Command::new("git").arg("--version").output().ok();
+    let git = output.and_then(|answer| {
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();
         Some(("git", text.trim().strip_prefix("git version ")?.to_owned()))
     });
@@ -259,8 +259,8 @@ pub(crate) fn found_by_shell(program: &str) -> Option<PathBuf> {
 /// The version that another copy of this program says it is.
 pub(crate) fn version_of(program: &Path) -> Option<String> {
     let answer = Command::new(program).arg("--version").output().ok()?;
-    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
-    Some(said.trim().rsplit_once(' ')?.1.to_owned())
+    let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+    Some(text.trim().rsplit_once(' ')?.1.to_owned())
 }
 
 /// This program's version.

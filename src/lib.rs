@@ -194,9 +194,9 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         return exit::USAGE;
     }
     // An argument that is not understood may be a secret that stands in the wrong place.
-    let mut told = error.to_string();
-    if error.use_stderr() && mask(&mut told, arguments) {
-        Output::new(false, anstream::ColorChoice::Never).say(told.trim_end());
+    let mut message = error.to_string();
+    if error.use_stderr() && mask(&mut message, arguments) {
+        Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
         return exit::USAGE;
     }
     // A closed pipe is the reader's choice.
@@ -222,14 +222,14 @@ fn help_of(arguments: &[OsString]) -> String {
 fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let mut text = error.to_string();
     mask(&mut text, arguments);
-    let said: Vec<&str> = text
+    let lines: Vec<&str> = text
         .trim_start_matches("error: ")
         .lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:"))
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
-    let mut failure = Failure::usage(said.join(" "));
+    let mut failure = Failure::usage(lines.join(" "));
     failure.see(&help_of(arguments));
     failure
 }

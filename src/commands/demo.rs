@@ -84,8 +84,8 @@ struct Stage<'o> {
     output: &'o mut Output,
 }
 
-fn broken(what: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(ErrorCode::Demo, format!("{what}: {why}"))
+fn broken(subject: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(ErrorCode::Demo, format!("{subject}: {why}"))
 }
 
 impl<'o> Stage<'o> {

@@ -60,14 +60,14 @@ pub(crate) struct ExplainView {
 impl Answer for ExplainView {
     fn text(&self, _: &Look) -> String {
         match &self.codes[..] {
-            [code] => whole(code),
+            [code] => details(code),
             several => list(several),
         }
     }
 }
 
 /// All of one code.
-fn whole(code: &Code) -> String {
+fn details(code: &Code) -> String {
     let mut text = format!("{}  ({}", code.code, kind(code));
     if let [first, rest @ ..] = &code.exit[..] {
         text += &format!(", exit {first}");

@@ -419,8 +419,8 @@ fn unusable(source: &io::Error, message: &str) -> Failure {
             "check it with `ls -ld`".into(),
         )
     };
-    let (what, fix) = Obstacle::of(source).map_or_else(unknown, explained);
-    let failure = Failure::new(ErrorCode::HookFile, format!("{what}: {message}"));
+    let (problem, fix) = Obstacle::of(source).map_or_else(unknown, explained);
+    let failure = Failure::new(ErrorCode::HookFile, format!("{problem}: {message}"));
     failure.hint(
         fix.map(|fix| format!("the file is unchanged; {fix}, and run the same command again")),
     )

@@ -161,21 +161,21 @@ impl StepView {
         let style = AnsiColor::Yellow.on_default();
         let id = format!("{style}{}{style:#}", self.commit.short());
         let time = look.time(self.at);
-        let Some((handoff, way, state)) = parts(&self.subject) else {
+        let Some((handoff, route, state)) = parts(&self.subject) else {
             let none = String::new();
             let subject = look.cell(&self.subject);
             return vec![id, time, none.clone(), none.clone(), none, subject];
         };
-        let way = look.cell(way).replace('→', look.arrow());
+        let route = look.cell(route).replace('→', look.arrow());
         let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
-        vec![id, time, handoff, state, way, look.cell(&self.summary)]
+        vec![id, time, handoff, state, route, look.cell(&self.summary)]
     }
 }
 
 /// The handoff, its sender and receiver, and its state, from a step's subject.
 fn parts(subject: &str) -> Option<(&str, &str, State)> {
     let (rest, word) = subject.rsplit_once(": ")?;
-    let (handoff, way) = rest.split_once(' ')?;
+    let (handoff, route) = rest.split_once(' ')?;
     let state = State::ALL.into_iter().find(|s| s.as_str() == word)?;
-    Some((handoff, way, state))
+    Some((handoff, route, state))
 }

@@ -71,12 +71,12 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
-        let stands = if asks_for_turn {
+        let advised = if asks_for_turn {
             None
         } else {
             needs_attention(protocol, &folder, &issue, now()?)?
         };
-        let Some((advice, record)) = stands else {
+        let Some((advice, record)) = advised else {
             let survey = folder.survey()?;
             return self.turn(&issue, survey.as_ref(), protocol, output);
         };

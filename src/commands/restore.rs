@@ -299,8 +299,8 @@ impl From<RestoreFailure> for Failure {
 /// The failure where some of the work, or all of it, could not be written.
 fn undone(message: &str, obstacle: Option<Obstacle>) -> Failure {
     let unknown = || ("it was not restored", Hint::advice("see what it says"));
-    let (what, fix) = obstacle.map_or_else(unknown, explained);
-    let failure = Failure::new(ErrorCode::Restore, format!("{what}: {message}"));
+    let (problem, fix) = obstacle.map_or_else(unknown, explained);
+    let failure = Failure::new(ErrorCode::Restore, format!("{problem}: {message}"));
     failure.hint(fix.map(|fix| {
         format!("{fix}, and restore it to another place: what was written so far stays")
     }))

@@ -88,7 +88,7 @@ impl Arguments {
             );
             Failure::new(ErrorCode::Port, text).advice("omit --port to use any free port")
         })?;
-        let (ask, asked) = mpsc::channel();
+        let (ask, requests) = mpsc::channel();
         let interruption = Interruption::catch({
             let ask = Mutex::new(ask.clone());
             move || {
@@ -111,12 +111,12 @@ impl Arguments {
             frame: &frame,
             page: None,
         };
-        for asked in asked {
+        for request in requests {
             if interruption.requested().load(Ordering::SeqCst) {
                 break;
             }
             // A client that has gone needs no answer.
-            let _ = match asked {
+            let _ = match request {
                 PageRequest::Page(to) => to.send(reader.page()),
                 PageRequest::Tip(to) => to.send(reader.tip_answer()),
                 PageRequest::Nothing => Ok(()),
@@ -145,13 +145,13 @@ impl output::Answer for ServeView {
 /// Answers a request, on one of the server's threads.
 fn answer(request: &Request, ask: &Sender<PageRequest>) -> Answer {
     let (to, from) = mpsc::channel();
-    let asked = match request.path.as_str() {
+    let page_request = match request.path.as_str() {
         "/" => PageRequest::Page(to),
         "/tip" => PageRequest::Tip(to),
         _ => return Answer::text("404 Not Found", "only / is served here"),
     };
     let ends = || Answer::text("503 Service Unavailable", "the server is shutting down");
-    if ask.send(asked).is_err() {
+    if ask.send(page_request).is_err() {
         return ends();
     }
     from.recv().unwrap_or_else(|_| ends())

@@ -140,7 +140,7 @@ struct Seen {
     text: String,
     /// Its state, as part of a sentence.
     #[serde(skip)]
-    told: String,
+    state_text: String,
     /// The command to run next.
     #[serde(skip)]
     next: Option<String>,
@@ -237,7 +237,7 @@ impl Arguments {
     ) -> Result<Option<Seen>, Failure> {
         let (mut found, mut missing) = (None, None);
         for tip in tips {
-            match look(tip, target, now) {
+            match target_state(tip, target, now) {
                 Ok(seen) if self.ends(seen.outcome) => return Ok(Some(seen)),
                 Ok(seen) => found = found.or(Some(seen)),
                 Err(failure) if failure.exit == exit::NOT_FOUND => missing = Some(failure),
@@ -302,7 +302,7 @@ impl Arguments {
             return Ok(());
         };
         if output.is_json() {
-            let failure = Failure::new(ErrorCode::WaitFailed, bad.told.clone()).data(&view);
+            let failure = Failure::new(ErrorCode::WaitFailed, bad.state_text.clone()).data(&view);
             return Err(match &bad.next {
                 Some(next) => failure.hint(format!("see `{next}`")),
                 None => failure,
@@ -326,10 +326,10 @@ impl Arguments {
             None => (None, Vec::new()),
         };
         let waiting = seen.iter().filter(|s| !self.ends(s.outcome));
-        let told: Vec<&str> = waiting.map(|s| s.told.as_str()).collect();
+        let state_text: Vec<&str> = waiting.map(|s| s.state_text.as_str()).collect();
         let mut text = "timed out".to_owned();
-        if !told.is_empty() {
-            text += &format!(": {}", told.join(", "));
+        if !state_text.is_empty() {
+            text += &format!(": {}", state_text.join(", "));
         }
         if let Some(trouble) = lookout.trouble() {
             text += &format!("; the remote could not be read: {trouble}");
@@ -348,7 +348,7 @@ fn until(wake: Moment, now: DateTime<FixedOffset>) -> Duration {
         .clamp(Duration::from_millis(1), Duration::from_secs(60))
 }
 
-fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failure> {
+fn target_state(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failure> {
     match target {
         Target::Handoff(id) => Ok(handoff(found(tip, id)?, now)),
         Target::Issue(key) => {
@@ -358,8 +358,8 @@ fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failur
             let open = issue.open.iter().map(|open| found(tip, &open.id));
             let open: Result<Vec<Record>, Failure> = open.collect();
             let newest = found(tip, &HandoffId::new(key.clone(), issue.handoffs))?;
-            let standing = issue.wait_status(&open?, &newest, now);
-            Ok(whole(&issue, standing))
+            let status = issue.wait_status(&open?, &newest, now);
+            Ok(issue_state(&issue, status))
         }
         Target::Inbox(agent) => inbox(tip, agent, now),
     }
@@ -376,7 +376,7 @@ fn found(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Record, Failure> {
 }
 
 fn handoff(record: Record, now: Moment) -> Seen {
-    let (id, standing) = (&record.id, record.wait_status(now));
+    let (id, status) = (&record.id, record.wait_status(now));
     let current = record.state_at(now);
     let expired = current != record.state;
     let ran_out = if expired {
@@ -384,7 +384,7 @@ fn handoff(record: Record, now: Moment) -> Seen {
     } else {
         ""
     };
-    let next = match standing.outcome {
+    let next = match status.outcome {
         Outcome::Completed | Outcome::Waiting => None,
         Outcome::Failed | Outcome::Blocked => Some(format!("git handoff show {id}")),
     };
@@ -402,42 +402,42 @@ fn handoff(record: Record, now: Moment) -> Seen {
         id: Some(id.clone()),
         agent: Some(record.to.clone()),
         state: Some(TargetState::Handoff(current)),
-        outcome: standing.outcome,
+        outcome: status.outcome,
         expired,
-        by: standing.by,
-        wake: standing.wake,
+        by: status.by,
+        wake: status.wake,
         text,
-        told: format!("{id} is {current}{ran_out}"),
+        state_text: format!("{id} is {current}{ran_out}"),
         next,
         record: Some(record),
     }
 }
 
-fn whole(issue: &Issue, standing: WaitStatus) -> Seen {
+fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     let key = &issue.issue;
-    let ids: Vec<String> = standing.by.iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = status.by.iter().map(ToString::to_string).collect();
     let ids = ids.join(", ");
-    let told = match standing.outcome {
+    let state_text = match status.outcome {
         Outcome::Completed if issue.status == IssueStatus::Completed => "is completed".to_owned(),
         Outcome::Completed => "is done: nothing in it is open".to_owned(),
         Outcome::Failed => format!("cannot continue: {ids}"),
         Outcome::Blocked => format!("waits for an answer: {ids}"),
         Outcome::Waiting => format!("is still open: {ids}"),
     };
-    let told = format!("issue {key} {told}");
-    let ended = standing.outcome == Outcome::Completed;
+    let state_text = format!("issue {key} {state_text}");
+    let ended = status.outcome == Outcome::Completed;
     Seen {
         issue: Some(key.clone()),
         id: None,
         agent: None,
         state: Some(TargetState::Issue(issue.status)),
-        outcome: standing.outcome,
+        outcome: status.outcome,
         expired: false,
-        by: standing.by,
+        by: status.by,
         record: None,
-        wake: standing.wake,
-        text: format!("{told}\n"),
-        told,
+        wake: status.wake,
+        text: format!("{state_text}\n"),
+        state_text,
         next: (!ended).then(|| format!("git handoff status {key}")),
     }
 }
@@ -450,7 +450,7 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
         Some(_) => Outcome::Completed,
         None => Outcome::Waiting,
     };
-    let (told, text) = match &record {
+    let (state_text, text) = match &record {
         Some(record) => (String::new(), format!("{}\n", render::headline(record))),
         None => (format!("nothing can be claimed by {agent}"), String::new()),
     };
@@ -465,7 +465,7 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
         record,
         wake: found.later.map(|(at, _)| at),
         text,
-        told,
+        state_text,
         next: { next.as_ref() }.map(|_| format!("git handoff claim --next --as {agent}")),
         id: next,
     })

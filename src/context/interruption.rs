@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Whether the program was asked to end.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     signal: Arc<AtomicI32>,
     waker: Arc<Mutex<Option<Waker>>>,
 }
@@ -36,7 +36,7 @@ impl Interruption {
                 for signal in signals.forever() {
                     noted.signal.store(signal, Ordering::SeqCst);
                     // Who asks twice has waited long enough.
-                    if noted.asked.swap(true, Ordering::SeqCst) {
+                    if noted.requested.swap(true, Ordering::SeqCst) {
                         noted.pass_on();
                     }
                     wake();
@@ -54,7 +54,7 @@ impl Interruption {
         {
             use rustix::event::{PollFd, PollFlags, poll};
             use rustix::io::Errno;
-            let asked = Arc::clone(&self.asked);
+            let requested = Arc::clone(&self.requested);
             std::thread::spawn(move || {
                 let stdout = io::stdout();
                 // No flag is asked for: a closed pipe is told of all the same.
@@ -64,7 +64,7 @@ impl Interruption {
                     .revents()
                     .intersects(PollFlags::ERR | PollFlags::HUP)
                 {
-                    asked.store(true, Ordering::SeqCst);
+                    requested.store(true, Ordering::SeqCst);
                     wake();
                 }
             });
@@ -75,12 +75,12 @@ impl Interruption {
 
     /// Whether the program was asked to end.
     pub(crate) fn requested(&self) -> &AtomicBool {
-        &self.asked
+        &self.requested
     }
 
     /// Asks one command to end, where no signal speaks to the whole program.
     pub(crate) fn ask(&self) {
-        self.asked.store(true, Ordering::SeqCst);
+        self.requested.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wake) = waker.as_ref() {
             wake();

@@ -308,9 +308,9 @@ impl Patrol {
         let (sender, reports) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let remote = masked(&beat.remote);
-        let asked = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            if let Err(failure) = beat.walk(&asked, &sender, &waker) {
+            if let Err(failure) = beat.walk(&stopped, &sender, &waker) {
                 // Where nobody hears of it, nobody waits.
                 let _ = sender.send(Report::Failed(failure));
                 waker.wake();

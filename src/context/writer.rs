@@ -101,8 +101,9 @@ impl Context {
 /// The failure of a write before which steps that were made offline came out otherwise:
 /// what was asked for may rest on them.
 fn not_as_it_was(synced: &Synced) -> Failure {
-    let text =
-        |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
+    let text = |outcome: &str| {
+        format!("steps that were made here offline {outcome}, and nothing else was done")
+    };
     let failure = if synced.rejected.is_empty() {
         Failure::new(ErrorCode::Renamed, text("have other ids now"))
     } else {

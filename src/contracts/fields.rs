@@ -102,13 +102,13 @@ mod tests {
                 "properties": { "name": { "type": "string" }, "next": { "$ref": "#/$defs/step" } },
             } },
         });
-        let told: Vec<String> = fields(&schema)
+        let lines: Vec<String> = fields(&schema)
             .iter()
             .filter(|f| f.path.matches("next").count() < 2)
             .map(|f| format!("{} {} {} {}", f.path, f.required, f.holds, f.about))
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "/steps true array What to do",
                 "/steps/*/name true string ",

@@ -93,12 +93,12 @@ fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> 
         .map_err(|e| unreadable(&e))?
         .file_type();
     if kind.is_dir() || is_device(kind) {
-        let what = if kind.is_dir() {
+        let kind_name = if kind.is_dir() {
             "a folder"
         } else {
             "a device or a socket"
         };
-        let text = format!("{} is {what}, not a file", quoted(name));
+        let text = format!("{} is {kind_name}, not a file", quoted(name));
         return Err(Failure::new(ErrorCode::ContractRefused, text.clone())
             .findings(vec![Finding::error(FindingCode::InputNotAFile, "", text)]));
     }

@@ -32,10 +32,10 @@ fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
 }
 
 /// The hook's argument at this place.
-fn argument<'a>(arguments: &'a [OsString], at: usize, what: &str) -> Result<&'a str, Failure> {
+fn argument<'a>(arguments: &'a [OsString], at: usize, name: &str) -> Result<&'a str, Failure> {
     let found = arguments.get(at).and_then(|given| given.to_str());
     found
-        .ok_or_else(|| Failure::usage(format!("git passes {what} to this hook, but it is missing")))
+        .ok_or_else(|| Failure::usage(format!("git passes {name} to this hook, but it is missing")))
 }
 
 /// The lines that git writes to the hook's standard input, split into words; the last word may

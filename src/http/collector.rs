@@ -88,9 +88,9 @@ impl Endpoint {
             ));
         }
         if uri.path() == "/" && uri.query().is_none() {
-            let whole = format!("{}{PATH}", named.trim().trim_end_matches('/'));
-            let whole = whole.parse().map_err(|_| wrong("is no URL"))?;
-            return Ok(Self(whole));
+            let url = format!("{}{PATH}", named.trim().trim_end_matches('/'));
+            let url = url.parse().map_err(|_| wrong("is no URL"))?;
+            return Ok(Self(url));
         }
         Ok(Self(uri))
     }
@@ -180,14 +180,14 @@ impl Collector {
             let wait = after.map_or(pause, Duration::from_secs);
             if wait >= self.until.saturating_duration_since(Instant::now()) {
                 let failure = self.refused(status, &body);
-                let told = match after {
+                let text = match after {
                     Some(seconds) => format!(
                         "it asks to wait {seconds} s, and --timeout does not leave so long: try again then, or with a longer one"
                     ),
                     None => "it asks for patience: try again later, or with a longer --timeout"
                         .to_owned(),
                 };
-                return Err(failure.advice(format!("{told}; what was sent twice has the same ids")));
+                return Err(failure.advice(format!("{text}; what was sent twice has the same ids")));
             }
             thread::sleep(wait);
             pause *= 2;
@@ -199,14 +199,14 @@ impl Collector {
         if body.is_empty() {
             return Ok(Answer::default());
         }
-        let Ok(Value::Object(said)) = serde_json::from_slice::<Value>(body) else {
+        let Ok(Value::Object(answer)) = serde_json::from_slice::<Value>(body) else {
             let text = format!("{} does not answer as a collector does", self.shown());
             let failure = Failure::new(ErrorCode::CollectorRefused, text);
             return Err(
                 failure.advice("see that the address is that of a collector's OTLP over HTTP")
             );
         };
-        let partial = said.get("partialSuccess").unwrap_or(&Value::Null);
+        let partial = answer.get("partialSuccess").unwrap_or(&Value::Null);
         let rejected = &partial["rejectedSpans"];
         let rejected = rejected
             .as_u64()
@@ -235,9 +235,9 @@ impl Collector {
     /// text that it answers, unless that is a page.
     fn why(&self, body: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(body);
-        let said: Value = serde_json::from_slice(body).unwrap_or_default();
-        let error = &said["error"];
-        let messages = [&said["message"], &error["message"], error];
+        let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+        let error = &answer["error"];
+        let messages = [&answer["message"], &error["message"], error];
         let message = messages.into_iter().find_map(Value::as_str);
         let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
         let is_text = |text: &str| text.chars().all(|c| is_text(c) || c.is_whitespace());
@@ -248,13 +248,15 @@ impl Collector {
             !own.starts_with('<') && is_text(own) && !matches!(own.trim_end(), "" | "{}" | "[]")
         });
         let words: Vec<&str> = message.or(own)?.split_whitespace().collect();
-        Some(self.visible(&words.join(" "))).filter(|told| !told.is_empty())
+        Some(self.visible(&words.join(" "))).filter(|text| !text.is_empty())
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
-        let said = self.why(body);
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-        let text = format!("{} answers {}{said}", self.shown(), status.as_u16());
+        let reason = self.why(body);
+        let reason = reason
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        let text = format!("{} answers {}{reason}", self.shown(), status.as_u16());
         let hint = match status.as_u16() {
             401 | 403 => "see what the collector asks for, and OTEL_EXPORTER_OTLP_HEADERS",
             300..=399 => "redirections are not followed: give --push the address that it leads to",

@@ -180,11 +180,11 @@ fn serve(
     let spawned = thread::Builder::new().spawn({
         let (client, counter) = (Arc::clone(&client), Arc::clone(counter));
         move || {
-            let asked = read_head(&client, TO_ASK);
+            let head = read_head(&client, TO_ASK);
             counter.has_asked(&client);
             // A client that goes away or is too slow has only itself kept waiting.
-            let _ = asked.and_then(|asked| match Place::take(&counter) {
-                Some(_place) => talk(&client, &asked, port, &*answer),
+            let _ = head.and_then(|head| match Place::take(&counter) {
+                Some(_place) => talk(&client, &head, port, &*answer),
                 None => refuse(&client),
             });
         }
@@ -203,19 +203,19 @@ fn refuse(mut client: &TcpStream) -> io::Result<()> {
         return Ok(());
     };
     client.set_write_timeout(Some(TO_TAKE))?;
-    client.write_all(head(&busy, text.len() as u64).as_bytes())?;
+    client.write_all(answer_head(&busy, text.len() as u64).as_bytes())?;
     client.write_all(text.as_bytes())?;
     client.shutdown(Shutdown::Write)
 }
 
 fn talk(
     mut client: &TcpStream,
-    asked: &[u8],
+    head: &[u8],
     port: u16,
     answer: &(dyn Fn(&Request) -> Answer + Send + Sync),
 ) -> io::Result<()> {
     client.set_write_timeout(Some(TO_TAKE))?;
-    let (answer, with_body) = match understand(asked, port) {
+    let (answer, with_body) = match understand(head, port) {
         Ok((request, with_body)) => (answer(&request), with_body),
         Err(refusal) => (refusal, true),
     };
@@ -224,7 +224,7 @@ fn talk(
         Body::File(_, length) => *length,
     };
     let end = Instant::now() + TO_TAKE_ALL;
-    client.write_all(head(&answer, length).as_bytes())?;
+    client.write_all(answer_head(&answer, length).as_bytes())?;
     if with_body {
         match &answer.body {
             Body::Text(text) => client.write_all(text.as_bytes())?,
@@ -242,25 +242,25 @@ fn talk(
 /// Reads up to the empty line after the headers.
 fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     let end = Instant::now() + time;
-    let mut asked = Vec::new();
+    let mut head = Vec::new();
     let mut part = [0; 2048];
-    while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
         let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || asked.len() > LARGEST {
+        if left.is_zero() || head.len() > LARGEST {
             return Err(ErrorKind::TimedOut.into());
         }
         client.set_read_timeout(Some(left))?;
         match client.read(&mut part)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => asked.extend_from_slice(&part[..count]),
+            count => head.extend_from_slice(&part[..count]),
         }
     }
-    Ok(asked)
+    Ok(head)
 }
 
 /// What is asked, and whether more than the headers of the answer is wanted. Whoever
 /// was sent here by another site, or under another name, gets nothing.
-fn understand(asked: &[u8], port: u16) -> Result<(Request, bool), Answer> {
+fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {
     let bad = || {
         Answer::text(
             "400 Bad Request",
@@ -269,7 +269,7 @@ fn understand(asked: &[u8], port: u16) -> Result<(Request, bool), Answer> {
     };
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut parsed = httparse::Request::new(&mut headers);
-    match parsed.parse(asked) {
+    match parsed.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         _ => return Err(bad()),
     }
@@ -316,7 +316,7 @@ fn understand(asked: &[u8], port: u16) -> Result<(Request, bool), Answer> {
     Ok((Request { path }, method == "GET"))
 }
 
-fn head(answer: &Answer, length: u64) -> String {
+fn answer_head(answer: &Answer, length: u64) -> String {
     format!(
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {length}\r\nConnection: close\r\n\
          Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
@@ -370,9 +370,9 @@ mod tests {
     }
 
     fn answer(mut client: TcpStream) -> String {
-        let mut said = String::new();
-        client.read_to_string(&mut said).unwrap();
-        said
+        let mut answered = String::new();
+        client.read_to_string(&mut answered).unwrap();
+        answered
     }
 
     #[test]
@@ -387,8 +387,8 @@ mod tests {
         };
         let mut kept: Vec<TcpStream> = (0..3 * LISTENED_TO).map(half).collect();
         for _ in 0..10 {
-            let said = answer(ask(port));
-            assert!(said.ends_with("here\n"), "{said}");
+            let answered = answer(ask(port));
+            assert!(answered.ends_with("here\n"), "{answered}");
         }
         // Whoever came last may still ask.
         let mut last = kept.pop().unwrap();
@@ -423,9 +423,9 @@ mod tests {
         assert!(answer(ask(port)).ends_with("here\n"));
     }
 
-    fn status(asked: &str) -> Result<(Request, bool), &'static str> {
-        let asked = asked.replace('\n', "\r\n");
-        understand(asked.as_bytes(), 4000).map_err(|answer| answer.status)
+    fn status(request: &str) -> Result<(Request, bool), &'static str> {
+        let request = request.replace('\n', "\r\n");
+        understand(request.as_bytes(), 4000).map_err(|answer| answer.status)
     }
 
     #[test]
@@ -439,17 +439,17 @@ mod tests {
             "[::1]:4000",
             "LOCALHOST:4000",
         ] {
-            let asked = format!("GET /tip?x HTTP/1.1\nHost: {host}\nSec-Fetch-Site: none\n\n");
-            assert_eq!(status(&asked), Ok((path("/tip"), true)), "{host}");
+            let request = format!("GET /tip?x HTTP/1.1\nHost: {host}\nSec-Fetch-Site: none\n\n");
+            assert_eq!(status(&request), Ok((path("/tip"), true)), "{host}");
         }
-        let asked = "HEAD / HTTP/1.0\nhost: localhost:4000\nSec-Fetch-Site: same-origin\nOrigin: http://localhost:4000\n\n";
-        assert_eq!(status(asked), Ok((path("/"), false)));
+        let request = "HEAD / HTTP/1.0\nhost: localhost:4000\nSec-Fetch-Site: same-origin\nOrigin: http://localhost:4000\n\n";
+        assert_eq!(status(request), Ok((path("/"), false)));
     }
 
     #[test]
     fn whoever_comes_by_another_name_or_from_another_site_is_not() {
         let host = "Host: localhost:4000\n";
-        for (asked, expected) in [
+        for (request, expected) in [
             ("GET / HTTP/1.1\n\n".to_owned(), "421 Misdirected Request"),
             (
                 "GET / HTTP/1.1\nHost: evil.example:4000\n\n".to_owned(),
@@ -489,7 +489,7 @@ mod tests {
             ),
             ("nonsense\n\n".to_owned(), "400 Bad Request"),
         ] {
-            assert_eq!(status(&asked), Err(expected), "{asked}");
+            assert_eq!(status(&request), Err(expected), "{request}");
         }
     }
 }

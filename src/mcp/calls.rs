@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_answer() {
-        let told = performed(|| panic!("on purpose"));
-        let document: Value = serde_json::from_slice(&told).unwrap_or_default();
+        let answer = performed(|| panic!("on purpose"));
+        let document: Value = serde_json::from_slice(&answer).unwrap_or_default();
         assert_eq!(document["ok"], false);
         assert_eq!(document["error"]["code"], "panicked");
         let after = performed(|| b"{}".to_vec());

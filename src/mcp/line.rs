@@ -116,22 +116,22 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Fai
 /// # Errors
 /// A [`Failure`] of usage where they are not the same.
 fn acting(given: &Object, fixed: Option<&str>) -> Result<Option<String>, Failure> {
-    let asked = match given.get(AGENT) {
+    let requested = match given.get(AGENT) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.as_str()),
         Some(_) => return Err(Failure::usage(format!("{AGENT} is not a text"))),
     };
-    match (fixed, asked) {
-        (Some(fixed), Some(asked)) if fixed != asked => {
+    match (fixed, requested) {
+        (Some(fixed), Some(requested)) if fixed != requested => {
             let text = format!(
                 "this server acts as {fixed} alone, not as {}",
-                quoted(asked)
+                quoted(requested)
             );
             Err(Failure::new(ErrorCode::OtherAgent, text).advice(format!(
                 "leave `{AGENT}` out; another agent has a server of its own"
             )))
         }
-        (fixed, asked) => Ok(fixed.or(asked).map(str::to_owned)),
+        (fixed, requested) => Ok(fixed.or(requested).map(str::to_owned)),
     }
 }
 
@@ -154,7 +154,7 @@ fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<
     };
     let (found, wanted) = match (kind(argument), value) {
         (_, Value::Null) => (Some(Vec::new()), ""),
-        (Kind::Flag, Value::Bool(stands)) => (Some(vec![String::new(); (*stands).into()]), ""),
+        (Kind::Flag, Value::Bool(is_set)) => (Some(vec![String::new(); (*is_set).into()]), ""),
         (Kind::Flag, _) => (None, "true or false"),
         (Kind::Many, Value::Array(values)) => (
             values.iter().map(single).collect::<Option<Vec<_>>>(),

@@ -99,17 +99,20 @@ mod tests {
 
     #[test]
     fn a_line_has_an_end_or_is_the_last_and_a_long_one_takes_no_other_with_it() {
-        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        let complete = |text: &str| Line::Whole(text.as_bytes().to_vec());
         assert_eq!(all(b"", 9), []);
-        assert_eq!(all(b"a\n\nb", 9), [whole("a"), whole(""), whole("b")]);
+        assert_eq!(
+            all(b"a\n\nb", 9),
+            [complete("a"), complete(""), complete("b")]
+        );
         assert_eq!(
             all(b"123456789\n1234567890\nc\n", 9),
-            [whole("123456789"), Line::TooLong(None), whole("c")]
+            [complete("123456789"), Line::TooLong(None), complete("c")]
         );
         assert_eq!(all(b"1234567890", 9), [Line::TooLong(None)]);
         let long = format!("{{\"id\":\"x\",\"a\":\"{}\"}}\nb", "a".repeat(100_000));
         let long = all(long.as_bytes(), 50_000);
-        assert_eq!(long, [Line::TooLong(Some(json!("x"))), whole("b")]);
+        assert_eq!(long, [Line::TooLong(Some(json!("x"))), complete("b")]);
     }
 
     #[test]

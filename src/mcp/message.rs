@@ -83,7 +83,7 @@ pub(super) fn error(code: i32, message: impl Into<String>) -> Value {
 }
 
 /// The error of a request whose parameters are wrong.
-pub(super) fn misused(method: &str, what: &str) -> Value {
+pub(super) fn misused(method: &str, detail: &str) -> Value {
     let needs = match method {
         "initialize" => {
             "needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
@@ -93,9 +93,9 @@ pub(super) fn misused(method: &str, what: &str) -> Value {
         "resources/read" => "needs `uri`, a text",
         "server/discover" => "needs nothing but `_meta`, an object",
         "tools/call" => "needs `name`, a text, and may have `arguments`, an object",
-        _ => return error(INVALID_PARAMS, what),
+        _ => return error(INVALID_PARAMS, detail),
     };
-    error(INVALID_PARAMS, format!("{what}: {method} {needs}"))
+    error(INVALID_PARAMS, format!("{detail}: {method} {needs}"))
 }
 
 /// The message that answers a request, whose id may be unknown.

@@ -164,8 +164,8 @@ fn value(argument: &Arg, verb: &Verb) -> Value {
 }
 
 fn single(argument: &Arg) -> Value {
-    let whole = [TypeId::of::<u32>(), TypeId::of::<usize>()];
-    let is_whole = whole
+    let unsigned = [TypeId::of::<u32>(), TypeId::of::<usize>()];
+    let is_unsigned = unsigned
         .iter()
         .any(|id| argument.get_value_parser().type_id() == *id);
     let words: Vec<String> = argument
@@ -173,7 +173,7 @@ fn single(argument: &Arg) -> Value {
         .iter()
         .map(|value| value.get_name().to_owned())
         .collect();
-    match (is_whole, &words[..]) {
+    match (is_unsigned, &words[..]) {
         (true, _) => json!({ "type": "integer", "minimum": 0 }),
         (false, []) => json!({ "type": "string" }),
         (false, words) => json!({ "type": "string", "enum": words }),

@@ -245,13 +245,13 @@ fn shaped(result: Value, is_newest: bool, is_list: bool) -> Value {
     if !is_newest {
         return result;
     }
-    let mut whole = json!({ "resultType": "complete" });
+    let mut response = json!({ "resultType": "complete" });
     if is_list {
-        whole["ttlMs"] = 0.into();
-        whole["cacheScope"] = "private".into();
+        response["ttlMs"] = 0.into();
+        response["cacheScope"] = "private".into();
     }
-    if let (Value::Object(whole), Value::Object(result)) = (&mut whole, result) {
-        whole.extend(result);
+    if let (Value::Object(response), Value::Object(result)) = (&mut response, result) {
+        response.extend(result);
     }
-    whole
+    response
 }

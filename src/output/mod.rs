@@ -172,14 +172,14 @@ impl Output {
             return Self::new(json, color);
         }
         let wishes = Wishes::read();
-        let asked = match color {
+        let choice = match color {
             ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
-            asked => asked,
+            choice => choice,
         };
         // git's pager is a pipe, and takes colours all the same.
-        let in_pager = is_for_git_pager() && asked == ColorChoice::Auto;
-        let stdout = match asked {
-            _ if !in_pager => asked,
+        let in_pager = is_for_git_pager() && choice == ColorChoice::Auto;
+        let stdout = match choice {
+            _ if !in_pager => choice,
             _ if wishes.no_color_in_pager || !takes_colors() => ColorChoice::Never,
             _ => ColorChoice::AlwaysAnsi,
         };
@@ -188,7 +188,7 @@ impl Output {
             wishes,
             may_page: may_page && !is_for_git_pager() && !is_dumb(),
             stdout: Sink::stdout(stdout),
-            stderr: AutoStream::new(io::stderr(), asked),
+            stderr: AutoStream::new(io::stderr(), choice),
             ..Self::new(json, color)
         }
     }
@@ -355,11 +355,11 @@ impl Output {
         if failure.code.is_none() {
             return;
         }
-        let mut told = failure.next();
+        let mut hint = failure.next();
         if let Some(why) = &self.stale
             && failure.code != Some(ErrorCode::NotPublished)
         {
-            told = format!("{why}; {told}");
+            hint = format!("{why}; {hint}");
         }
         if let (true, Some(code)) = (self.json, failure.code) {
             let document = Document {
@@ -368,7 +368,7 @@ impl Output {
                 error: Some(ErrorView {
                     code,
                     message: &failure.message,
-                    hint: told,
+                    hint,
                     findings: &failure.findings,
                 }),
                 data: failure.data.as_deref(),
@@ -392,7 +392,7 @@ impl Output {
             text += &render(finding);
         }
         let style = AnsiColor::Cyan.on_default();
-        text += &format!("{style}hint{style:#}: {}\n", plain(&told));
+        text += &format!("{style}hint{style:#}: {}\n", plain(&hint));
         let _ = self.stderr.write_all(for_log(&text).as_bytes());
     }
 }
@@ -475,7 +475,7 @@ fn takes_colors() -> bool {
 }
 
 /// A number of things: `1 commit`, `2 commits`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{ending}")
+    format!("{count} {noun}{ending}")
 }

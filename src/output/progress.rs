@@ -70,7 +70,7 @@ fn put(text: &str) -> bool {
 /// What is done, how much of it, how fast.
 fn line(reached: Reached, elapsed: Duration) -> String {
     let Reached { work, done, of } = reached;
-    let (doing, what) = match work {
+    let (doing, unit) = match work {
         Work::Verifying => ("verifying", "commits"),
         Work::Importing => ("importing", "items"),
         Work::Exporting => ("exporting", "steps"),
@@ -81,13 +81,13 @@ fn line(reached: Reached, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     let count = match of {
         // Who sends or fetches learns at the end how much of it went through.
-        Some(of) if work == Work::Sending => format!("{} {what}", grouped(of)),
+        Some(of) if work == Work::Sending => format!("{} {unit}", grouped(of)),
         Some(of) if of > 0 => {
             let percent = done.min(of) * 100 / of;
-            format!("{} of {} {what} ({percent}%)", grouped(done), grouped(of))
+            format!("{} of {} {unit} ({percent}%)", grouped(done), grouped(of))
         }
-        _ if what.is_empty() || work == Work::Sending => String::new(),
-        _ => format!("{} {what}", grouped(done)),
+        _ if unit.is_empty() || work == Work::Sending => String::new(),
+        _ => format!("{} {unit}", grouped(done)),
     };
     let rate = match u64::try_from(done).unwrap_or(u64::MAX).checked_div(seconds) {
         Some(rate) if rate > 0 => {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_line_says_what_and_how_much_and_how_fast() {
-        for (work, done, of, seconds, said) in [
+        for (work, done, of, seconds, expected) in [
             (
                 Work::Verifying,
                 12_345,
@@ -162,7 +162,7 @@ mod tests {
             ),
         ] {
             let reached = Reached { work, done, of };
-            assert_eq!(line(reached, Duration::from_secs(seconds)), said);
+            assert_eq!(line(reached, Duration::from_secs(seconds)), expected);
         }
     }
 }

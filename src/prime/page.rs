@@ -29,7 +29,7 @@ pub(super) fn quote(text: &str, most: usize) -> String {
         .flat_map(char::escape_debug)
         .collect();
     let shown = match clip(&escaped, most) {
-        whole if whole == escaped => escaped,
+        unchanged if unchanged == escaped => escaped,
         // An escape that is cut would mean something else.
         cut => format!("{}…", cut.trim_end_matches('\\')),
     };
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(page.cut.len(), 1);
         let text = page.finish();
         assert!(text.ends_with(" more lines: git status)\n"), "{text}");
-        let told = text.lines().count() - 1;
-        assert!(text.contains(&format!("({} more", 53 - told)), "{text}");
+        let lines = text.lines().count() - 1;
+        assert!(text.contains(&format!("({} more", 53 - lines)), "{text}");
     }
 }

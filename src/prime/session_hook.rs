@@ -43,7 +43,7 @@ pub(crate) fn answer(
     let (event, text) = match event {
         When::SessionStart => (
             Event::SessionStart,
-            prime(context).ok().map(|told| told.text),
+            prime(context).ok().map(|page| page.text),
         ),
         When::Stop => {
             let kept = Harness::kept_before(&input);
@@ -113,8 +113,8 @@ fn go_to_repository(input: &Value) {
     if Repository::open_here().is_ok() {
         return;
     }
-    let told = input["cwd"].as_str().map(PathBuf::from);
-    for folder in [told, project_of_harness()].into_iter().flatten() {
+    let working_folder = input["cwd"].as_str().map(PathBuf::from);
+    for folder in [working_folder, project_of_harness()].into_iter().flatten() {
         if std::env::set_current_dir(folder).is_ok() && Repository::open_here().is_ok() {
             return;
         }

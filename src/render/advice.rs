@@ -61,7 +61,7 @@ pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
         !key.is_empty() && key.chars().all(simple)
     };
     let needed: Vec<&Question> = record.questions().iter().filter(|q| !q.optional).collect();
-    let told = match &needed[..] {
+    let arguments = match &needed[..] {
         [] => "ANSWER".to_owned(),
         needed if needed.iter().all(|q| plain_key(&q.key)) => {
             let pairs: Vec<String> = needed.iter().map(|q| format!("{}=VALUE", q.key)).collect();
@@ -69,7 +69,7 @@ pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
         }
         _ => "answers.json".to_owned(),
     };
-    format!("git handoff answer {} {told} --as {by}", record.id)
+    format!("git handoff answer {} {arguments} --as {by}", record.id)
 }
 
 /// The options as lines under a title.
@@ -88,15 +88,15 @@ pub(crate) fn options_text(options: &[ActionOption]) -> String {
 pub(crate) fn questions_text(questions: &[Question]) -> String {
     let line = |question: &Question| {
         let kind = question.kind.as_ref().map(|kind| format!(" ({kind})"));
-        let what = question
+        let description = question
             .description
             .as_ref()
-            .map(|what| format!(": {what}"));
+            .map(|description| format!(": {description}"));
         let optional = if question.optional { ", optional" } else { "" };
-        let (kind, what) = (kind.unwrap_or_default(), what.unwrap_or_default());
+        let (kind, description) = (kind.unwrap_or_default(), description.unwrap_or_default());
         format!(
             "  {}\n",
-            plain(&format!("{}{kind}{optional}{what}", question.key))
+            plain(&format!("{}{kind}{optional}{description}", question.key))
         )
     };
     questions.iter().map(line).collect()

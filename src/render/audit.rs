@@ -29,12 +29,12 @@ pub(crate) fn report(
     for (number, commit) in commits.iter().enumerate() {
         let of_it = |f: &&Finding| f.commit.as_deref() == *commit;
         text += &format!("\n{}. {}", number + 1, step(*commit, repository));
-        let mut said: Vec<&str> = Vec::new();
+        let mut meanings: Vec<&str> = Vec::new();
         for finding in audit.findings.iter().filter(of_it) {
             let meant = meaning(finding.code);
-            if !said.contains(&meant) {
+            if !meanings.contains(&meant) {
                 text += &format!("   {meant}\n");
-                said.push(meant);
+                meanings.push(meant);
             }
         }
         for finding in audit.findings.iter().filter(of_it) {

@@ -36,8 +36,8 @@ pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
 
 /// The subject of a handoff: why it needs attention, or else its summary.
 fn about(record: &Record) -> String {
-    let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
-    let last = record.latest().filter(|_| stands);
+    let needs_reason = matches!(record.state, State::Failed | State::Blocked | State::Dead);
+    let last = record.latest().filter(|_| needs_reason);
     let why = last.and_then(|t| {
         let failure = t.failure.as_ref().map(|f| f.message.clone());
         failure.or_else(|| t.reason.clone())

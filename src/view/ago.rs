@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn times_are_worded_by_how_far_away_they_are() {
         let now = DateTime::from_timestamp(1_772_442_000, 0).unwrap_or_default();
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0, "now"),
             (1, "1 second ago"),
             (59, "59 seconds ago"),
@@ -57,7 +57,7 @@ mod tests {
             (-7200, "in 2 hours"),
             (-21 * 86_400, "2026-03-23"),
         ] {
-            assert_eq!(worded(now - TimeDelta::seconds(seconds), now), said);
+            assert_eq!(worded(now - TimeDelta::seconds(seconds), now), expected);
         }
     }
 }

@@ -49,9 +49,9 @@ impl Screen {
 
 /// Whether standard output is read by the pager that `git -p` started: git says so.
 pub(crate) fn is_for_git_pager() -> bool {
-    let said = env::var("GIT_PAGER_IN_USE").unwrap_or_default();
+    let pager_in_use = env::var("GIT_PAGER_IN_USE").unwrap_or_default();
     matches!(
-        said.to_ascii_lowercase().as_str(),
+        pager_in_use.to_ascii_lowercase().as_str(),
         "true" | "yes" | "on" | "1"
     )
 }

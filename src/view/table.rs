@@ -156,11 +156,11 @@ fn room_for(cluster: &str) -> usize {
 pub(super) fn wrapped(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.lines() {
-        let said = line.trim_start_matches(' ');
-        let indent = line.len() - said.len();
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
         let mut used = indent;
         shown += &line[..indent];
-        for (at, word) in words(said).enumerate() {
+        for (at, word) in words(content).enumerate() {
             let wide = width(word);
             if at > 0 && used + 1 + wide > most {
                 used = indent + INDENT.len();

@@ -64,9 +64,9 @@ impl Arguments {
         };
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
-        let asked = self.gate.requirements(&repository)?;
-        let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
-        let page = comment(&standing);
+        let requirements = self.gate.requirements(&repository)?;
+        let issue = Issue::known(&repository, &tip, &key, requirements, now()?)?;
+        let page = comment(&issue);
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
         }

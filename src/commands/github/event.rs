@@ -66,12 +66,12 @@ impl Arguments {
         } else {
             ledger
         };
-        let way = EventContext {
+        let event_context = EventContext {
             ledger: &mut ledger,
             session: &session,
             delivery: &delivery,
         };
-        let carried = carry_out(way, &event)?;
+        let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
             // What an earlier delivery did may not have reached the remote yet.
             ledger.publish_recorded(&session)?;
@@ -266,9 +266,9 @@ impl EventView<'_> {
 
 /// Facts, one per line.
 fn facts(facts: &Map<String, Value>) -> String {
-    let told = facts.iter().map(|(name, value)| match value {
+    let shown = facts.iter().map(|(name, value)| match value {
         Value::String(text) => format!("    {name} {}\n", text.replace(['\n', '\r'], " ")),
         other => format!("    {name} {}", pretty(other)),
     });
-    told.collect()
+    shown.collect()
 }

@@ -91,9 +91,9 @@ impl Gate {
 ///
 /// # Errors
 /// A usage [`Failure`] if there is neither.
-fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
+fn target(given: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     let named = || std::env::var_os(variable).filter(|name| !name.is_empty());
-    let file = asked.cloned().or_else(|| named().map(PathBuf::from));
+    let file = given.cloned().or_else(|| named().map(PathBuf::from));
     file.ok_or_else(|| {
         let text = format!("{variable} is not set: this is not a step of a workflow");
         Failure::new(ErrorCode::NoWorkflow, text)

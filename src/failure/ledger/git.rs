@@ -14,7 +14,7 @@ impl From<GitError> for Failure {
             return Self::new(ErrorCode::LedgerDamaged, message)
                 .hint("`git handoff verify` shows what is missing; another clone may have it");
         }
-        let (what, fix) = error.obstacle().map_or_else(
+        let (problem, fix) = error.obstacle().map_or_else(
             || {
                 (
                     "git failed",
@@ -23,7 +23,7 @@ impl From<GitError> for Failure {
             },
             explained,
         );
-        Self::new(ErrorCode::Git, format!("{what}: {message}")).hint(
+        Self::new(ErrorCode::Git, format!("{problem}: {message}")).hint(
             fix.map(|fix| format!("nothing was acknowledged; {fix}, then run the command again")),
         )
     }

@@ -39,8 +39,8 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
         RemoteError::Protected { .. } => at(ErrorCode::RemoteProtected).advice(
             "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
         ),
-        RemoteError::Refused { message: said } => {
-            let findings = said.into_iter().map(|line| Finding::error(FindingCode::RemoteHook, "", line));
+        RemoteError::Refused { message: lines } => {
+            let findings = lines.into_iter().map(|line| Finding::error(FindingCode::RemoteHook, "", line));
             at(ErrorCode::RemoteRefused)
                 .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
                 .findings(findings.collect())

@@ -14,11 +14,11 @@ impl From<StateRefusal> for Failure {
         let at = |code| Self::new(code, message);
         match refusal {
             StateRefusal::NotOpened { openers, .. } => {
-                let ways = openers.iter().map(|(from, to)| format!("{from} to {to}"));
-                let ways: Vec<String> = ways.collect();
+                let routes = openers.iter().map(|(from, to)| format!("{from} to {to}"));
+                let routes: Vec<String> = routes.collect();
                 at(ErrorCode::NotOpened).advice(format!(
                     "the first contract of an issue goes from {}",
-                    ways.join(", or from ")
+                    routes.join(", or from ")
                 ))
             }
             StateRefusal::Completed(issue) => at(ErrorCode::IssueCompleted).hint(format!(
