@@ -36,7 +36,7 @@ impl SystemClock {
     /// Reads the environment.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when a date is not one that git reads.
+    /// A usage [`Failure`] for a date that git does not read.
     pub(crate) fn from_environment() -> Result<Self, Failure> {
         let date = |name: &str| {
             match env::var(name).ok().filter(|text| !text.is_empty()) {
@@ -66,8 +66,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Says whether git takes a commit with this date: since 1970, with a year of
-/// four digits.
+/// Whether git accepts a commit with this date: since 1970, with a four-digit year.
 fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
     const YEAR_10000: i64 = 253_402_300_800;
     (0..YEAR_10000).contains(&at.timestamp())
@@ -128,13 +127,13 @@ fn identity(repository: &Repository) -> (String, String) {
     (name, email)
 }
 
-/// What a write gets from the outside world.
+/// The session of a write, from the environment.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets an invalid date.
+/// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
-    // What `git -c` says, and what harnesses set.
+    // Set by `git -c` and by harnesses.
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
         Failure::new(ErrorCode::SigningFailed, chain(&error))
@@ -157,10 +156,10 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     })
 }
 
-/// The trace that the program was started in, where its starter says so.
+/// The trace that the program was started in, if its environment names one.
 ///
 /// # Errors
-/// What `TRACEPARENT` is, where it is invalid.
+/// The message about an invalid `TRACEPARENT`.
 pub(crate) fn traceparent() -> Result<Option<TraceParent>, String> {
     let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
     let Some(text) = text else { return Ok(None) };
@@ -178,23 +177,23 @@ pub(crate) fn service_name() -> String {
     named.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned())
 }
 
-/// What git sets where objects are kept apart until its hooks agree to a push.
+/// Set by git while it keeps pushed objects in quarantine until its hooks accept the push.
 const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
 
-/// Says whether this process seems to be part of another git command: a hook, most often.
+/// Whether this process seems to be part of another git command, usually a hook.
 pub(crate) fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
-/// Says whether one of these is set at all.
+/// Whether one of these is set.
 fn is_set(names: &[&str]) -> bool {
     names.iter().any(|name| env::var_os(name).is_some())
 }
 
-/// The time of a step that is made now.
+/// The time of a step recorded now.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets an invalid date.
+/// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
 }
@@ -205,8 +204,7 @@ pub(crate) fn index() -> Option<PathBuf> {
     named.filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Says whether the message that a hook reads was in an editor: git tells its hooks
-/// when there was none.
+/// Whether the message that a hook reads was edited in an editor: git tells its hooks if not.
 pub(crate) fn is_edited() -> bool {
     env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
 }
@@ -214,7 +212,7 @@ pub(crate) fn is_edited() -> bool {
 /// The author of the commit that is about to be made, as git tells it to its hooks.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets an invalid date.
+/// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn author(repository: &Repository) -> Result<Person, Failure> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
     let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
@@ -226,7 +224,7 @@ pub(crate) fn author(repository: &Repository) -> Result<Person, Failure> {
     ))
 }
 
-/// The versions of this program and of git, where there is one.
+/// The versions of this program and of git, if it is installed.
 pub(crate) fn tools() -> BTreeMap<String, String> {
     let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
     let output = Command::new("git").arg("--version").output().ok();
@@ -256,19 +254,17 @@ pub(crate) fn found_by_shell(program: &str) -> Option<PathBuf> {
     found_in(program, env::split_paths(&path))
 }
 
-/// The version that another copy of this program says it is.
+/// The version that another copy of this program reports.
 pub(crate) fn version_of(program: &Path) -> Option<String> {
     let answer = Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&answer.stdout).into_owned();
     Some(text.trim().rsplit_once(' ')?.1.to_owned())
 }
 
-/// This program's version.
 pub(crate) fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// The user's home folder.
 pub(crate) fn home() -> Option<PathBuf> {
     env::var_os("HOME")
         .filter(|home| !home.is_empty())
@@ -307,12 +303,12 @@ pub(crate) fn random_word() -> String {
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
-/// Says whether this is a step of a workflow on GitHub, whose log is read for commands.
+/// Whether this runs in a GitHub workflow, which reads its log for commands.
 pub(crate) fn is_in_workflow() -> bool {
     env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
-/// The machine that this runs on.
+/// The host name.
 pub(crate) fn host() -> Host {
     let given = |name: &str| env::var(name).ok();
     let known = |path: &str| std::fs::read_to_string(path).ok();
@@ -329,7 +325,7 @@ pub(crate) fn host() -> Host {
     }
 }
 
-/// The name that the git command above this process renames a branch to, where the system tells it.
+/// The new name, if the git command above this process renames a branch and the system shows it.
 #[cfg(target_os = "linux")]
 pub(crate) fn renamed_to() -> Option<String> {
     /// Between a hook and git there may be a shell, or a hook manager.
@@ -350,7 +346,7 @@ pub(crate) fn renamed_to() -> Option<String> {
     None
 }
 
-/// Elsewhere, no command is known.
+/// Other systems do not show the command of another process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn renamed_to() -> Option<String> {
     None
@@ -368,7 +364,7 @@ fn new_name<'a>(words: &[&'a str]) -> Option<&'a str> {
     let end = words.iter().position(|word| *word == "--");
     let (options, names) = words.split_at(end.unwrap_or(words.len()));
     let moves = |word: &&str| match word.strip_prefix("--") {
-        // git takes shortened options too.
+        // git accepts shortened options too.
         Some(long) => long.len() > 1 && "move".starts_with(long),
         None => word.starts_with('-') && word.contains(['m', 'M']),
     };

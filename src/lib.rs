@@ -87,12 +87,12 @@ pub fn command() -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.len() <= 1 {
-        // Whoever asks nothing wants to know what there is.
+        // Without arguments, show the help.
         arguments.push("-h".into());
     }
     let cli = match parsed(&arguments) {
         Ok(cli) => cli,
-        // Harnesses take a 2 for a command to go on.
+        // To harnesses, 2 means that the agent must continue.
         Err(error) if is_harness_hook(&arguments) => {
             misused(&error, &arguments);
             return exit::DONE;
@@ -131,7 +131,7 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     }
 }
 
-/// Says whether arguments that are not understood are of a harness's hook.
+/// Whether invalid arguments are those of a harness's hook.
 fn is_harness_hook(arguments: &[OsString]) -> bool {
     let mut pairs = arguments.windows(2);
     pairs.any(|pair| pair[0] == "agents" && pair[1] == "hook")
@@ -152,7 +152,7 @@ fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8>
     output.into_kept()
 }
 
-/// Runs a command, says what came of it, and returns its exit code.
+/// Runs a command, reports its outcome, and returns its exit code.
 fn perform(
     command: &commands::Command,
     context: &Context,
@@ -193,7 +193,7 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         Output::new(true, anstream::ColorChoice::Never).fail(&misuse(error, arguments));
         return exit::USAGE;
     }
-    // An argument that is not understood may be a secret that stands in the wrong place.
+    // An unknown argument may be a misplaced secret.
     let mut message = error.to_string();
     if error.use_stderr() && mask(&mut message, arguments) {
         Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
@@ -208,7 +208,7 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     }
 }
 
-/// The command that shows how the command among the arguments is used.
+/// The command that shows the usage of the command among the arguments.
 fn help_of(arguments: &[OsString]) -> String {
     let known = command();
     let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
@@ -218,7 +218,7 @@ fn help_of(arguments: &[OsString]) -> String {
     }
 }
 
-/// What wrong usage says in one document.
+/// Wrong usage as one document.
 fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let mut text = error.to_string();
     mask(&mut text, arguments);
@@ -234,8 +234,7 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     failure
 }
 
-/// Takes out of a text what looks like a secret among the arguments; says whether
-/// there was any.
+/// Masks arguments in a text that look like secrets; returns whether there were any.
 fn mask(text: &mut String, arguments: &[OsString]) -> bool {
     let mut found = false;
     for argument in arguments {

@@ -1,11 +1,10 @@
-//! The signals that ask a program to end, and the reader that went away, for
-//! commands that run until something happens.
+//! Termination signals and closed pipes, for commands that run until something happens.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether the program was asked to end.
+/// Whether the program was requested to end.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption {
     requested: Arc<AtomicBool>,
@@ -13,7 +12,7 @@ pub(crate) struct Interruption {
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
-/// What is called when a command is asked to end that waits for something else.
+/// Called when a waiting command is requested to end.
 type Waker = Box<dyn Fn() + Send>;
 
 impl Interruption {
@@ -22,7 +21,7 @@ impl Interruption {
     /// terminal does so.
     ///
     /// # Errors
-    /// What the system says where signals can't be caught.
+    /// The system's error if signals can't be caught.
     pub(crate) fn catch(wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         let caught = Self::default();
         #[cfg(unix)]
@@ -35,7 +34,7 @@ impl Interruption {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     noted.signal.store(signal, Ordering::SeqCst);
-                    // Who asks twice has waited long enough.
+                    // The second request ends the program at once.
                     if noted.requested.swap(true, Ordering::SeqCst) {
                         noted.pass_on();
                     }
@@ -57,7 +56,7 @@ impl Interruption {
             let requested = Arc::clone(&self.requested);
             std::thread::spawn(move || {
                 let stdout = io::stdout();
-                // No flag is asked for: a closed pipe is told of all the same.
+                // No flag is requested: a closed pipe is reported anyway.
                 let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
                 while poll(&mut polled, None) == Err(Errno::INTR) {}
                 if polled[0]
@@ -73,12 +72,12 @@ impl Interruption {
         drop(wake);
     }
 
-    /// Whether the program was asked to end.
+    /// Whether the program was requested to end.
     pub(crate) fn requested(&self) -> &AtomicBool {
         &self.requested
     }
 
-    /// Asks one command to end, where no signal speaks to the whole program.
+    /// Requests one command to end, without a signal to the whole program.
     pub(crate) fn ask(&self) {
         self.requested.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,14 +86,14 @@ impl Interruption {
         }
     }
 
-    /// From now on, `wake` is called when the command is asked to end. Whoever waits looks
-    /// whether it was asked before it does so.
+    /// From now on, `wake` is called when the command is requested to end. Check `requested`
+    /// before waiting.
     pub(crate) fn wakes(&self, wake: impl Fn() + Send + 'static) {
         let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         *waker = Some(Box::new(wake));
     }
 
-    /// Ends the program as the signal would have; where none came, nothing ends.
+    /// Ends the program as the signal would have; does nothing if none came.
     pub(crate) fn pass_on(&self) {
         #[cfg(unix)]
         {
@@ -108,8 +107,8 @@ impl Interruption {
     }
 }
 
-/// Whether the program was started with SIGHUP ignored, as `nohup` does. Where the system does
-/// not tell, it is left as it is.
+/// Whether the program was started with SIGHUP ignored, as `nohup` does; assumed if the system
+/// does not tell.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else {

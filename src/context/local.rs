@@ -1,14 +1,14 @@
-//! What this clone knows beside the ledger, for metrics and alarms.
+//! This clone's own notes beside the ledger, for metrics and alarms.
 
 use handoff_insight::metrics::Local;
 use handoff_ledger::Ledger;
 
 use crate::failure::Failure;
 
-/// Gathers it.
+/// Reads this clone's notes.
 ///
 /// # Errors
-/// A [`Failure`] when what was refused at a sync can't be read.
+/// A [`Failure`] if the steps refused at a sync can't be read.
 pub(crate) fn local(ledger: &Ledger<'_>) -> Result<Local, Failure> {
     Ok(Local {
         refused: ledger.refused(),

@@ -1,5 +1,5 @@
-//! What a command sees that waits: the ledger here, whose ref wakes it, and the
-//! ledger's remote, at which a thread of its own looks from time to time.
+//! The view of a waiting command: the ledger here, whose ref wakes it, and the ledger's remote,
+//! which a thread polls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,23 +18,23 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// How often a remote is looked at.
+/// How often a remote is polled.
 const POLL: Duration = Duration::from_secs(5);
 
-/// The longest that one look may take.
+/// The time limit of one poll.
 const LONGEST: Duration = Duration::from_secs(25);
 
-/// Whose ledger is looked at.
+/// Which ledger is watched.
 pub(crate) enum Place {
     /// The one here.
     Here,
     /// This remote's.
     There(String),
-    /// The one here and that of its remote, where it has one.
+    /// The one here and its remote's, if it has one.
     Both(Option<String>),
 }
 
-/// Sees the ledger as it goes on.
+/// Watches the ledger.
 pub(crate) struct Lookout<'r> {
     ledger: Ledger<'r>,
     has_here: bool,
@@ -44,35 +44,35 @@ pub(crate) struct Lookout<'r> {
     patrol: Option<Patrol>,
 }
 
-/// What looks at the remote, and what it saw.
+/// The thread that polls the remote, and its result.
 struct Patrol {
-    /// As it is shown: no address shows a password.
+    /// As it is shown, without a password.
     remote: String,
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Whether any look came to an end.
+    /// Whether any poll has ended.
     is_over_once: bool,
     /// Whether the remote was read.
     is_read: bool,
     trouble: Option<String>,
 }
 
-/// What came of a look.
+/// The result of a poll.
 enum Report {
     Seen,
     Missed(String),
-    /// It makes no sense to look again.
+    /// Polling again makes no sense.
     Failed(Failure),
-    /// It makes sense only where the remote could be read before.
+    /// Polling again makes sense only if the remote could be read before.
     Refused(Failure),
 }
 
 impl<'r> Lookout<'r> {
-    /// Begins to look.
+    /// Starts watching.
     ///
     /// # Errors
-    /// A [`Failure`] of usage where a remote is to be polled and there is none.
+    /// A [`Failure`] of usage if a remote is to be polled and there is none.
     pub(crate) fn open(
         ledger: Ledger<'r>,
         place: Place,
@@ -90,7 +90,7 @@ impl<'r> Lookout<'r> {
         }
         let own = has_here.then_some(ledger.refname());
         let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
-        // Before the first look: what comes after that wakes it.
+        // Before the first read: any later change wakes it.
         let watch = RefWatch::new(ledger.repository().common_dir(), &refs);
         let begin = |remote: String| {
             Patrol::begin(
@@ -119,15 +119,15 @@ impl<'r> Lookout<'r> {
         &self.ledger
     }
 
-    /// What ends a wait from another thread.
+    /// Ends a wait from another thread.
     pub(crate) fn waker(&self) -> Waker {
         self.watch.waker()
     }
 
-    /// Has signals end the wait, where something runs that must not be left behind.
+    /// Lets signals end the wait, if a child process runs that must not be left behind.
     ///
     /// # Errors
-    /// A [`Failure`] where signals can't be caught.
+    /// A [`Failure`] if signals can't be caught.
     pub(crate) fn interruption(&self) -> Result<Option<Interruption>, Failure> {
         let waker = self.waker();
         let caught = self
@@ -140,11 +140,11 @@ impl<'r> Lookout<'r> {
         })
     }
 
-    /// The newest states: one, or two where the ledgers here and there went apart. None
-    /// before the first look at the remote came to its end, or where nothing can be had.
+    /// The newest states: one, or two if the ledgers here and there diverged. Empty before the
+    /// first poll of the remote has ended, or if there is no state.
     ///
     /// # Errors
-    /// A [`Failure`] where nothing will come of it.
+    /// A [`Failure`] if waiting is pointless.
     pub(crate) fn tips(&mut self, output: &mut Output) -> Result<Vec<Snapshot<'r>>, Failure> {
         self.hear(output)?;
         let Some(patrol) = &self.patrol else {
@@ -153,7 +153,7 @@ impl<'r> Lookout<'r> {
         if !patrol.is_over_once {
             return Ok(Vec::new());
         }
-        // A state that was fetched long ago is no news.
+        // A state that was fetched long ago may be out of date.
         let there = if patrol.is_read {
             self.ledger.seen_there()?
         } else {
@@ -176,12 +176,12 @@ impl<'r> Lookout<'r> {
         tips.into_iter().map(read).collect()
     }
 
-    /// The last commit of the one line that is followed: the remote's where there is
-    /// one, since only what is there stays as it is. None before the first look at it
-    /// came to its end, or where it was never read.
+    /// The last commit of the one history that is followed: the remote's if there is one, since
+    /// only published steps stay unchanged. `None` before its first poll has ended, or if it was
+    /// never read.
     ///
     /// # Errors
-    /// A [`Failure`] where nothing will come of it.
+    /// A [`Failure`] if waiting is pointless.
     pub(crate) fn followed(&mut self, output: &mut Output) -> Result<Option<ObjectId>, Failure> {
         self.hear(output)?;
         let Some(patrol) = &self.patrol else {
@@ -197,12 +197,12 @@ impl<'r> Lookout<'r> {
         }
     }
 
-    /// Whether all that is looked at was read.
+    /// Whether all watched ledgers were read.
     pub(crate) fn is_read(&self) -> bool {
         self.patrol.as_ref().is_none_or(|patrol| patrol.is_read)
     }
 
-    /// Whether the first look came to its end, however it ended.
+    /// Whether the first poll has ended, with or without success.
     pub(crate) fn has_looked(&self) -> bool {
         self.patrol
             .as_ref()
@@ -214,7 +214,7 @@ impl<'r> Lookout<'r> {
         self.patrol.as_ref()?.trouble.as_deref()
     }
 
-    /// The remote, if one is looked at.
+    /// The remote, if one is polled.
     pub(crate) fn remote(&self) -> Option<&str> {
         self.patrol.as_ref().map(|patrol| patrol.remote.as_str())
     }
@@ -225,7 +225,7 @@ impl<'r> Lookout<'r> {
             output.say(&format!("looking at the branch every second: {trouble}"));
             self.is_told = true;
         }
-        // Whoever reads this misses nothing: what happens from now on wakes it.
+        // Nothing is missed: any later change wakes it.
         if self.has_looked() && !self.is_announced {
             output.say(&format!(
                 "waiting for changes of {}",
@@ -236,22 +236,22 @@ impl<'r> Lookout<'r> {
         self.watch.wait(limit);
     }
 
-    /// Once the time is up: waits for the look that goes on, which ends by then too.
+    /// Once the time is up: waits for the running poll, which ends by then too.
     pub(crate) fn finish(&mut self) {
         let patrol = self.patrol.as_mut();
         if let Some(thread) = patrol.and_then(|patrol| patrol.thread.take()) {
             thread.thread().unpark();
-            // One that panicked has said so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
 
-    /// Ends what runs, and returns when it has ended.
+    /// Stops the thread and waits for its end.
     pub(crate) fn stop(&mut self) {
         self.patrol = None;
     }
 
-    /// What is looked at, in words.
+    /// The names of the watched ledgers.
     fn subject(&self) -> String {
         let own = self.has_here.then(|| self.ledger.refname().to_owned());
         let branch = self.ledger.branch();
@@ -267,7 +267,7 @@ impl<'r> Lookout<'r> {
             .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
     }
 
-    /// Takes in what came of looks at the remote.
+    /// Takes in the results of polls.
     fn hear(&mut self, output: &mut Output) -> Result<(), Failure> {
         let Some(patrol) = &mut self.patrol else {
             return Ok(());
@@ -295,7 +295,7 @@ impl<'r> Lookout<'r> {
     }
 }
 
-/// What is looked at, and when.
+/// The polls of a remote.
 struct Beat {
     remote: String,
     branch: String,
@@ -311,7 +311,7 @@ impl Patrol {
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             if let Err(failure) = beat.walk(&stopped, &sender, &waker) {
-                // Where nobody hears of it, nobody waits.
+                // Without a receiver, nobody waits.
                 let _ = sender.send(Report::Failed(failure));
                 waker.wake();
             }
@@ -333,14 +333,14 @@ impl Drop for Patrol {
         self.stop.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // One that panicked has said so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
 }
 
 impl Beat {
-    /// Looks again and again, until it is stopped or the time is up.
+    /// Polls until it is stopped or the time is up.
     fn walk(
         &self,
         stop: &Arc<AtomicBool>,
@@ -352,7 +352,7 @@ impl Beat {
             .shared_through(&self.remote)
             .ended_by(Arc::clone(stop));
         let mut session = environment::session(&repository)?;
-        // What another process saw before this one began may be out of date.
+        // A state fetched before this process started may be out of date.
         let mut since = session.began;
         let mut has_told = false;
         loop {
@@ -366,7 +366,7 @@ impl Beat {
                     next = Instant::now() + self.poll.saturating_sub(age);
                     Report::Seen
                 }
-                // It was cut short, and an earlier look says more.
+                // It was cut short: keep the result of the earlier poll.
                 Ok(RemoteLook::Missed(_)) if is_late && has_told => return Ok(()),
                 Ok(RemoteLook::Missed(trouble)) => Report::Missed(trouble),
                 Err(
@@ -394,7 +394,7 @@ impl Beat {
         }
     }
 
-    /// How long there is, where there is an end.
+    /// The remaining time, if there is a limit.
     fn left(&self) -> Option<Duration> {
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
         self.deadline.map(left)

@@ -1,9 +1,9 @@
 //! What commands open: the repository, the ledger, the acting agent.
 //!
-//! `writer` opens a ledger for writing and brings it together with its remote; `lookout` sees it
-//! go on, for commands that wait, and `interruption` ends their wait; `call` is what a command
-//! gets that no process of its own runs; `local` is what this clone knows beside the ledger.
-//! What enters here gives commands a library's value, ready to use.
+//! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
+//! for commands that wait, and `interruption` ends their wait; `call` replaces standard input and
+//! signals for a command that a server runs; `local` reads this clone's own notes. Modules here
+//! give commands a library's value, ready to use.
 
 pub(crate) mod call;
 pub(crate) mod interruption;
@@ -59,19 +59,18 @@ pub(crate) struct Global {
     help: Option<bool>,
 }
 
-/// The options that every command has, and what they lead to.
+/// The global options, and the values opened by them.
 #[derive(Clone)]
 pub(crate) struct Context {
     global: Global,
     /// Every handle of the repository that was given out.
     opened: Rc<RefCell<Vec<Rc<Repository>>>>,
     remote_args: RemoteArgs,
-    /// What the command gets where no process of its own runs it.
+    /// Set if a server runs the command.
     call: Option<Rc<Call>>,
 }
 
 impl Context {
-    /// Takes the global options.
     pub(crate) fn new(global: Global) -> Self {
         Self {
             global,
@@ -81,7 +80,7 @@ impl Context {
         }
     }
 
-    /// The same, for a command that no process of its own runs.
+    /// The same, for a command that a server runs.
     pub(crate) fn of_call(global: Global, call: Call) -> Self {
         Self {
             call: Some(Rc::new(call)),
@@ -89,16 +88,16 @@ impl Context {
         }
     }
 
-    /// What the command gets where no process of its own runs it.
+    /// Its call, if a server runs the command.
     pub(crate) fn call(&self) -> Option<&Call> {
         self.call.as_deref()
     }
 
-    /// What ends a wait early: who called it, or signals, where something runs that
-    /// must not be left behind.
+    /// Ends a wait early: by the caller, or by signals if a child process runs that must not be
+    /// left behind.
     ///
     /// # Errors
-    /// A [`Failure`] where signals can't be caught.
+    /// A [`Failure`] if signals can't be caught.
     pub(crate) fn interruption(
         &self,
         lookout: &Lookout<'_>,
@@ -122,7 +121,6 @@ impl Context {
         }
     }
 
-    /// How the command goes about the remote.
     pub(crate) fn remote_args(&self) -> RemoteArgs {
         self.remote_args
     }
@@ -151,9 +149,8 @@ impl Context {
         thread::available_parallelism().map_or(1, NonZero::get)
     }
 
-    /// Has git pack what steps left behind, where a command wrote or fetched some
-    /// and it is due: call it when everything is said. Within another git command,
-    /// that is the other's business.
+    /// Lets git pack loose objects if a command wrote or fetched some and it is due: call it last.
+    /// Within another git command, that command is responsible for it.
     pub(crate) fn maintain(&self) {
         if !environment::is_within_git() {
             let opened = self.opened.borrow();
@@ -166,7 +163,7 @@ impl Context {
         self.global.agent.as_deref()
     }
 
-    /// The branch that was asked for on the command line.
+    /// The branch that was named on the command line.
     pub(crate) fn branch(&self) -> Option<&str> {
         self.global.branch.as_deref()
     }
@@ -174,7 +171,7 @@ impl Context {
     /// The remote of the ledger, if it has one.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when there is no remote of that name.
+    /// A [`Failure`] of usage if there is no remote of that name.
     pub(crate) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
         let configured = configured_remote(repository);
         configured
@@ -182,10 +179,10 @@ impl Context {
             .transpose()
     }
 
-    /// Names the ledger.
+    /// The ledger, which may not exist yet.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when the branch's name is not one.
+    /// A usage [`Failure`] for an invalid branch name.
     pub(crate) fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
         let configured = || repository.config("handoff.branch");
         let branch = self.global.branch.clone().or_else(configured);
@@ -207,7 +204,7 @@ impl Context {
     /// The acting agent, if one was named.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when the name is malformed.
+    /// A [`Failure`] of usage if the name is malformed.
     pub(crate) fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
         let environment = || {
             std::env::var("GIT_HANDOFF_AGENT")
@@ -224,10 +221,10 @@ impl Context {
         Ok(name.map(|name| name.parse()).transpose()?)
     }
 
-    /// The acting agent, which this command can't do without.
+    /// The acting agent, which the command requires.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when none was named: it is never guessed.
+    /// A [`Failure`] of usage if none was named: it is never guessed.
     pub(crate) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
         self.agent(repository)?.ok_or_else(|| {
             Failure::new(ErrorCode::NoAgent, "say which agent you are")
@@ -236,7 +233,7 @@ impl Context {
     }
 }
 
-/// The remote that the configuration names, where a path counts from the working tree.
+/// The remote that the configuration names; a path is relative to the working tree.
 fn configured_remote(repository: &Repository) -> Option<String> {
     let name = repository.config("handoff.remote")?;
     let from = repository.workdir().unwrap_or(repository.path());
@@ -246,14 +243,14 @@ fn configured_remote(repository: &Repository) -> Option<String> {
 /// A remote by its name, its address or its path from the current folder.
 ///
 /// # Errors
-/// A [`Failure`] of usage when it can be none of them.
+/// A usage [`Failure`] for anything else.
 pub(crate) fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
     let name = canonical_remote(repository, Path::new(""), name);
     existing(repository, name)
 }
 
-/// The one name of a remote, under which its branch is tracked: of a path, the same in every
-/// folder, and also while nothing is there.
+/// The canonical name of a remote, under which its branch is tracked: for a path, the same in
+/// every folder, and even if it does not exist.
 fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
     if name.starts_with('-') || is_known(repository, &name) {
         return name;
@@ -269,12 +266,11 @@ fn canonical_remote(repository: &Repository, from: &Path, name: String) -> Strin
     found.unwrap_or(name)
 }
 
-/// Says whether the configuration has a remote of this name.
 fn is_known(repository: &Repository, name: &str) -> bool {
     repository.config(&format!("remote.{name}.url")).is_some()
 }
 
-/// Refuses what is no name of a remote, no address and no path.
+/// Refuses anything but a remote's name, an address or a path.
 fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
     let is_address = name.contains(['/', ':']);
     if name.starts_with('-') || !is_address && !is_known(repository, &name) {
@@ -284,10 +280,10 @@ fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// A commit that has to be here.
+/// A commit that must exist in this repository.
 ///
 /// # Errors
-/// A [`Failure`] when a text names none.
+/// A [`Failure`] if the text names none.
 pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
     let found = repository.commit_named(text).map_err(LedgerError::from)?;
     found.ok_or_else(|| {
@@ -297,9 +293,8 @@ pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId,
     })
 }
 
-/// Reads a handoff's id, which may be shortened to its issue where that is
-/// clear: the issue's only open handoff, the only one that is open with the
-/// acting agent, or its only one.
+/// Reads a handoff's id, which may be shortened to its issue if that is unambiguous: the issue's
+/// only open handoff, the only one open with the acting agent, or its only one.
 pub(crate) fn handoff_id(
     snapshot: &Snapshot<'_>,
     text: &str,

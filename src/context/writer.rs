@@ -1,4 +1,4 @@
-//! Opening the ledger for writing, brought together with its remote.
+//! Opening the ledger for writing, synchronized with its remote.
 
 use handoff_base::text::plain;
 use handoff_git::Repository;
@@ -12,8 +12,7 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 impl Context {
-    /// Opens the ledger for writing, and brings it together with its remote, where it
-    /// has one.
+    /// Opens the ledger for writing, and synchronizes it with its remote, if it has one.
     ///
     /// # Errors
     /// A [`Failure`], before anything was written.
@@ -42,8 +41,7 @@ impl Context {
         Err(not_as_it_was(&synced))
     }
 
-    /// Says how to get the newest, where something was not found in what is here and
-    /// nobody asked the remote.
+    /// Adds a hint to fetch if something was not found here and the remote was not read.
     pub(crate) fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
         let not_found = matches!(
             failure.code,
@@ -98,8 +96,8 @@ impl Context {
     }
 }
 
-/// The failure of a write before which steps that were made offline came out otherwise:
-/// what was asked for may rest on them.
+/// The failure of a write whose synchronization renamed or refused offline steps, which the
+/// request may depend on.
 fn not_as_it_was(synced: &Synced) -> Failure {
     let text = |outcome: &str| {
         format!("steps that were made here offline {outcome}, and nothing else was done")
@@ -127,7 +125,7 @@ pub(crate) struct ReplayedView<'a> {
     rejected: &'a [Rejected],
 }
 
-/// Tells what became of steps that were made offline.
+/// Prints the outcome of offline steps.
 pub(crate) fn say_synced(synced: &Synced, output: &mut Output) {
     for renamed in &synced.renamed {
         output.say(&format!(

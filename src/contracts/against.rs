@@ -35,7 +35,7 @@ impl<'r> Against<'r> {
     /// Takes the ledger's rules, or the built-in ones: all, or the named one.
     ///
     /// # Errors
-    /// A [`Failure`] when they can't be read.
+    /// A [`Failure`] if they can't be read.
     pub(crate) fn choose(
         context: &Context,
         repository: Option<&'r Repository>,
@@ -64,7 +64,7 @@ impl<'r> Against<'r> {
     /// Takes a contract through the pipeline.
     ///
     /// # Errors
-    /// A [`Failure`] when the rules can't be read; faults of the contract are in the review.
+    /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
             Self::Ledger(_, snapshot) => Ok(snapshot.check(offer)?),
@@ -87,7 +87,7 @@ impl<'r> Against<'r> {
     /// there is a ledger.
     ///
     /// # Errors
-    /// A [`Failure`] when the ledger, the repository or a schema can't be read.
+    /// A [`Failure`] if the ledger, the repository or a schema can't be read.
     pub(crate) fn review_claims(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
             Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer)?),

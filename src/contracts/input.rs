@@ -56,7 +56,7 @@ pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure>
 /// Reads a list of comments.
 ///
 /// # Errors
-/// A [`Failure`] when there is no such file, when it can't be read, or is too long.
+/// A [`Failure`] if there is no such file, when it can't be read, or is too long.
 pub(crate) fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
     let bytes = read(context, name, MOST_COMMENTS)

@@ -86,7 +86,7 @@ impl Format {
             .unwrap_or(Self::Json)
     }
 
-    /// Says whether a type can be written so. A message can hold any contract
+    /// Whether a type can be written so. A message can hold any contract
     /// that is JSON.
     fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
         let has = |name: &str| {
@@ -101,7 +101,7 @@ impl Wanted<'_> {
     /// The contract, with everything in it that is known.
     ///
     /// # Errors
-    /// A [`Failure`] where no such contract goes this way.
+    /// A [`Failure`] if no such contract goes this way.
     pub(crate) fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
         let protocol = rules.protocol();
         let format = self

@@ -165,7 +165,7 @@ fn is_contract(path: &str) -> bool {
     ["xml", "json", "md"].iter().any(|e| has_extension(path, e))
 }
 
-/// Says whether a Markdown file is a message that hands work on.
+/// Whether a Markdown file is a message that hands work on.
 fn is_message(bytes: &[u8]) -> bool {
     const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);

@@ -75,7 +75,7 @@ fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     text.parse().map(Some).map_err(wrong)
 }
 
-/// Says whether a ref is the ledger's branch, under its own name or another.
+/// Whether a ref is the ledger's branch, under its own name or another.
 fn is_ledgers(
     repository: &Repository,
     ledger: &Ledger<'_>,

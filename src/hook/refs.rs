@@ -170,7 +170,7 @@ fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failur
     failure
 }
 
-/// Says whether a new branch is at the commit of a remote-tracking branch of its name, or of one
+/// Whether a new branch is at the commit of a remote-tracking branch of its name, or of one
 /// that moves there in the same transaction.
 fn is_taken_over(
     repository: &Repository,

@@ -12,7 +12,7 @@ use crate::failure::{ErrorCode, Failure, chain};
 /// environment names, else those that browsers trust.
 ///
 /// # Errors
-/// A [`Failure`] of the environment when that file can't be used.
+/// A [`Failure`] of the environment if that file can't be used.
 pub(super) fn tls() -> Result<TlsConfig, Failure> {
     Ok(TlsConfig::builder().root_certs(roots()?).build())
 }

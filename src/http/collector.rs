@@ -14,7 +14,7 @@ use crate::failure::{ErrorCode, Failure, chain};
 /// Where a collector is.
 pub(crate) struct Endpoint(Uri);
 
-/// What a collector said of what it was sent.
+/// A collector's answer to the spans it was sent.
 #[derive(Default)]
 pub(crate) struct Answer {
     /// How many spans it did not take.
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     pub(crate) message: String,
 }
 
-/// The way to a collector, as long as there is time.
+/// A connection to a collector within a time budget.
 pub(crate) struct Collector {
     agent: Agent,
     endpoint: Uri,
@@ -38,7 +38,7 @@ const PATH: &str = "/v1/traces";
 const LONGEST: u64 = 64 * 1024;
 /// The longest text of a collector that is shown, in characters.
 const SHOWN: usize = 200;
-/// How long it is until the first further attempt, where a collector does not say.
+/// The delay before the first retry, if the collector names none.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Endpoint {
@@ -46,8 +46,8 @@ impl Endpoint {
     /// a path is a collector's own.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when there is none, or when it can't be one; of the
-    /// environment when this program can't reach it.
+    /// A [`Failure`] of usage if it is missing or invalid; of the environment if this program
+    /// can't reach it.
     pub(crate) fn named(url: Option<&str>) -> Result<Self, Failure> {
         Self::reached(url, cfg!(feature = "https"))
     }
@@ -97,7 +97,7 @@ impl Endpoint {
 }
 
 impl Answer {
-    /// Adds what was said of more.
+    /// Adds the answer to more spans.
     pub(crate) fn add(&mut self, other: Self) {
         self.rejected = self.rejected.saturating_add(other.rejected);
         if !other.message.is_empty() {
@@ -107,15 +107,15 @@ impl Answer {
 }
 
 impl Collector {
-    /// Begins the time that all of the sending may take.
+    /// Starts the time budget for all documents.
     ///
     /// # Errors
-    /// A [`Failure`] when the environment's headers or certificates are none.
+    /// A [`Failure`] if the environment's headers or certificates are invalid.
     pub(crate) fn new(endpoint: Endpoint, budget: Duration) -> Result<Self, Failure> {
         let config = Agent::config_builder()
             .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
             .http_status_as_error(false)
-            // What a header holds is for this address alone.
+            // The headers may hold secrets, and are for this address alone.
             .max_redirects(0)
             .max_redirects_will_error(false);
         #[cfg(feature = "https")]
@@ -136,8 +136,7 @@ impl Collector {
         plain(&format!("{scheme}://{authority}{}", self.endpoint.path()))
     }
 
-    /// Sends one document. A collector that asks for patience gets it while there is
-    /// time.
+    /// Sends one document, and retries while there is time if the collector asks for it.
     ///
     /// # Errors
     /// A [`Failure`] of the environment: not reached, refused, or out of time.
@@ -194,7 +193,7 @@ impl Collector {
         }
     }
 
-    /// What a collector says that took it.
+    /// The answer of a collector that accepted a document.
     fn answer(&self, body: &[u8]) -> Result<Answer, Failure> {
         if body.is_empty() {
             return Ok(Answer::default());
@@ -218,7 +217,7 @@ impl Collector {
         })
     }
 
-    /// A text of the collector: bounded, and without what a header holds.
+    /// A text of the collector: bounded, and without the values of headers.
     fn visible(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (_, value) in &self.headers {
@@ -231,8 +230,8 @@ impl Collector {
         cut(&text, SHOWN)
     }
 
-    /// What a collector says of why it refuses, in one line: its message, else the
-    /// text that it answers, unless that is a page.
+    /// A collector's reason for refusing, in one line: its message, else the body, unless that is
+    /// a page.
     fn why(&self, body: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(body);
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -241,7 +240,7 @@ impl Collector {
         let message = messages.into_iter().find_map(Value::as_str);
         let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
         let is_text = |text: &str| text.chars().all(|c| is_text(c) || c.is_whitespace());
-        // What was cut off may end within a character.
+        // The cut may fall within a character.
         let beginning: String = text.chars().take(2 * SHOWN).collect();
         let own = Some(beginning.as_str()).filter(|own| {
             let own = own.trim_start();
@@ -309,7 +308,7 @@ fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
         value.set_sensitive(true);
         Some((name, value))
     });
-    // What it holds is a secret: it is not repeated.
+    // It holds a secret, and is not repeated.
     read.collect::<Option<_>>().ok_or_else(|| {
         Failure::usage(format!("{variable} holds something that is no header"))
             .advice("write it as name=value,name=value, with values percent-encoded")

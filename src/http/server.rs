@@ -1,8 +1,7 @@
 //! A small web server for this machine alone: it answers `GET` and `HEAD` on the
-//! loopback interface, one request a connection, and nobody can keep it from
-//! answering others, by being slow or by being many. Who has asked takes a place among those
-//! that are answered; who has not is among those that are listened to, and goes when there
-//! are too many of them, whoever came first.
+//! loopback interface, one request per connection. Slow or numerous clients cannot keep it from
+//! answering others: requests being answered and clients that have not sent a request yet are
+//! limited separately, and when there are too many of the latter, the oldest is disconnected.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// How many requests are answered at a time. Further clients are asked to try again.
+/// How many requests are answered at a time. Further clients are told to try again.
 const AT_ONCE: usize = 128;
-/// How many clients are listened to that have not asked yet, and how long each may be sure to be.
+/// How many clients may be connected without a request, and how long each is sure to be.
 const LISTENED_TO: usize = 128;
 const SURELY: Duration = Duration::from_millis(250);
 /// How large a request may be.
@@ -26,22 +25,19 @@ const TO_ASK: Duration = Duration::from_secs(10);
 const TO_TAKE: Duration = Duration::from_secs(20);
 const TO_TAKE_ALL: Duration = Duration::from_secs(600);
 
-/// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// The path, without what follows a question mark.
     pub path: String,
 }
 
-/// What it gets.
 pub(crate) struct Answer {
     /// The status: `200 OK`.
     pub status: &'static str,
-    /// What kind of content it is.
+    /// The content type.
     pub kind: &'static str,
     /// More headers, each with its line's end.
     pub headers: String,
-    /// The content.
     pub body: Body,
 }
 
@@ -65,21 +61,20 @@ impl Answer {
     }
 }
 
-/// The sockets that are listened to.
 pub(crate) struct Server {
     listeners: Vec<TcpListener>,
     port: u16,
 }
 
 impl Server {
-    /// Listens on a port of the loopback interface; on any that is free, where that is 0.
+    /// Listens on a port of the loopback interface; on any free one if that is 0.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn bind(port: u16) -> io::Result<Self> {
         let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = first.local_addr()?.port();
-        // Not every machine has the other one.
+        // Not every machine has IPv6.
         let second = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).ok();
         Ok(Self {
             listeners: [first].into_iter().chain(second).collect(),
@@ -87,7 +82,6 @@ impl Server {
         })
     }
 
-    /// The port.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -105,7 +99,7 @@ impl Server {
                             serve(client, port, &counter, Arc::clone(&answer));
                         }
                         Ok(_) => {}
-                        // Too many files are open, or the client has gone: the next one may be luckier.
+                        // Too many files are open, or the client has gone: try the next one.
                         Err(_) => thread::sleep(Duration::from_millis(50)),
                     }
                 }
@@ -114,7 +108,7 @@ impl Server {
     }
 }
 
-/// The clients that have not asked yet, and how many are answered.
+/// The clients without a request, and how many requests are being answered.
 #[derive(Default)]
 struct Counter {
     asking: Mutex<VecDeque<(Arc<TcpStream>, Instant)>>,
@@ -123,12 +117,11 @@ struct Counter {
 
 impl Counter {
     fn asking(&self) -> MutexGuard<'_, VecDeque<(Arc<TcpStream>, Instant)>> {
-        // Nothing is done while it is locked that could leave it half done.
+        // Nothing that is done under the lock can leave it inconsistent.
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up a client that is to ask. Where there are too many, the one that has not
-    /// asked for longest is hung up on.
+    /// Adds a client without a request. If there are too many, the oldest is disconnected.
     fn take_up(&self, client: &Arc<TcpStream>) {
         loop {
             let mut asking = self.asking();
@@ -145,20 +138,20 @@ impl Counter {
         }
     }
 
-    /// A client has asked, or has gone.
+    /// Removes a client that has sent its request, or has gone.
     fn has_asked(&self, client: &Arc<TcpStream>) {
         self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
     }
 }
 
-/// One of the places for clients that are answered at a time.
+/// One of the requests that may be answered at a time.
 struct Place(Arc<Counter>);
 
 impl Place {
     fn take(counter: &Arc<Counter>) -> Option<Self> {
         let before = counter.answered.fetch_add(1, Ordering::SeqCst);
         let place = Self(Arc::clone(counter));
-        // Dropped, it is free again.
+        // Dropping it frees it again.
         (before < AT_ONCE).then_some(place)
     }
 }
@@ -182,7 +175,7 @@ fn serve(
         move || {
             let head = read_head(&client, TO_ASK);
             counter.has_asked(&client);
-            // A client that goes away or is too slow has only itself kept waiting.
+            // A client that goes away or is too slow needs no report.
             let _ = head.and_then(|head| match Place::take(&counter) {
                 Some(_place) => talk(&client, &head, port, &*answer),
                 None => refuse(&client),
@@ -190,15 +183,15 @@ fn serve(
         }
     });
     if spawned.is_err() {
-        // Without a thread, the client is hung up on.
+        // Without a thread, the client is disconnected.
         counter.has_asked(&client);
     }
 }
 
-/// Asks a client to try again.
+/// Tells a client to try again.
 fn refuse(mut client: &TcpStream) -> io::Result<()> {
     let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
-    // So little is taken by the system, whether the client takes it or not.
+    // The system buffers so little, whether or not the client reads it.
     let Body::Text(text) = &busy.body else {
         return Ok(());
     };
@@ -232,8 +225,8 @@ fn talk(
         }
     }
     client.shutdown(Shutdown::Write)?;
-    // What was sent with the request is taken and left alone: closed on, a client might not
-    // see its answer.
+    // Drain the rest of the request: if the connection closed before, the client might not see
+    // its answer.
     client.set_read_timeout(Some(Duration::from_secs(1)))?;
     io::copy(&mut client.take(LARGEST as u64), &mut io::sink())?;
     Ok(())
@@ -258,8 +251,8 @@ fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// What is asked, and whether more than the headers of the answer is wanted. Whoever
-/// was sent here by another site, or under another name, gets nothing.
+/// The request, and whether the body is wanted too. Requests from another site, or under
+/// another host name, are refused.
 fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {
     let bad = || {
         Answer::text(
@@ -283,7 +276,7 @@ fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {
             .filter(|h| h.name.eq_ignore_ascii_case(name));
         of.map(|h| h.value).collect()
     };
-    // A name that another site had point here would make its pages part of this site.
+    // Another site could point its own name here (DNS rebinding).
     let names = ["localhost", "127.0.0.1", "[::1]"];
     let own = names.map(|name| match port {
         80 => name.to_owned(),
@@ -390,7 +383,7 @@ mod tests {
             let answered = answer(ask(port));
             assert!(answered.ends_with("here\n"), "{answered}");
         }
-        // Whoever came last may still ask.
+        // The newest client may still send a request.
         let mut last = kept.pop().unwrap();
         write!(last, "st: localhost:{port}\r\n\r\n").unwrap();
         assert!(answer(last).ends_with("here\n"));

@@ -108,7 +108,7 @@ impl Calls {
 /// Runs a command, and returns its document.
 ///
 /// # Errors
-/// An error of the protocol where the document is none.
+/// An error of the protocol if the document is none.
 pub(super) fn run(line: Line, interruption: &Interruption) -> Answer {
     let call = Call::new(line.input, interruption.clone());
     let bytes = performed(|| crate::document(&line.arguments, call));

@@ -37,7 +37,7 @@ impl Line {
     /// The command that a call of a tool means.
     ///
     /// # Errors
-    /// A [`Failure`] of usage where an argument is none of the tool's, is not of its
+    /// A [`Failure`] of usage if an argument is none of the tool's, is not of its
     /// kind, or names another agent than the server's.
     pub(super) fn of_call(verb: &Verb, given: &Object, fixed: &Fixed) -> Result<Self, Failure> {
         let all = crate::command();
@@ -114,7 +114,7 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Fai
 /// The agent that the server was started for, or else the one that the call names.
 ///
 /// # Errors
-/// A [`Failure`] of usage where they are not the same.
+/// A [`Failure`] of usage if they are not the same.
 fn acting(given: &Object, fixed: Option<&str>) -> Result<Option<String>, Failure> {
     let requested = match given.get(AGENT) {
         None | Some(Value::Null) => None,

@@ -50,7 +50,7 @@ enum Event {
 /// Serves until the input ends, nobody reads the output, or a signal comes.
 ///
 /// # Errors
-/// A [`Failure`] of the environment where the system gives no threads.
+/// A [`Failure`] of the environment if the system gives no threads.
 pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         let text = format!("the server cannot be started: {error}");

@@ -21,7 +21,7 @@ const JSON: &str = "application/json";
 /// a handoff is open. What is closed is read by its address all the same.
 ///
 /// # Errors
-/// An error of the protocol where the ledger can't be read, or the cursor is none.
+/// An error of the protocol if the ledger can't be read, or the cursor is none.
 pub(super) fn list(fixed: &Fixed, cursor: Option<&str>, interruption: &Interruption) -> Answer {
     let begin = match cursor.map(str::parse::<usize>) {
         None => 0,
@@ -83,7 +83,7 @@ pub(super) fn templates() -> Value {
 /// What is under an address.
 ///
 /// # Errors
-/// An error of the protocol where there is nothing, with the command's own document.
+/// An error of the protocol if there is nothing, with the command's own document.
 pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Answer {
     let path = uri.strip_prefix("handoff://").unwrap_or_default();
     let parts: Vec<&str> = path.split('/').collect();

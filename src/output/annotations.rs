@@ -17,7 +17,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Says whether the answer is annotations. From then on, failures are, too.
+    /// Whether the answer is annotations; if so, failures are annotations from now on too.
     pub(crate) fn is_github(self, output: &mut Output) -> bool {
         let is_github = self == Self::Github && !output.is_json();
         if is_github {
@@ -27,10 +27,10 @@ impl Format {
     }
 }
 
-/// Prints annotations, and a verdict for the log.
+/// Prints annotations, and the verdict for the log.
 ///
 /// # Errors
-/// A [`Failure`] when stdout can't be written.
+/// A [`Failure`] if stdout can't be written.
 pub(crate) fn show(
     output: &mut Output,
     found: &[Annotation],

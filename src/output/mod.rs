@@ -1,8 +1,8 @@
 //! What is printed: data on stdout, chatter on stderr, one document with `--json`.
 //!
 //! [`Output`] prints, and nothing else does; an [`Answer`] is what a command gives it.
-//! `annotations` are what a workflow's log shows, `progress` says how far long work is, `replace`
-//! writes files whole or not at all.
+//! `annotations` are shown in a workflow's log, `progress` shows the progress of long work,
+//! `replace` writes files atomically.
 
 pub(crate) mod annotations;
 mod answer;
@@ -73,17 +73,17 @@ pub(crate) struct Output {
     has_remote: bool,
     /// What the remote lacks of what was written.
     unpublished: Option<Unpublished>,
-    /// Why what is known here may be old.
+    /// Why the state known here may be out of date.
     stale: Option<String>,
     one_line: bool,
     /// Whether failures are annotations of a workflow.
     annotates: bool,
-    /// Whether nothing is written but the answer.
+    /// Whether the command writes nothing but its answer.
     only_reads: bool,
     /// The terminal that answers are for.
     screen: Option<Screen>,
     wishes: Wishes,
-    /// Whether answers may be long, and whether the user lets a pager show those.
+    /// Whether answers may be long, and whether the user allows a pager for them.
     is_view: bool,
     may_page: bool,
     stdout: Sink,
@@ -94,7 +94,7 @@ pub(crate) struct Output {
 enum Sink {
     /// To standard output.
     Stdout(AutoStream<io::Stdout>),
-    /// To whoever had the command run within its own process.
+    /// To the caller within this process.
     Kept(Vec<u8>),
 }
 
@@ -141,7 +141,7 @@ impl Output {
         }
     }
 
-    /// Keeps what would be printed as one JSON document.
+    /// Keeps the JSON document instead of printing it.
     pub(crate) fn kept() -> Self {
         Self {
             stdout: Sink::Kept(Vec::new()),
@@ -149,7 +149,7 @@ impl Output {
         }
     }
 
-    /// What was kept; nothing where it was printed.
+    /// The document that was kept; empty if it was printed.
     pub(crate) fn into_kept(self) -> Vec<u8> {
         match self.stdout {
             Sink::Stdout(_) => Vec::new(),
@@ -164,8 +164,8 @@ impl Output {
         output.into_kept()
     }
 
-    /// Prints as the user's terminal and configuration ask for; what they say
-    /// themselves of colours and of a pager comes first.
+    /// Prints as the user's terminal and configuration require; the options for colour and pager
+    /// take precedence.
     pub(crate) fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {
         let screen = Screen::of_stdout().filter(|_| !json);
         if screen.is_none() {
@@ -176,7 +176,7 @@ impl Output {
             ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
             choice => choice,
         };
-        // git's pager is a pipe, and takes colours all the same.
+        // git's pager is a pipe, but shows colours.
         let in_pager = is_for_git_pager() && choice == ColorChoice::Auto;
         let stdout = match choice {
             _ if !in_pager => choice,
@@ -193,13 +193,12 @@ impl Output {
         }
     }
 
-    /// From now on, answers are views that people read, which may be long: a pager
-    /// shows them on a terminal.
+    /// From now on, answers may be long: on a terminal, a pager shows them.
     pub(crate) fn paged(&mut self) {
         self.is_view = true;
     }
 
-    /// How an answer looks that is given now.
+    /// The look of an answer given now.
     pub(crate) fn look(&self, now: Moment) -> Look {
         Look::new(now, self.screen)
     }
@@ -209,7 +208,7 @@ impl Output {
         self.json = true;
     }
 
-    /// Says whether the answer is one JSON document.
+    /// Whether the answer is one JSON document.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
@@ -217,7 +216,7 @@ impl Output {
     /// Prints an answer: the document, or the text.
     ///
     /// # Errors
-    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
     pub(crate) fn answer(&mut self, answer: &impl Answer) -> Result<(), Failure> {
         let missed = self.missed();
         if !self.json {
@@ -242,7 +241,7 @@ impl Output {
         self.raw(document(answer).as_bytes())
     }
 
-    /// Prints a text, or has a pager show it.
+    /// Prints a text, through a pager if one is due.
     fn show(&mut self, text: &str) -> Result<(), Failure> {
         let own = self.wishes.pager.as_deref();
         let pager = if self.is_view && self.may_page {
@@ -266,12 +265,12 @@ impl Output {
         }
     }
 
-    /// From now on, failures say that they rest on what is known here, and why.
+    /// From now on, failures say that they rest on this clone's state, and why.
     pub(crate) fn judge_by_what_is_here(&mut self, why: String) {
         self.stale = Some(why);
     }
 
-    /// From now on, answers say what the remote lacks of what the ledger wrote.
+    /// From now on, answers say which steps the remote lacks.
     pub(crate) fn follow(&mut self, ledger: &Ledger<'_>) {
         self.has_remote = ledger.is_shared();
         self.unpublished = ledger.unpublished().cloned();
@@ -282,13 +281,13 @@ impl Output {
         self.has_remote
     }
 
-    /// The exit code of a command that did what it was asked.
+    /// The exit code of a command that succeeded.
     pub(crate) fn exit(&self) -> u8 {
         self.missed()
             .map_or(crate::exit::DONE, |missed| missed.exit)
     }
 
-    /// That what was written is not on the remote, where that is so.
+    /// The warning that a step is not on the remote, if so.
     fn missed(&self) -> Option<Failure> {
         let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
         let mut text = format!("recorded here, but not on {remote}");
@@ -309,7 +308,7 @@ impl Output {
         self.annotates = true;
     }
 
-    /// From now on, there is nothing done that would stay so without its answer.
+    /// From now on, a failure to print does not leave anything done unreported.
     pub(crate) fn only_reads(&mut self) {
         self.only_reads = true;
     }
@@ -317,15 +316,15 @@ impl Output {
     /// Prints bytes as they are.
     ///
     /// # Errors
-    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.stream(bytes).map(drop)
     }
 
-    /// Prints bytes as they are, and says whether anyone still reads.
+    /// Prints bytes as they are, and returns whether anyone still reads.
     ///
     /// # Errors
-    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
     pub(crate) fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         match self.stdout.write(bytes) {
             Ok(()) => Ok(true),
@@ -342,7 +341,7 @@ impl Output {
         }
     }
 
-    /// Says something beside the answer.
+    /// Prints a message on stderr.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.json {
             // Chatter that can't be written has nowhere to be reported.
@@ -397,7 +396,7 @@ impl Output {
     }
 }
 
-/// A failure, as the command that shows it.
+/// A failure as a workflow command.
 fn annotation(failure: &Failure) -> String {
     let hint = failure.hint.as_ref();
     let hint = hint.map(|hint| format!("\n{}", hint.text));
@@ -410,7 +409,7 @@ fn annotation(failure: &Failure) -> String {
     commands(&all)
 }
 
-/// Chatter, in which a workflow's runner finds no command.
+/// A message in which a workflow's runner finds no command.
 fn for_log(text: &str) -> Cow<'_, str> {
     if is_in_workflow() {
         // The program's own colours are not part of the text.

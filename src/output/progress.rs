@@ -1,5 +1,4 @@
-//! How far long work has come, for a person who waits for it: one line on a terminal,
-//! gone when the work is done.
+//! The progress of long work: one line on a terminal, removed when the work is done.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -11,17 +10,17 @@ use handoff_ledger::{Reached, Tally, Work};
 use super::Output;
 use crate::view::{Screen, cut_to_columns, is_dumb};
 
-/// What is done sooner needs no line.
+/// Work that is done sooner shows no line.
 const LONG: Duration = Duration::from_secs(1);
 
 /// How often the line is drawn.
 const DRAWN: Duration = Duration::from_millis(100);
 
-/// Goes to the beginning of the line, and clears what it had.
+/// Returns to the beginning of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 impl Output {
-    /// Works, and shows how far that has come by its tally, where someone watches.
+    /// Does the work, and shows its progress by the tally if stderr is a terminal.
     pub(crate) fn during<T>(&self, tally: &Tally, work: impl FnOnce() -> T) -> T {
         let screen = Screen::of_stderr().filter(|_| !self.is_json() && !is_dumb());
         let Some(screen) = screen else {
@@ -60,14 +59,14 @@ fn draw(tally: &Tally, screen: Screen, done: &Receiver<()>) {
     }
 }
 
-/// Writes to the terminal; says whether that went well.
+/// Writes to the terminal; returns whether that succeeded.
 fn put(text: &str) -> bool {
     let mut stderr = io::stderr().lock();
     let written = stderr.write_all(text.as_bytes());
     written.and_then(|()| stderr.flush()).is_ok()
 }
 
-/// What is done, how much of it, how fast.
+/// The kind of work, its amount and its rate.
 fn line(reached: Reached, elapsed: Duration) -> String {
     let Reached { work, done, of } = reached;
     let (doing, unit) = match work {
@@ -80,7 +79,7 @@ fn line(reached: Reached, elapsed: Duration) -> String {
     };
     let seconds = elapsed.as_secs();
     let count = match of {
-        // Who sends or fetches learns at the end how much of it went through.
+        // How much was transferred is known only at the end.
         Some(of) if work == Work::Sending => format!("{} {unit}", grouped(of)),
         Some(of) if of > 0 => {
             let percent = done.min(of) * 100 / of;

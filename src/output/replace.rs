@@ -1,4 +1,4 @@
-//! Files that a command writes where it is told to: whole, or not at all.
+//! Files that a command writes atomically.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -12,18 +12,17 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Replaces a file by what is written, however much that is: who reads it meanwhile
-/// finds the old or the new one. It keeps its permissions; what is no file, such as a
-/// pipe, is written to.
+/// Replaces a file by what `write` writes: readers see the old or the new file, never a mix.
+/// Permissions are kept; anything but a regular file, such as a pipe, is written to.
 ///
 /// # Errors
-/// A [`Failure`] when it can't be written, or that of `write`; then the old one stays.
+/// A [`Failure`] if it can't be written, or that of `write`; then the old one stays.
 pub(crate) fn replace_with<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let failed = |error: io::Error| failed(path, &error);
-    // A link stays one, and leads to the new file.
+    // A link stays, and points to the new file.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -46,31 +45,30 @@ pub(crate) fn replace_with<T>(
         Ok(written)
     });
     if done.is_err() {
-        // Where it can't be removed, a file is left over.
+        // If it can't be removed, a file is left over.
         let _ = fs::remove_file(&new);
     }
     done
 }
 
-/// Replaces a file by these bytes, in the same way.
+/// The same, with these bytes.
 ///
 /// # Errors
-/// A [`Failure`] when it can't be written; then the old one stays.
+/// A [`Failure`] if it can't be written; then the old one stays.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| {
         out.write_all(bytes).map_err(|error| failed(path, &error))
     })
 }
 
-/// That a file can't be written.
+/// The failure of a file that can't be written.
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot write {}: {error}", path.display());
     Failure::new(ErrorCode::Output, text)
         .advice("see that its folder is there, and that this user may write to it")
 }
 
-/// A name in the same folder that nobody looks for: hidden, and with an ending of
-/// its own.
+/// A temporary name in the same folder: hidden, with an ending of its own.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name();
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;

@@ -1,4 +1,4 @@
-//! Times as a person puts them: three minutes ago, in two hours.
+//! Relative times: three minutes ago, in two hours.
 
 use handoff_base::Moment;
 
@@ -6,10 +6,10 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// What lies further away than this is better named by its date.
+/// Moments further away than this are shown as a date.
 const FAR: i64 = 21 * DAY;
 
-/// How far a moment is from now; none where it is too far to be put so.
+/// The distance of a moment from now; `None` if it is too far to be shown so.
 pub(super) fn relative(at: Moment, now: Moment) -> Option<String> {
     let seconds = (now - at).num_seconds();
     let length = seconds.abs();
@@ -28,7 +28,7 @@ pub(super) fn relative(at: Moment, now: Moment) -> Option<String> {
     })
 }
 
-/// How far a moment is from now, or its date.
+/// The distance of a moment from now, or its date.
 pub(super) fn worded(at: Moment, now: Moment) -> String {
     relative(at, now).unwrap_or_else(|| at.format("%Y-%m-%d").to_string())
 }

@@ -1,10 +1,10 @@
-//! How answers look: on a terminal, and everywhere else.
+//! The look of answers, on a terminal and elsewhere.
 //!
-//! Where no person reads, nothing is shortened or left out: whole texts, absolute
-//! times, no symbols. On a terminal, [`Look`] gives relative times, a symbol for
-//! each state and tables that fit its width. Commands ask a `Look` and never learn
-//! which it is. `screen` finds out what the terminal is, `table` lays out, `ago`
-//! words times, `pager` shows what is long, `wishes` is what git's configuration says.
+//! Without a terminal, nothing is shortened or left out: full texts, absolute times, no
+//! symbols. On a terminal, [`Look`] gives relative times, a symbol for each state and tables
+//! that fit its width. Commands call a `Look` without knowing which it is. `screen` describes
+//! the terminal, `table` lays out, `ago` words times, `pager` shows long answers, `wishes`
+//! reads git's configuration.
 
 mod ago;
 mod pager;
@@ -23,7 +23,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::moment::{self, Moment};
 use handoff_protocol::State;
 
-/// How an answer looks that is given at a moment.
+/// The look of an answer given at a moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
     now: Moment,
@@ -31,32 +31,30 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// On this screen, or on none.
+    /// For this screen, or for none.
     pub(crate) fn new(now: Moment, screen: Option<Screen>) -> Self {
         Self { now, screen }
     }
 
-    /// As everywhere but on a terminal.
+    /// For anything but a terminal.
     pub(crate) fn plain(now: Moment) -> Self {
         Self::new(now, None)
     }
 
-    /// The moment of the answer.
     pub(crate) fn now(&self) -> Moment {
         self.now
     }
 
-    /// Whether it is for a terminal.
     pub(crate) fn is_for_terminal(&self) -> bool {
         self.screen.is_some()
     }
 
-    /// How many columns a drawing may take: those of the terminal, or these.
+    /// The width of a drawing: that of the terminal, or this one.
     pub(crate) fn width(&self, usual: usize) -> usize {
         self.screen.map_or(usual, Screen::width)
     }
 
-    /// Whether a drawing has no more than ASCII.
+    /// Whether a drawing is limited to ASCII.
     pub(crate) fn is_ascii(&self) -> bool {
         self.screen.is_some_and(|screen| !screen.unicode)
     }
@@ -73,7 +71,7 @@ impl Look {
         }
     }
 
-    /// How many there are in a state.
+    /// A number of handoffs in a state.
     pub(crate) fn count(&self, count: usize, state: State) -> String {
         match self.screen {
             Some(screen) => {
@@ -85,7 +83,7 @@ impl Look {
         }
     }
 
-    /// What leads from a sender to a receiver.
+    /// The arrow from a sender to a receiver.
     pub(crate) fn arrow(&self) -> &'static str {
         match self.screen {
             Some(screen) if !screen.unicode => "->",
@@ -111,7 +109,7 @@ impl Look {
         }
     }
 
-    /// How long ago a moment is or how far ahead, where that is how a person puts it.
+    /// A moment relative to now on a terminal, if it is near enough.
     pub(crate) fn ago(&self, at: Moment) -> String {
         match self.screen {
             Some(_) => ago::worded(at, self.now),
@@ -119,7 +117,7 @@ impl Look {
         }
     }
 
-    /// What is urgent, in a colour for that on a terminal.
+    /// Urgent text, coloured on a terminal.
     pub(crate) fn urgent(&self, text: &str) -> String {
         match self.screen {
             Some(_) => {
@@ -130,8 +128,8 @@ impl Look {
         }
     }
 
-    /// Foreign text for a cell: its first line. On a terminal, nothing in it moves what
-    /// stands beside it.
+    /// The first line of foreign text, for a cell. On a terminal, nothing in it moves the
+    /// columns beside it.
     pub(crate) fn cell(&self, text: &str) -> String {
         let first = handoff_base::text::plain(text.lines().next().unwrap_or_default());
         match self.screen {
@@ -140,7 +138,7 @@ impl Look {
         }
     }
 
-    /// Lines of sentences: on a terminal, broken between words where they are too long.
+    /// Lines of sentences: on a terminal, long ones are broken between words.
     pub(crate) fn sentences(&self, text: &str) -> String {
         match self.screen {
             Some(screen) => table::wrapped(text, screen.width),
@@ -148,7 +146,7 @@ impl Look {
         }
     }
 
-    /// Rows in columns, set in.
+    /// Indented rows in columns.
     pub(crate) fn inner_table(&self, rows: &[Vec<String>]) -> String {
         const INDENT: usize = 2;
         let screen = self.screen.map(|screen| Screen {
@@ -160,7 +158,7 @@ impl Look {
         table.lines().map(set_in).collect()
     }
 
-    /// An id, which stands out on a terminal.
+    /// An id, highlighted on a terminal.
     pub(crate) fn id(&self, id: &HandoffId) -> String {
         match self.screen {
             Some(_) => self.heading(&id.to_string()),
@@ -168,7 +166,6 @@ impl Look {
         }
     }
 
-    /// A heading.
     pub(crate) fn heading(&self, text: &str) -> String {
         let style = Style::new().bold();
         format!("{style}{text}{style:#}")
@@ -202,7 +199,7 @@ fn style(state: State) -> Style {
     }
 }
 
-/// What tells states apart where there is no colour: each is one column wide.
+/// The symbols that distinguish states without colour, each one column wide.
 fn symbol(state: State, unicode: bool) -> char {
     let (symbol, ascii) = match state {
         State::Pending => ('○', 'o'),

@@ -6,12 +6,11 @@ use std::{env, io};
 
 use handoff_git::Program;
 
-/// What a shell ends with when it can't start a command.
+/// A shell's exit code if it can't start a command.
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// What pagers are told where the user does not say otherwise: git's own words for
-/// them. `less` then leaves colours be, keeps the screen, and ends at once where the
-/// text fits on it.
+/// Git's default settings for pagers, unless the user sets others. `less` then keeps colours and
+/// the screen, and ends at once if the text fits.
 const USUAL: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
 /// Characters that need a shell, as git sees it.
@@ -23,8 +22,8 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// The pager for this program, which git names: none where the user wants none.
-    /// `own` is what `pager.handoff` says.
+    /// The pager that git names for this program; `None` if the user wants none. `own` is the
+    /// value of `pager.handoff`.
     pub(crate) fn of_user(own: Option<&str>) -> Option<Self> {
         let wanted = own.map(|own| own.to_ascii_lowercase());
         let command = match (own, wanted.as_deref()) {
@@ -41,8 +40,7 @@ impl Pager {
         (!command.is_empty() && command != "cat").then_some(Self { command })
     }
 
-    /// Shows a text until the user has seen enough of it; says whether there was a
-    /// pager that did.
+    /// Shows a text; returns whether there was a pager.
     pub(crate) fn show(&self, text: &[u8]) -> bool {
         let held = Held::hold();
         let shown = self.run(text);
@@ -55,7 +53,7 @@ impl Pager {
             return false;
         };
         if let Some(mut stdin) = child.stdin.take() {
-            // Who leaves the pager early has seen enough.
+            // Leaving the pager early is no failure.
             let _ = stdin.write_all(text);
         }
         match child.wait() {
@@ -99,7 +97,7 @@ impl Held {
             let over = std::sync::Arc::default();
             for signal in [SIGINT, SIGQUIT] {
                 let flag = std::sync::Arc::clone(&over);
-                // Where it can't be held, it ends the program as ever.
+                // If it can't be caught, it ends the program as usual.
                 let _ = signal_hook::flag::register_conditional_default(signal, flag);
             }
             Self { over }

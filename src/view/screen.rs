@@ -1,14 +1,14 @@
-//! What is known of the terminal that an answer is for.
+//! The terminal that an answer is for.
 
 use std::io::IsTerminal;
 use std::{env, io};
 
 use terminal_size::{Width, terminal_size};
 
-/// The width where nobody says another.
+/// The default width.
 const USUAL: usize = 80;
 
-/// A terminal, as far as layouts need it.
+/// The properties of a terminal that a layout needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
     /// How many columns it has.
@@ -41,7 +41,7 @@ impl Screen {
         self.width
     }
 
-    /// What stands for text that was cut.
+    /// The mark of text that was cut.
     pub(super) fn ellipsis(self) -> &'static str {
         if self.unicode { "…" } else { "..." }
     }
@@ -61,7 +61,7 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// `COLUMNS`, which git sets for whoever writes to its pager, or what the terminal says.
+/// `COLUMNS`, which git sets for its pager's input, or the terminal's own width.
 fn width() -> usize {
     let given = env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
     let known = || terminal_size().map(|(Width(columns), _)| usize::from(columns));
@@ -83,7 +83,7 @@ fn is_unicode() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// Consoles take Unicode whatever the locale is.
+/// Consoles show Unicode in every locale.
 #[cfg(windows)]
 fn is_unicode() -> bool {
     true

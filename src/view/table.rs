@@ -1,15 +1,15 @@
-//! Rows in columns, by the width that a terminal gives their text.
+//! Rows in columns, by the width of their text on a terminal.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
 
 /// Text with less room than this goes on a line of its own.
 const LEAST: usize = 24;
 
-/// What lines that go on with a row begin with.
+/// The indent of a row's further lines.
 const INDENT: &str = "  ";
 
 /// The width of a text on a terminal; styles have none.
@@ -27,9 +27,9 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Lines up columns within a width. The last column is text, and is cut; where that
-/// would leave too little of it, it goes beneath its row, and where the others don't
-/// fit either, each row flows onto as many lines as it needs.
+/// Lines up columns within a width. The last column is text, and is cut; if that would leave too
+/// little of it, it goes beneath its row, and if the others don't fit either, each row takes as
+/// many lines as it needs.
 pub(super) fn fitted(rows: &[Vec<String>], most: usize, ellipsis: &str) -> String {
     let mut rows = rows.to_vec();
     drop_empty(&mut rows);
@@ -125,8 +125,7 @@ fn flow(text: &mut String, row: &[String], most: usize) {
     text.push('\n');
 }
 
-/// A text of at most this width: what was cut off is marked. What a person takes for
-/// one character stays whole.
+/// A text of at most this width, with a mark if it was cut. Grapheme clusters are not split.
 pub(crate) fn cut_to_columns(text: &str, most: usize, ellipsis: &str) -> String {
     // The text has no styles: it is foreign, and control characters were made visible.
     if text.graphemes(true).map(room_for).sum::<usize>() <= most {
@@ -151,8 +150,8 @@ fn room_for(cluster: &str) -> usize {
     cluster.width().max(parts.sum())
 }
 
-/// Lines of which none is wider than this: broken between words, what follows set in
-/// below its line. A word that is wider stays whole.
+/// Lines no wider than this: broken between words, the rest indented below its line. A wider
+/// word is not broken.
 pub(super) fn wrapped(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,21 +1,21 @@
-//! What git's configuration says of colours and of the pager.
+//! Git's configuration of colours and the pager.
 
 use handoff_git::{Program, Setting};
 
-/// What the user wants of every program that git runs, and of this one.
+/// The user's settings for every program that git runs, and for this one.
 #[derive(Default)]
 pub(crate) struct Wishes {
     /// No colour at all: `color.handoff`, else `color.ui`.
     pub(crate) no_color: bool,
     /// None in the pager: `color.pager`.
     pub(crate) no_color_in_pager: bool,
-    /// What `pager.handoff` says.
+    /// The value of `pager.handoff`.
     pub(crate) pager: Option<String>,
 }
 
 impl Wishes {
-    /// Asks git, which knows of `git -c` too. A configuration that can't be read is
-    /// for other commands to complain of.
+    /// Asks git, which also knows `git -c`. Other commands report a configuration that can't be
+    /// read.
     pub(crate) fn read() -> Self {
         let names = r"^(color\.(handoff|ui|pager)|pager\.handoff)$";
         let settings = Program::here().settings(names).unwrap_or_default();

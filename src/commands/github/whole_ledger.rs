@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Gathers the status.
 ///
 /// # Errors
-/// A [`Failure`] when the ledger can't be read.
+/// A [`Failure`] if the ledger can't be read.
 pub(super) fn ledger_status(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,
