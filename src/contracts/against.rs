@@ -1,4 +1,4 @@
-//! The rules that contracts are checked against where nothing is recorded.
+//! The rules that contracts are checked against without recording anything.
 
 use handoff_base::ids::AgentName;
 use handoff_git::Repository;
@@ -11,15 +11,14 @@ use crate::args::protocols;
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure, chain};
 
-/// What to check against.
 pub(crate) enum Against<'r> {
     /// The rules of the ledger here.
     Ledger(Ledger<'r>, Box<Snapshot<'r>>),
-    /// The built-in rules, where there is no ledger.
+    /// The built-in rules, if there is no ledger.
     BuiltIn(Vec<(Protocol, FolderSchemas)>),
 }
 
-/// A built-in protocol, and what its pipeline makes of a contract.
+/// A built-in protocol, and its review of a contract.
 struct BuiltInMatch<'p> {
     protocol: &'p Protocol,
     review: Review,
@@ -83,8 +82,7 @@ impl<'r> Against<'r> {
         }
     }
 
-    /// The same, and compares what a contract claims with the repository, where
-    /// there is a ledger.
+    /// The same, and if there is a ledger, compares the contract's claims with the repository.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger, the repository or a schema can't be read.

@@ -1,4 +1,4 @@
-//! What a contract can say, as its schema describes it.
+//! The fields of a contract, from its schema.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,7 +53,7 @@ fn walk(root: &Value, schema: &Value, path: &str, deep: usize, found: &mut Vec<F
     }
 }
 
-/// The schema that a reference within the same document leads to.
+/// The schema that a reference within the same document points to.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let target = schema["$ref"].as_str().and_then(|r| r.strip_prefix('#'));
     target
@@ -69,7 +69,7 @@ fn holds(schema: &Value) -> String {
     };
     if let Some(allowed) = schema["enum"].as_array() {
         let words = allowed.iter().map(word);
-        // A list of all choices stands for none of them.
+        // A list of all choices does not name one of them.
         let words = words.filter(|word| !word.contains('|'));
         return words.collect::<Vec<_>>().join(" | ");
     }

@@ -1,7 +1,7 @@
-//! Contracts as commands take and give them: `input` reads the bytes, `against` checks them where
-//! nothing is recorded, `skeleton` writes one to fill in, `fields` lists what one can say.
+//! Contracts as commands read and print them: `input` reads the bytes, `against` checks them
+//! without recording anything, `skeleton` writes one to fill in, `fields` lists its fields.
 //!
-//! What enters here is about a contract's text, for more than one command.
+//! Modules here are about a contract's text, for more than one command.
 
 pub(crate) mod against;
 pub(crate) mod fields;

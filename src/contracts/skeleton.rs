@@ -1,4 +1,4 @@
-//! Skeletons of contracts: which type and format a contract would have, and its text.
+//! Skeletons of contracts: the type, format and text of a contract to fill in.
 
 use clap::ValueEnum;
 use handoff_base::ids::AgentName;
@@ -14,7 +14,7 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
 
-/// Which contract is wanted.
+/// A request for a skeleton.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     /// The agent that hands over.
@@ -76,8 +76,7 @@ impl Format {
         }
     }
 
-    /// The first of the formats of the type that was asked for, or of the
-    /// protocol's.
+    /// The first format of the requested type, or of the protocol.
     pub(crate) fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
         let kind = kind.and_then(|name| protocol.contract_type(name));
         let usual = usual_format(protocol, kind);
@@ -86,8 +85,7 @@ impl Format {
             .unwrap_or(Self::Json)
     }
 
-    /// Whether a type can be written so. A message can hold any contract
-    /// that is JSON.
+    /// Whether a type can be written in this format. A message can hold any JSON contract.
     fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
         let has = |name: &str| {
             kind.has_format(name) && protocol.definition().formats.iter().any(|f| f == name)
@@ -98,10 +96,10 @@ impl Format {
 }
 
 impl Wanted<'_> {
-    /// The contract, with everything in it that is known.
+    /// The skeleton, with all known values filled in.
     ///
     /// # Errors
-    /// A [`Failure`] if no such contract goes this way.
+    /// A [`Failure`] if the route has no such contract.
     pub(crate) fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
         let protocol = rules.protocol();
         let format = self
@@ -120,8 +118,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// The protocol that was named, the issue's, or the first in which a
-    /// contract can go this way.
+    /// The protocol that was named, the issue's, or the first with such a route.
     pub(crate) fn rules<'r>(
         &self,
         tip: &Snapshot<'r>,
@@ -149,7 +146,7 @@ impl Wanted<'_> {
         Ok(tip.default_rules()?)
     }
 
-    /// The contract type of the route, or the one that was asked for.
+    /// The requested contract type, or that of the route.
     pub(crate) fn contract_type<'p>(
         &self,
         protocol: &'p Protocol,
@@ -172,7 +169,7 @@ impl Wanted<'_> {
         let all = protocol.types_between(from.as_str(), to.as_str());
         let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
         let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
-        // A message that is only sections is asked for by its type.
+        // A message of sections only is requested by its type.
         if self.kind.is_none() && names.len() > 1 {
             let json = |name: &&str| {
                 protocol
@@ -181,7 +178,7 @@ impl Wanted<'_> {
             };
             names.retain(json);
         }
-        // So is a note, where something else goes this way.
+        // So is a note, if the route has other types.
         if self.kind.is_none() && names.len() > 1 {
             let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
             if !names.iter().all(note) {

@@ -18,21 +18,20 @@ use crate::output::Output;
 /// The stack of a thread that runs a command: as much as a process has.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// How many calls may run at a time: of those that do not wait for others, and that do.
+/// How many calls may run at a time: those that do not wait for other agents, and those that do.
 const MOST: [usize; 2] = [1, 16];
 
-/// What a call does.
 pub(super) type Work = Box<dyn FnOnce(&Interruption) -> Answer + Send>;
 
-/// What runs the commands of a connection, in the order in which they came: one at a
-/// time, and beside it those that wait for others.
+/// Runs the commands of a connection in order: one at a time, and in parallel those that wait for
+/// other agents.
 pub(super) struct Calls {
     events: Sender<Event>,
     running: [usize; 2],
     queued: [VecDeque<(u64, Work)>; 2],
-    /// How many came.
+    /// How many calls were received.
     count: u64,
-    /// By their numbers, the ids of those that somebody waits for, and what ends them.
+    /// By their numbers, the ids of those that a client waits for, and their interruptions.
     open: BTreeMap<u64, (Value, Interruption)>,
 }
 
@@ -47,7 +46,7 @@ impl Calls {
         }
     }
 
-    /// Runs a call when its turn comes. Then there is an event with its answer.
+    /// Runs a call when its turn comes, then sends an event with its answer.
     pub(super) fn add(&mut self, id: Value, waits: bool, work: Work) {
         self.count += 1;
         self.open.insert(self.count, (id, Interruption::default()));
@@ -55,15 +54,15 @@ impl Calls {
         self.start(waits);
     }
 
-    /// Ends a call's turn. Returns whom its answer is for, if anyone still waits for it.
+    /// Ends a call's turn. Returns the id to answer, if the client still waits for it.
     pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Value> {
         self.running[usize::from(waits)] -= 1;
         self.start(waits);
         self.open.remove(&number).map(|(id, _)| id)
     }
 
-    /// Nobody waits for these calls any more: none is begun, and waits end. A step that
-    /// was begun is completed.
+    /// Cancels these calls: none is started, and waits end. A step that was started is
+    /// completed.
     pub(super) fn cancel(&mut self, cancelled: &Value) {
         for (_, (_, interruption)) in self.open.extract_if(.., |_, (id, _)| id == cancelled) {
             interruption.ask();
@@ -77,7 +76,7 @@ impl Calls {
         }
     }
 
-    /// Whether no call runs, and so none is queued.
+    /// Whether no call runs; then none is queued either.
     pub(super) fn is_idle(&self) -> bool {
         self.running == [0; 2]
     }
@@ -108,7 +107,7 @@ impl Calls {
 /// Runs a command, and returns its document.
 ///
 /// # Errors
-/// An error of the protocol if the document is none.
+/// An error of the protocol if the document is invalid.
 pub(super) fn run(line: Line, interruption: &Interruption) -> Answer {
     let call = Call::new(line.input, interruption.clone());
     let bytes = performed(|| crate::document(&line.arguments, call));
@@ -123,7 +122,7 @@ pub(super) fn document(failure: &Failure) -> Value {
     serde_json::from_slice(&Output::of_failure(failure)).unwrap_or_default()
 }
 
-/// What a command prints. One that panics takes nothing with it but its answer.
+/// The output of a command. A panic loses only its answer.
 fn performed(work: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = "the command met a fault of the program, and gave up";

@@ -1,4 +1,4 @@
-//! From a call's arguments to a command line and what stands on its standard input.
+//! The command line and standard input of a call, from its arguments.
 
 use std::ffi::OsString;
 
@@ -16,7 +16,6 @@ use crate::failure::{ErrorCode, Failure};
 pub(super) struct Line {
     /// Its arguments, the program's name first.
     pub(super) arguments: Vec<OsString>,
-    /// Its standard input.
     pub(super) input: Vec<u8>,
 }
 
@@ -37,8 +36,8 @@ impl Line {
     /// The command that a call of a tool means.
     ///
     /// # Errors
-    /// A [`Failure`] of usage if an argument is none of the tool's, is not of its
-    /// kind, or names another agent than the server's.
+    /// A [`Failure`] of usage if an argument is unknown to the tool, has the wrong type, or names
+    /// another agent than the server's.
     pub(super) fn of_call(verb: &Verb, given: &Object, fixed: &Fixed) -> Result<Self, Failure> {
         let all = crate::command();
         let known: Vec<&Arg> = command(&all, verb)
@@ -144,9 +143,9 @@ fn preset(verb: &Verb, argument: &Arg) -> Vec<String> {
         .collect()
 }
 
-/// The words that a value is on the command line.
+/// A value as words of the command line.
 fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<String>, Failure> {
-    // Who writes a document may well write a number for a text that looks like one.
+    // A caller may write a number for a text that looks like one.
     let single = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -1,4 +1,4 @@
-//! What a line says: a request, or what is wrong with it and whom to tell.
+//! The message in a line: a request, or the error to answer.
 
 use handoff_contract::scan::{Seen, walk};
 use serde_json::{Map, Value, json};
@@ -24,11 +24,10 @@ pub(super) struct Message {
     pub(super) params: Value,
 }
 
-/// The message in a line. None if it requests nothing, or nobody could tell what an answer
-/// to it answers.
+/// The message in a line. `None` if it requests nothing, or an answer could not be matched to it.
 ///
 /// # Errors
-/// What to answer where it is JSON and no message.
+/// The error to answer if it is JSON but not a message.
 pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let text = std::str::from_utf8(line).unwrap_or_default();
@@ -69,9 +68,9 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     Err(response(id, Err(error)))
 }
 
-/// What identifies a request: a text or a whole number.
+/// The id of a request: a text or an integer.
 pub(super) fn identity(id: &Value) -> Option<Value> {
-    // Some write every number with a fraction; from 2^53 on, that does not say which it is.
+    // Some clients write every number with a fraction; from 2^53 on, that is ambiguous.
     let is_exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
     let number = id.as_f64().filter(is_exact).map(|number| number as i64);
     let number = id.as_i64().or(number).map(Value::from);

@@ -1,12 +1,11 @@
 //! The server of the Model Context Protocol: commands are tools, the ledger is
 //! resources.
 //!
-//! `verbs` says which commands are tools, `schema` derives a tool from what clap
-//! knows of its command, `line` makes a command line of a call's arguments, `calls` runs it
-//! when its turn comes, `resources` names what can be read, `server` answers each request,
-//! which `message` reads from one of the input's `lines`. A call runs the very code
-//! that the command line runs, within this process, and its answer is the document that
-//! `--json` prints.
+//! `verbs` lists the commands that are tools, `schema` derives a tool from its command's clap
+//! definition, `line` makes a command line of a call's arguments, `calls` runs it when its turn
+//! comes, `resources` lists what can be read, `server` answers each request, which `message`
+//! reads from one of the input's `lines`. A call runs the same code as the command line, within
+//! this process, and its answer is the document that `--json` prints.
 
 mod calls;
 mod line;
@@ -36,18 +35,17 @@ use crate::failure::{ErrorCode, Failure};
 /// How long the last answers wait for a client to read them after a signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// What the server waits for.
 enum Event {
     Line(Line),
-    /// The call of this number, which waits for others or not, has this answer.
+    /// The call of this number has this answer; it waited for other agents or not.
     Finished(u64, bool, Answer),
     /// The input ended, or a signal came.
     Over,
-    /// All answers are written, or nobody reads them.
+    /// All answers are written, or the output is closed.
     Written,
 }
 
-/// Serves until the input ends, nobody reads the output, or a signal comes.
+/// Serves until the input ends, the output is closed, or a signal comes.
 ///
 /// # Errors
 /// A [`Failure`] of the environment if the system gives no threads.
@@ -57,7 +55,7 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
         Failure::new(ErrorCode::McpFailed, text)
     };
     let (events, received) = mpsc::channel();
-    // A wait may have a git that asks a remote: it must not be left behind.
+    // A wait may run a git process that polls a remote: it must not be left behind.
     let signalled = events.clone();
     let interruption = Interruption::catch(move || drop(signalled.send(Event::Over)));
     let interruption = interruption.map_err(failed)?;
@@ -71,9 +69,9 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
     thread::Builder::new().spawn(reader).map_err(failed)?;
     let (output, answers) = mpsc::channel();
     let written = events.clone();
-    // Reading goes on while a client does not read what is answered.
+    // Reading continues while a client does not read its answers.
     let writer = move || {
-        // Where this fails, nobody reads any more.
+        // If this fails, the output is closed.
         drop(write(&answers));
         drop(written.send(Event::Written));
     };
@@ -103,7 +101,7 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
         if let (Some(answer), Some(output)) = (answer, &output) {
             drop(output.send(answer));
         }
-        // What was begun is completed, whether or not anyone hears of it.
+        // A started step is completed, whether or not its answer is read.
         if is_over && server.calls.is_idle() {
             output = None;
             if interruption.requested().load(Ordering::SeqCst) {

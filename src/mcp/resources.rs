@@ -1,4 +1,4 @@
-//! What can be read of the ledger, and under which addresses.
+//! The ledger's resources and their addresses.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ const PAGE: usize = 100;
 
 const JSON: &str = "application/json";
 
-/// One page of what there is: the ledger, the protocols in force, the issues in which
-/// a handoff is open. What is closed is read by its address all the same.
+/// One page of the resources: the ledger, the protocols in force, the issues with an open
+/// handoff. Closed issues can be read by their address too.
 ///
 /// # Errors
-/// An error of the protocol if the ledger can't be read, or the cursor is none.
+/// An error of the protocol if the ledger can't be read, or the cursor is invalid.
 pub(super) fn list(fixed: &Fixed, cursor: Option<&str>, interruption: &Interruption) -> Answer {
     let begin = match cursor.map(str::parse::<usize>) {
         None => 0,
@@ -64,7 +64,7 @@ fn resource(address: &str, path: &str, name: &str, description: &str) -> Value {
     json!({ (address): uri, "name": name, "description": description, "mimeType": JSON })
 }
 
-/// The addresses that there may be something under.
+/// The templates of addresses.
 pub(super) fn templates() -> Value {
     let template = |path, name, description| resource("uriTemplate", path, name, description);
     json!({ "resourceTemplates": [
@@ -80,10 +80,10 @@ pub(super) fn templates() -> Value {
     ] })
 }
 
-/// What is under an address.
+/// The resource at an address.
 ///
 /// # Errors
-/// An error of the protocol if there is nothing, with the command's own document.
+/// An error of the protocol if it does not exist, with the command's own document.
 pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Answer {
     let path = uri.strip_prefix("handoff://").unwrap_or_default();
     let parts: Vec<&str> = path.split('/').collect();
@@ -127,7 +127,7 @@ fn run(fixed: &Fixed, words: &[&str], interruption: &Interruption) -> Answer {
     calls::run(line, interruption)
 }
 
-/// What a document says.
+/// The text of a document.
 fn data(mut document: Value) -> Answer {
     if document["ok"] == true {
         Ok(document["data"].take())

@@ -1,4 +1,4 @@
-//! A tool's definition, derived from what clap knows of its command.
+//! A tool's definition, derived from its command's clap definition.
 
 use std::any::TypeId;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::verbs::{Effect, VERBS, Verb};
 
-/// What the server was started with: no call says otherwise. A call does not name the
-/// ledger's branch at all: an agent would take that for the branch that it works on.
+/// The server's own options, which no call overrides. A call does not name the ledger's branch
+/// at all: an agent would mistake it for the branch that it works on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fixed {
     /// The acting agent.
@@ -22,13 +22,13 @@ pub(crate) struct Fixed {
 pub(super) const CONTRACT: &str = "contract";
 /// The property that names the acting agent, and clap's name of it.
 pub(super) const AGENT: &str = "as";
-/// What the help of an argument says that reads standard input, which no call has.
+/// The remark about standard input in an argument's help; a call has none.
 const STDIN: [&str; 2] = ["; - reads standard input", " (- reads standard input)"];
 
 /// What kind of value an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It stands or does not.
+    /// Present or absent.
     Flag,
     /// One value.
     One,
@@ -57,7 +57,7 @@ pub(super) fn property(argument: &Arg) -> String {
     name.replace('-', "_")
 }
 
-/// What clap knows of a verb's command.
+/// The clap definition of a verb's command.
 pub(super) fn command<'c>(all: &'c Command, verb: &Verb) -> Option<&'c Command> {
     verb.words
         .iter()
@@ -156,7 +156,7 @@ fn value(argument: &Arg, verb: &Verb) -> Value {
         let words = STDIN
             .iter()
             .fold(words.join(" "), |words, about| words.replace(about, ""));
-        // What nearly every tool has is said in brief.
+        // Arguments of nearly every tool have a short description.
         let brief = words.split(',').next().filter(|_| argument.is_global_set());
         schema["description"] = brief.unwrap_or(&words).into();
     }

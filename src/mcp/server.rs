@@ -1,4 +1,4 @@
-//! What is answered to each request.
+//! The answers to requests.
 
 use std::sync::mpsc::Sender;
 
@@ -15,7 +15,7 @@ use super::message::{
 use super::schema::Fixed;
 use super::{resources, schema, verbs};
 
-/// What a client tells its model of the server.
+/// The instructions that a client gives to its model.
 const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
 you are, what waits, what to do. Your turn: claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
 send. `as` names the agent that you are; never act as another. Every answer is one document: \
@@ -33,7 +33,7 @@ const VERSIONS: [&str; 5] = [
     STATELESS,
 ];
 
-/// What a request without a handshake says of itself, as `_meta`.
+/// The `_meta` of a request without a handshake.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
@@ -41,7 +41,7 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 enum Era {
     /// Once, by a handshake.
     Handshake(&'static str),
-    /// By what each request says of itself.
+    /// By the `_meta` of each request.
     Stateless,
 }
 
@@ -49,13 +49,13 @@ enum Era {
 pub(super) struct Server {
     fixed: Fixed,
     tools: Value,
-    /// None until a request decides it.
+    /// `None` until a request decides it.
     era: Option<Era>,
     pub(super) calls: Calls,
 }
 
 impl Server {
-    /// A server whose calls end with events of these.
+    /// A server that sends these events when its calls end.
     pub(super) fn new(fixed: Fixed, events: Sender<Event>) -> Self {
         Self {
             tools: schema::tools(&fixed),
@@ -65,7 +65,7 @@ impl Server {
         }
     }
 
-    /// What is answered to a line at once.
+    /// The immediate answer to a line.
     pub(super) fn answer(&mut self, line: lines::Line) -> Option<Value> {
         let read = match line {
             lines::Line::Whole(line) => message(&line),
@@ -89,7 +89,7 @@ impl Server {
         Some(response(Some(id), answer))
     }
 
-    /// The result of a request; none where a call brings it later.
+    /// The result of a request; `None` if a call brings it later.
     fn request(&mut self, id: Value, method: &str, params: Value) -> Result<Option<Value>, Value> {
         let misused = || misused(method, "the params are wrong");
         let is_newest = match (method, &self.era) {
@@ -147,8 +147,8 @@ impl Server {
         Ok(None)
     }
 
-    /// Settles a version by a handshake, which decides the era unless it began. None where
-    /// the parameters are wrong.
+    /// Settles a version by a handshake, which decides the era unless it is decided. `None` if the
+    /// parameters are wrong.
     fn shake_hands(&mut self, params: &Value) -> Option<Value> {
         params["capabilities"].as_object()?;
         params["clientInfo"]["name"].as_str()?;
@@ -168,10 +168,10 @@ impl Server {
         }))
     }
 
-    /// The version of a request; where there was no handshake, the first decides the era.
+    /// The version of a request; without a handshake, the first request decides the era.
     ///
     /// # Errors
-    /// What to answer where it states another version, or does not say enough of itself.
+    /// The error to answer if it states another version, or its `_meta` is incomplete.
     fn version(&mut self, method: &str, meta: &Value) -> Result<&'static str, Value> {
         let stated = meta[VERSION].as_str();
         let known = VERSIONS.into_iter().find(|known| stated == Some(known));
@@ -205,7 +205,7 @@ impl Server {
     }
 }
 
-/// What the server says of itself without a handshake.
+/// The server's description without a handshake.
 fn discovered() -> Value {
     json!({
         "resultType": "complete",
@@ -240,7 +240,7 @@ fn called(document: Value) -> Value {
     })
 }
 
-/// A result with what the newest version has it say of itself.
+/// A result with the fields that the newest version requires.
 fn shaped(result: Value, is_newest: bool, is_list: bool) -> Value {
     if !is_newest {
         return result;

@@ -1,6 +1,6 @@
-//! Which commands are tools, and what clap does not know of them.
+//! The commands that are tools, and their properties that clap does not know.
 
-/// What a tool does to the ledger.
+/// A tool's effect on the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// It changes nothing.
@@ -16,13 +16,12 @@ pub(super) enum Effect {
 pub(super) struct Verb {
     /// Its words on the command line.
     pub(super) words: &'static [&'static str],
-    /// What it does.
     pub(super) effect: Effect,
-    /// The arguments that are of no use here, by clap's names.
+    /// The arguments that are useless here, by clap's names.
     without: &'static [&'static str],
-    /// The argument that a contract's text takes the place of.
+    /// The argument that is replaced by a contract's text.
     pub(super) contract: Option<&'static str>,
-    /// What an argument is that no call names.
+    /// The value of an argument that no call names.
     pub(super) preset: Option<(&'static str, &'static str)>,
 }
 
@@ -69,21 +68,21 @@ impl Verb {
         self.words.join("_")
     }
 
-    /// Whether one of clap's arguments is one of the tool's. What is for every command
-    /// is left out, but for working offline; so is what is printed, and how.
+    /// Whether one of clap's arguments is one of the tool's. Global options except working offline
+    /// are left out, and so are options for the output.
     pub(super) fn has(&self, argument: &clap::Arg) -> bool {
         let id = argument.get_id().as_str();
         let is_everywhere = argument.is_global_set() && id != "offline";
         !is_everywhere && !self.without.contains(&id)
     }
 
-    /// Whether it waits for others, so that nobody must wait for it.
+    /// Whether it waits for other agents, so that other calls must not wait for it.
     pub(super) fn waits(&self) -> bool {
         self.preset.is_some()
     }
 }
 
-/// The tools, in the order in which they are listed: as an agent meets them.
+/// The tools, in the order in which an agent needs them.
 pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["prime"]).without(&["quiet"]),
     Verb::reads(&["inbox"]),

@@ -1,8 +1,8 @@
 //! Records, issues and receipts, as text and as JSON.
 //!
 //! `receipt` is what a write did, `rows` renders handoffs as a table, `kept` what was kept of a
-//! failure, `advice` the commands that may come next, `audit` the report of an audit. These modules decide what a value looks
-//! like, and ask a `Look` how a terminal shows it.
+//! failure, `advice` the commands that may come next, `audit` the report of an audit. These modules
+//! lay out a value, and a `Look` adapts it to the terminal.
 
 pub(crate) mod advice;
 pub(crate) mod audit;
