@@ -72,7 +72,7 @@ Exit codes:
   0 done   1 the answer is no   2 wrong usage   3 contract refused
   4 protocol refuses   5 someone else was first   6 not found, nothing to do
   7 timed out   8 recorded here, but not on the remote
-  9 no repository, no ledger, no way to the remote   10 ledger damaged
+  9 no repository, no ledger, remote out of reach   10 ledger damaged
 
 Any code that is printed: git handoff explain CODE
 See it all happen in a scratch repository: git handoff demo";

@@ -242,7 +242,7 @@ struct ListedHarness {
     skill: Option<&'static str>,
     /// the path of its hooks; null if it has none
     hooks: Option<&'static str>,
-    /// the path that it takes MCP servers from; null if there is none
+    /// the path of its configuration of MCP servers; null if there is none
     mcp: Option<&'static str>,
 }
 
@@ -384,7 +384,7 @@ struct ExaminedHarness {
     name: &'static str,
     /// what would not run, and why
     findings: Vec<Finding>,
-    /// what no file shows
+    /// a required step that no file shows, if there is one
     note: Option<&'static str>,
 }
 

@@ -19,9 +19,9 @@ use crate::view::Look;
 /// Check whether an issue meets the requirements of a merge
 ///
 /// Exits 0 if it does, and 1 if it does not. The protocol defines each requirement
-/// (`requirements`) and which ones apply by default (`merge`): the newest of the contracts that
-/// show or undo a requirement decides. Every protocol has `completed`. Only the newest tree is
-/// read, so a depth-1 fetch of the ledger is enough. The gate trusts the ledger: if others can
+/// (`requirements`) and which ones apply by default (`merge`): the newest contract that
+/// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
+/// commit is read, so a depth-1 fetch of the ledger is enough. The gate trusts the ledger: if others can
 /// push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
 /// required check on GitHub.
 #[derive(Args)]

@@ -334,7 +334,7 @@ pub(crate) struct HooksStatusView<'a> {
 struct HookStatus {
     /// the hook
     hook: Hook,
-    /// what it is to git; `outdated`: it runs, but another version wrote it; `broken`: it is there,
+    /// its state; `outdated`: it runs, but another version wrote it; `broken`: it is there,
     /// but does not do what it should
     state: State,
     /// what calls the program: `block`, `configuration`, `hand` (lines that are not ours), or a

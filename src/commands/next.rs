@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Carry out the action, and record why
     #[arg(long, conflicts_with_all = ["task", "between"])]
     apply: bool,
-    /// The task that they act on
+    /// The task that the agents act on
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// The agents that could act; by default those that have an open handoff

@@ -278,7 +278,7 @@ struct SignerView {
     kind: String,
     /// the key's fingerprint
     fingerprint: String,
-    /// when it may begin to sign; null if there is no such limit
+    /// from when it may sign; null if there is no such limit
     #[serde(with = "moment::optional")]
     #[schemars(with = "Option<Moment>")]
     valid_after: Option<Moment>,

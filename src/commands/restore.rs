@@ -195,7 +195,7 @@ struct RestoredView {
     branch: Option<String>,
     /// the commit that the worktree or the branch is at
     commit: ObjectId,
-    /// whether a base was made in place of a commit, without its history
+    /// whether the base commit was replaced by one without its history
     made_base: bool,
     /// how many files
     files: usize,
@@ -203,7 +203,7 @@ struct RestoredView {
     deleted: usize,
     /// how many staged files
     staged: usize,
-    /// how many files that are removed from the index
+    /// how many files were removed from the index
     removed: usize,
     /// the operation that was in progress
     operation: Option<OperationView>,

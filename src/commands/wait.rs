@@ -24,8 +24,8 @@ use crate::{exit, render};
 
 /// Wait until handoffs or issues are done, or until there is work to claim
 ///
-/// A handoff ends the wait when it is completed (exit 0), or when it failed, died,
-/// was rejected or was cancelled (exit 1); a handoff whose lease ran out has failed.
+/// A handoff ends the wait when it is completed (exit 0), or when it is failed,
+/// dead, rejected or cancelled (exit 1); a handoff whose lease ran out has failed.
 /// An issue ends the wait when it is completed, or when it can no longer progress: no
 /// handoff in it is being worked on or can be claimed or sent on, and no question is
 /// open. With several targets, all must end. Exits 7 on timeout.

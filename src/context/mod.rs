@@ -51,10 +51,10 @@ pub(crate) struct Global {
     /// When to use colour
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     pub(crate) color: clap::ColorChoice,
-    /// Show nothing through a pager
+    /// Do not use a pager
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
-    /// Print this manual; through git use -h, since git looks for a manual page itself
+    /// Print this help; with `git handoff`, use -h, since git turns --help into a manual page
     #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
     help: Option<bool>,
 }

@@ -13,7 +13,7 @@ const DEEP: usize = 8;
 pub(crate) struct Field {
     /// Where it is: a JSON Pointer, in which `*` is any entry of a list.
     pub path: String,
-    /// Whether it must be there, wherever what it is in is there.
+    /// Whether it is required wherever its parent is present.
     pub required: bool,
     /// What it holds: a JSON type, or the words that are allowed.
     pub holds: String,

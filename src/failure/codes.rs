@@ -12,8 +12,8 @@ const DOCUMENT: &str = include_str!("../../docs/codes.md");
 pub(crate) struct Code {
     /// The code as it is printed; for an exit code, its digits.
     pub code: &'static str,
-    /// What has it: `Exit codes`, `Errors`, `Findings in contracts`, `Findings in protocols`,
-    /// `Findings in hooks`, `Findings in ledgers`.
+    /// Its section in docs/codes.md: `Exit codes`, `Errors`, `Findings in contracts`,
+    /// `Findings in protocols`, `Findings in hooks`, `Findings in ledgers`.
     pub kind: &'static str,
     /// For an error, its exit codes.
     pub exit: Vec<u8>,

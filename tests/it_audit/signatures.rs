@@ -351,7 +351,7 @@ fn what_cannot_be_signed_is_not_written() {
         ("user.signingKey", "x"),
         ("gpg.program", &other),
     ];
-    assert_snapshot!(failed(&lies), @"the commit could not be signed: git made another commit than the one that was to be signed: it has no signature");
+    assert_snapshot!(failed(&lies), @"the commit could not be signed: git wrote a different commit from the one to be signed: it has no signature");
     let ran = env.send(opening(1)).exits(9);
     assert_eq!(env.tip(), start);
     let hint = ran

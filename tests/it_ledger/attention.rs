@@ -70,7 +70,7 @@ fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, command: &str) {
     assert_eq!(next["handoff"], Value::Null);
     assert_eq!(next["commands"], json!([command]));
     let told = env.handoff(&["next", issue]).success();
-    let begins = format!("{agent}: nobody is at it: ");
+    let begins = format!("{agent}: nobody is working on it: ");
     assert!(told.stdout.starts_with(&begins), "{}", told.shown);
     assert_eq!(told.stderr, format!("next: {command}\n"));
     let values = env.data(&["github", "output", issue]);

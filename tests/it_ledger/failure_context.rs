@@ -362,7 +362,7 @@ fn submodules_are_left_alone_until_they_differ() {
     hold(&env);
     write(&repo.join("sub/new.txt"), "new\n");
     let text = [
-        "submodule \"sub\" is not as HEAD has it",
+        "submodule \"sub\" differs from HEAD",
         "leave out --snapshot",
     ];
     refuses(&env, &["--snapshot"], 3, &text);
@@ -637,7 +637,7 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
     env.handoff(&args).exits(10).says("through a link");
     assert_eq!(fs::read_dir(target).unwrap().count(), 0);
     // What lies half restored is refused, and another place is not.
-    env.handoff(&args).exits(5).says("is there already");
+    env.handoff(&args).exits(5).says("already exists");
     // A manifest that names another object than the one beside it.
     forge(
         &env,

@@ -84,22 +84,23 @@ fn nothing_that_exists_is_overwritten() {
     for name in ["full", "file", "link", "dangling", "repo"] {
         try_restore(&env, name)
             .exits(5)
-            .says("is there already")
+            .says("already exists")
             .says("nothing was changed");
     }
     for name in ["main", "handoffs"] {
         let new = env.root().join("new");
         let args = ["restore", "87.1", "--new-branch", name];
-        env.handoff(&args).exits(5).says("there is a branch");
+        let exists = format!("branch {name} already exists");
+        env.handoff(&args).exits(5).says(&exists);
         let args = [&args[..], &["--worktree", new.to_str().unwrap()]].concat();
-        env.handoff(&args).exits(5).says("there is a branch");
+        env.handoff(&args).exits(5).says(&exists);
         assert!(!new.exists());
     }
     for name in ["-x", "HEAD", "a..b", ""] {
         let name = format!("--new-branch={name}");
         env.handoff(&["restore", "87.1", &name])
             .exits(2)
-            .says("cannot be the name of a branch");
+            .says("is not a valid branch name");
     }
     assert_eq!(
         fs::read(env.root().join("full/mine.txt")).unwrap(),
@@ -189,7 +190,7 @@ fn without_a_place_it_is_told_what_there_is() {
         fs::read(dir.join("build.log")).unwrap(),
         b"line one\nline two\n"
     );
-    env.handoff(&args).exits(5).says("is there already");
+    env.handoff(&args).exits(5).says("already exists");
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn an_issue_that_leaves_something_open_is_a_draft() {
     issues opened, issue 12, delivery sha256-[commit]
       for issue-manager to finish: issue-manager-to-prep-agent to prep-agent, 3 places left to fill
         written to "[root]/draft.xml"
-      nothing: written-up: the event does not say all of the contract: /type, /priority, /requirements/0
+      nothing: written-up: the event does not provide all of the contract: /type, /priority, /requirements/0
     "#);
     let text = fs::read_to_string(&draft).unwrap();
     assert!(
@@ -338,23 +338,29 @@ fn only_people_who_may_write_answer() {
         &|p| p["comment"]["author_association"] = Value::Null,
         "may not write",
     );
-    refused(&|p| p["comment"]["user"] = Value::Null, "nobody is named");
+    refused(
+        &|p| p["comment"]["user"] = Value::Null,
+        "its author is not named",
+    );
     refused(
         &|p| p["comment"]["user"]["type"] = json!("Bot"),
-        "a program said it",
+        "a program wrote it",
     );
     refused(
         &|p| p["comment"]["user"]["login"] = json!("github-actions[bot]"),
-        "a program said it",
+        "a program wrote it",
     );
     refused(
         &|p| p["comment"]["performed_via_github_app"] = json!({"id": 1}),
-        "a program said it",
+        "a program wrote it",
     );
-    refused(&|p| p["sender"]["type"] = json!("Bot"), "a program said it");
+    refused(
+        &|p| p["sender"]["type"] = json!("Bot"),
+        "a program wrote it",
+    );
     refused(
         &|p| p["comment"]["created_at"] = Value::Null,
-        "when it was said",
+        "when it was written",
     );
     refused(&|p| p["comment"]["body"] = Value::Null, "no line");
     refused(
@@ -363,7 +369,7 @@ fn only_people_who_may_write_answer() {
     );
     refused(
         &|p| p["comment"]["body"] = json!("/handoff approve"),
-        "none that is known",
+        "is not a known command",
     );
     refused(
         &|p| p["comment"]["body"] = json!("/handoff answer 12.9 x"),
@@ -854,7 +860,7 @@ fn what_was_said_before_is_not_noted_after_it() {
     assert_eq!(did(&pushed("4", 20)), ["noted 12.1"]);
     let old = pushed("3", 10);
     assert!(
-        did(&old).is_empty() && why(&old).contains("it was said before"),
+        did(&old).is_empty() && why(&old).contains("it is older than"),
         "{old:#}"
     );
     assert_eq!(fact(&env, "head"), "4".repeat(40));
@@ -867,7 +873,7 @@ fn what_was_said_before_is_not_noted_after_it() {
         event(&env, "workflow_run", &payload)
     };
     assert_eq!(did(&ran(8, json!("success"), 20)), ["noted 12.1"]);
-    assert!(why(&ran(7, json!("failure"), 10)).contains("it was said before"));
+    assert!(why(&ran(7, json!("failure"), 10)).contains("it is older than"));
     assert!(why(&ran(9, Value::Null, 30)).contains("/workflow_run/conclusion"));
     assert_eq!(fact(&env, "ci_conclusion"), "success");
     env.assert_sound();

@@ -421,7 +421,7 @@ fn the_comment_that_is_there_is_found() {
     env.file("comments.json", r#"{"message":"Not Found"}"#);
     env.handoff(&args)
         .exits(3)
-        .says("it is no list of comments")
+        .says("it is not a list of comments")
         .says("but an answer that says \"Not Found\"");
     fs::remove_file(&list).unwrap();
     env.handoff(&args).exits(6).says("cannot be read");
@@ -435,7 +435,7 @@ fn the_comment_that_is_there_is_found() {
     assert_eq!(found.success().stdout, "3\n");
     let none = env.handoff_with(&piped.concat(), "null");
     none.exits(3)
-        .says("standard input: it is no list of comments")
+        .says("standard input: it is not a list of comments")
         .says("`null`");
 }
 

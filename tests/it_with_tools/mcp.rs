@@ -464,7 +464,7 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       no_agent: say which agent you are
       with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`
     claim {"next":true,"as":"no agent"}
-      usage: agent name "no agent" may hold only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
+      usage: agent name "no agent" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
       see `git handoff claim -h`
     "#);
 }

@@ -89,7 +89,7 @@ fn made_troubled() -> TestEnvironment {
     env.claim("91.2", "implementer-agent").success();
     env.send(implementer_error(Format::Json, 91)).success();
     env.send(opening(92)).success();
-    // 93 was turned down: nobody is at it.
+    // 93 was turned down: nobody is working on it.
     env.send(opening(93)).success();
     env.handoff(&[
         "reject",

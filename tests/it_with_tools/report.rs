@@ -44,7 +44,7 @@ fn the_page_says_what_stands_still_where_since_when_and_why() {
         "git handoff next 89",
         "92.1\nnot taken up",
         "git handoff claim 92.1 --as prep-agent",
-        "Issue 93\nnobody is at it",
+        "Issue 93\nnobody is working on it",
         "since 2026-03-02",
     ] {
         assert!(said.contains(needed), "no {needed:?} in:\n{said}");

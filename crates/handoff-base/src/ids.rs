@@ -32,7 +32,7 @@ pub enum IdError {
         length: usize,
     },
     /// The name has a character outside the allowed set.
-    #[error("{what} {shown} may hold only {allowed}")]
+    #[error("{what} {shown} may contain only {allowed}")]
     Character {
         /// The kind of name.
         what: &'static str,

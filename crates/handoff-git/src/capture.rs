@@ -23,7 +23,7 @@ pub enum CaptureError {
         shown: String,
     },
     /// A submodule differs from HEAD.
-    #[error("the submodule {shown} is not as HEAD has it")]
+    #[error("the submodule {shown} differs from HEAD")]
     Submodule {
         /// Its path, for display.
         shown: String,

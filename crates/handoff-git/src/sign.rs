@@ -30,13 +30,13 @@ pub enum SignError {
     #[error("the program that signs did not answer in time")]
     TimedOut,
     /// The signed commit differs from the proposed one.
-    #[error("git made another commit than the one that was to be signed: {difference}")]
+    #[error("git wrote a different commit from the one to be signed: {difference}")]
     Other {
         /// The difference.
         difference: &'static str,
     },
     /// A setting is not a boolean.
-    #[error("git's configuration has no yes or no in {key}")]
+    #[error("{key} in git's configuration is not a boolean")]
     Configuration {
         /// The key.
         key: String,

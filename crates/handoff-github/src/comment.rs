@@ -26,14 +26,14 @@ pub fn marker(issue: &IssueKey) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum CommentsFault {
     /// Neither a list of comments nor pages of them.
-    #[error("it is no list of comments as GitHub's REST API gives it")]
+    #[error("it is not a list of comments as GitHub's REST API returns it")]
     Unreadable {
         /// The place of the fault.
         #[source]
         source: serde_json::Error,
     },
     /// Other JSON, such as an error of the API.
-    #[error("it is no list of comments as GitHub's REST API gives it, but {what}")]
+    #[error("it is not a list of comments as GitHub's REST API returns it, but {what}")]
     Other {
         /// A description of that JSON.
         what: String,

@@ -68,7 +68,7 @@ impl Need {
             Self::Blocked => "waits for an answer",
             Self::LeaseRanOut => "lease ran out",
             Self::Unclaimed => "not taken up",
-            Self::Idle => "nobody is at it",
+            Self::Idle => "nobody is working on it",
         }
     }
 }

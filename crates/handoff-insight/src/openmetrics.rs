@@ -254,14 +254,14 @@ fn ledger(text: &mut String, metrics: &Metrics) {
         }
     }
     let rounds: [Named<RoundFigures, Option<f64>>; 2] = [
-        ("average", "How often work went round in an issue.", |r| {
-            r.average
-        }),
         (
-            "most",
-            "How often work went round in one issue at most.",
-            |r| Some(number(r.most)),
+            "average",
+            "How many rounds an issue had, on average.",
+            |r| r.average,
         ),
+        ("most", "How many rounds an issue had, at most.", |r| {
+            Some(number(r.most))
+        }),
     ];
     for (name, help, value) in rounds {
         let name = format!("git_handoff_rounds_{name}");

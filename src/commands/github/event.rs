@@ -150,7 +150,7 @@ impl Arguments {
 pub(crate) struct EventView<'a> {
     /// the event's name
     event: &'a str,
-    /// what happened, if it says so
+    /// the event's action, if it has one
     action: Option<&'a str>,
     /// the delivery that identifies its effects: they occur once
     delivery: &'a DeliveryName,

@@ -11,7 +11,7 @@ pub enum ShapeError {
         reference: String,
     },
     /// A schema that endlessly applies itself to the same value.
-    #[error("the reference `{reference}` never ends")]
+    #[error("the reference `{reference}` is circular")]
     Endless {
         /// A reference in the cycle.
         reference: String,

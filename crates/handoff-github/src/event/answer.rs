@@ -22,7 +22,7 @@ pub(super) enum NoAnswer {
     #[error("it has no line that begins with `/handoff answer`")]
     Silent,
     #[error(
-        "its line `/handoff …` is none that is known: `/handoff answer TEXT`, or `/handoff answer KEY=VALUE`"
+        "its line `/handoff …` is not a known command: use `/handoff answer TEXT` or `/handoff answer KEY=VALUE`"
     )]
     Unknown,
     #[error("its line `/handoff answer` has no answer")]

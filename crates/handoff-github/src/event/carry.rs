@@ -197,7 +197,7 @@ fn applying(
             format!("no rule of protocol {name} is about `{event}`")
         } else {
             format!(
-                "no rule of protocol {name} applies: what it says is not what they ask: {}",
+                "no rule of protocol {name} applies: the payload does not meet their conditions: {}",
                 unmet.join(", ")
             )
         });

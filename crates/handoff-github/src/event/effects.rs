@@ -82,7 +82,7 @@ impl Work<'_, '_> {
             let places: Vec<&str> = draft.missing.iter().map(|left| &*left.path).collect();
             if send && !places.is_empty() {
                 let why = format!(
-                    "the event does not say all of the contract: {}",
+                    "the event does not provide all of the contract: {}",
                     places.join(", ")
                 );
                 self.not(rule, why);
@@ -119,7 +119,7 @@ impl Work<'_, '_> {
         match &self.carried.draft {
             None => self.carried.draft = Some(draft),
             Some(first) => {
-                let why = format!("a draft of {} was begun already", first.contract_type);
+                let why = format!("a draft of {} was already started", first.contract_type);
                 self.not(rule, why);
             }
         }
@@ -189,7 +189,7 @@ impl Work<'_, '_> {
         let text = |key: &str| self.event.text(&format!("{said}{key}"));
         let login = text("/user/login")
             .and_then(says)
-            .ok_or("nobody is named who said it, and only someone known may answer")?;
+            .ok_or("its author is not named, and only known people may answer")?;
         let app = "/comment/performed_via_github_app";
         let app = self.event.payload().pointer(app);
         let is_bot = text("/user/type") == Some("Bot")
@@ -197,7 +197,7 @@ impl Work<'_, '_> {
             || login.ends_with("[bot]")
             || app.is_some_and(|app| !app.is_null());
         if is_bot {
-            return Err("a program said it, and only people answer here".to_owned());
+            return Err("a program wrote it, and only people may answer here".to_owned());
         }
         if !may_write(text("/author_association")) {
             return Err(format!(
@@ -233,7 +233,7 @@ impl Work<'_, '_> {
             }
         };
         let Some(said_at) = self.event.happened_at() else {
-            self.not(rule, "it does not say when it was said");
+            self.not(rule, "it does not say when it was written");
             return Ok(());
         };
         let Some(issue) = self.issue()? else {
@@ -252,13 +252,14 @@ impl Work<'_, '_> {
         let by = format!("{login}{place}");
         let lines: Vec<String> = answer.lines.iter().map(|line| visible(line)).collect();
         if lines.iter().all(|line| line.trim().is_empty()) {
-            self.not(rule, "the answer has nothing that can be seen");
+            self.not(rule, "the answer has no visible text");
             return Ok(());
         }
         let args = match answer_args(&questions, &lines, &by, said_at) {
             Ok(args) => args,
             Err(key) => {
-                let why = format!("`{key}` is answered twice, and which is meant is not said");
+                let why =
+                    format!("`{key}` is answered twice, and it is unclear which answer counts");
                 self.not(rule, why);
                 return Ok(());
             }

@@ -52,7 +52,7 @@ impl Work<'_, '_> {
         let at = self.event.noted_since()?;
         (at.timestamp() < newest.timestamp()).then(|| {
             let (at, newest) = (rfc3339(at), rfc3339(newest.with_timezone(&Utc)));
-            format!("it was said before what is noted already: at {at}, and that at {newest}")
+            format!("it is older than what is already noted: {at} is before {newest}")
         })
     }
 
@@ -85,7 +85,10 @@ impl Work<'_, '_> {
             .sent_at()
             .is_some_and(|sent_at| said_at.timestamp() < sent_at.timestamp())
         {
-            return Some(format!("the review was said before {} was sent", held.id));
+            return Some(format!(
+                "the review was submitted before {} was sent",
+                held.id
+            ));
         }
         let head = noted(issue, HEAD).and_then(Value::as_str);
         let head = head.or_else(|| self.event.text("/pull_request/head/sha"));

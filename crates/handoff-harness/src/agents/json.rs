@@ -13,7 +13,7 @@ pub(super) enum Fault {
     #[error("`{0}` in it is not what a hook can be added to")]
     Shape(String),
     /// Duplicate keys: parsers differ in which one they use.
-    #[error("`{0}` stands twice in one object")]
+    #[error("`{0}` appears twice in one object")]
     Duplicate(String),
 }
 

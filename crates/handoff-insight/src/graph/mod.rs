@@ -57,7 +57,7 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// Nodes that belong together; a node's `group` counts from 0.
     pub(crate) groups: Vec<Group>,
-    /// The ways around that work took, the most frequent first.
+    /// The loops that the work took, the most frequent first.
     pub(crate) loops: Vec<Loop>,
     /// For an issue, its handoffs, the oldest first.
     pub steps: Vec<Step>,
@@ -85,12 +85,12 @@ impl Serialize for NodeId {
 pub struct Node {
     /// `n0`, `n1` ….
     pub(crate) id: NodeId,
-    /// The agent's or the task's.
+    /// The name of the agent or the task.
     pub(crate) name: String,
     /// What it is; `anyone`: a route that every agent has.
     pub(crate) shape: Shape,
-    /// How it stands; `waiting`: for something else; `ready`: to be taken up; `late`: its lease
-    /// expired.
+    /// Its mark; `waiting`: it waits for other handoffs; `claimable`: it can be claimed; `late`:
+    /// its lease expired.
     pub(crate) mark: Mark,
     /// Whether the work is here now.
     pub(crate) here: bool,
@@ -208,7 +208,7 @@ pub struct Edge {
     pub(crate) types: Vec<String>,
     /// How many handoffs took it.
     pub(crate) count: usize,
-    /// For an issue, which.
+    /// For an issue, the numbers of those handoffs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) handoffs: Vec<u32>,
     /// The states that they are in, each with how many.
@@ -324,7 +324,7 @@ pub(crate) struct Loop {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GraphStep")]
 pub struct Step {
-    /// The handoff's.
+    /// The handoff's number.
     pub(crate) number: u32,
     /// The sender's node.
     pub(crate) from: NodeId,

@@ -130,7 +130,7 @@ pub struct AgentFigures {
     pub working_seconds: i64,
     /// How long it waited for answers.
     pub blocked_seconds: i64,
-    /// How long what it failed in made no progress.
+    /// How long handoffs that it failed made no progress.
     pub failed_seconds: i64,
 }
 
@@ -141,11 +141,11 @@ pub struct RoundFigures {
     pub(crate) protocol: AgentName,
     /// What goes round, as the protocol's limits name it.
     pub name: String,
-    /// How many issues there are that it can happen in.
+    /// How many issues it can happen in.
     pub(crate) issues: usize,
-    /// How often it happened in one of them on average; null if there is none.
+    /// How often it happened in an issue, on average; null if there is none.
     pub average: Option<f64>,
-    /// How often it happened in one of them at most.
+    /// How often it happened in one issue, at most.
     pub most: u64,
     /// How often the protocol allows it.
     pub limit: u32,
@@ -163,7 +163,7 @@ pub struct Metrics {
     pub groups: Vec<Group>,
     /// Each agent of each protocol: where the time went.
     pub agents: Vec<AgentFigures>,
-    /// How often work went round, for each of a protocol's `limits.rounds`.
+    /// How often each of a protocol's `limits.rounds` happened.
     pub rounds: Vec<RoundFigures>,
     /// What the last `verify` in this clone found; null if it was never run.
     pub corruption: Option<Audited>,

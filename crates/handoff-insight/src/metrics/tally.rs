@@ -142,7 +142,7 @@ pub struct Figures {
     pub states: BTreeMap<State, u64>,
     /// Attempts that failed.
     pub failures: u64,
-    /// Those of them whose lease expired.
+    /// Failed attempts whose lease expired.
     pub timeouts: u64,
     /// How often they were retried.
     pub retries: u64,

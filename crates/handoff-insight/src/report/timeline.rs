@@ -82,7 +82,7 @@ pub(super) fn section(
                 badge(State::Completed),
                 length(at - issue.opened_at)
             ),
-            _ => "<b class=\"s idle\">nobody is at it</b>".to_owned(),
+            _ => "<b class=\"s idle\">nobody is working on it</b>".to_owned(),
         };
         *page += &format!("</td><td>{stands}</td></tr>\n");
     }

@@ -21,7 +21,7 @@ pub enum BranchError {
     #[error("branch {0} is not a ledger: it has no ledger.json")]
     NotALedger(String),
     /// The branch name is invalid.
-    #[error("{0} cannot be the name of a branch")]
+    #[error("{0} is not a valid branch name")]
     Name(String),
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]

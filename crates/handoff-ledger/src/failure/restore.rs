@@ -15,7 +15,7 @@ use crate::session::author;
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreFailure {
     /// Something exists at the place of the worktree or the files.
-    #[error("{} is there already", path.display())]
+    #[error("{} already exists", path.display())]
     Exists {
         /// The place.
         path: PathBuf,
@@ -27,19 +27,19 @@ pub enum RestoreFailure {
         path: PathBuf,
     },
     /// A branch of that name exists.
-    #[error("there is a branch {name} already")]
+    #[error("branch {name} already exists")]
     BranchExists {
         /// The name.
         name: String,
     },
     /// The name is not valid for a branch.
-    #[error("{shown} cannot be the name of a branch")]
+    #[error("{shown} is not a valid branch name")]
     BranchName {
         /// The name, for display.
         shown: String,
     },
     /// The base commit of the work is not here and was not kept.
-    #[error("the work is over commit {commit}, which this clone does not have")]
+    #[error("the work is based on commit {commit}, which this clone does not have")]
     NoBase {
         /// The commit.
         commit: String,

@@ -248,7 +248,7 @@ pub struct Alert {
     /// everything, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
-    /// For current states: counts only what has been so for this many seconds.
+    /// For current states: counts only what has been in that state for this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than_seconds: Option<u64>,
     /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not

@@ -133,7 +133,7 @@ pub struct CriticalInputs {
     pub at: String,
     /// The inputs that must not be in that list.
     pub keys: Vec<String>,
-    /// The outcome of the request if one is.
+    /// The outcome of the request if one of them is in that list.
     pub outcome: Outcome,
 }
 

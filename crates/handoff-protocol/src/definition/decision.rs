@@ -72,7 +72,7 @@ pub struct Circumstances {
     /// It was handed to none of these agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,
-    /// Kinds of round that the issue has none left of, by name.
+    /// The issue has no rounds left of these kinds, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<String>,
     /// The handoff does not need attention itself: its contract, whose status is tested here, is
