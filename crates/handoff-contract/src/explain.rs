@@ -31,7 +31,6 @@ impl Explainer<'_> {
     /// them.
     pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
         let pointer = error.instance_path().as_str();
-        let shown = || text::short(&brief(error.instance()));
         match error.kind() {
             Kind::Required { property } => {
                 self.missing(pointer, property.as_str().unwrap_or_default());
@@ -42,35 +41,7 @@ impl Explainer<'_> {
                     self.unknown(pointer, name);
                 }
             }
-            Kind::Type { kind } => {
-                let expected = match kind {
-                    TypeKind::Single(kind) => type_name(*kind).to_owned(),
-                    TypeKind::Multiple(kinds) => {
-                        let names: Vec<_> = kinds.iter().map(type_name).collect();
-                        names.join(" or ")
-                    }
-                };
-                let given = match error.instance().as_ref() {
-                    Value::Array(_) | Value::Object(_) | Value::Null => shown(),
-                    Value::String(_) if self.source.format() != Format::Xml => {
-                        format!("the text `{}`", shown())
-                    }
-                    _ => format!("`{}`", shown()),
-                };
-                let message = format!("expected {expected}, not {given}");
-                // `"8080"` instead of 8080.
-                let in_json = self.source.is_json_at(self.wrapper, pointer);
-                let quoted = error.instance().as_str().is_some_and(|text| {
-                    in_json
-                        && serde_json::from_str::<Value>(text)
-                            .is_ok_and(|v| v.is_number() || v.is_boolean())
-                });
-                let mut fix = quoted.then(|| "write it without the quotes".to_owned());
-                if !in_json && self.source.format() == Format::Markdown {
-                    fix = Some(in_markdown(kind));
-                }
-                self.add(FindingCode::FieldType, pointer, message, fix);
-            }
+            Kind::Type { kind } => self.wrong_type(pointer, kind, error.instance()),
             Kind::Enum { options } => {
                 let allowed = options.as_array().map_or(&[][..], Vec::as_slice);
                 self.not_allowed(pointer, allowed, error.instance());
@@ -83,102 +54,54 @@ impl Explainer<'_> {
             Kind::Custom { keyword, message } if keyword == pattern::KEYWORD => {
                 self.pattern(pointer, message, error.instance());
             }
-            Kind::Format { format } => {
-                let message = format!("`{}` is not a valid {}", shown(), text::short(format));
-                let fix = match format.as_str() {
-                    "date-time" => Some("write it like 2026-01-31T12:00:00Z".to_owned()),
-                    "date" => Some("write it like 2026-01-31".to_owned()),
-                    _ => None,
-                };
-                self.add(FindingCode::FieldFormat, pointer, message, fix);
-            }
-            Kind::Minimum { limit } => {
-                self.range(pointer, &shown(), &format!("less than {limit}"));
-            }
-            Kind::Maximum { limit } => {
-                self.range(pointer, &shown(), &format!("more than {limit}"));
-            }
+            Kind::Format { format } => self.format(pointer, format, error.instance()),
+            Kind::Minimum { limit } => self.range(error, &format!("less than {limit}")),
+            Kind::Maximum { limit } => self.range(error, &format!("more than {limit}")),
             Kind::ExclusiveMinimum { limit } => {
-                self.range(pointer, &shown(), &format!("not more than {limit}"));
+                self.range(error, &format!("not more than {limit}"));
             }
             Kind::ExclusiveMaximum { limit } => {
-                self.range(pointer, &shown(), &format!("not less than {limit}"));
+                self.range(error, &format!("not less than {limit}"));
             }
             Kind::MultipleOf { multiple_of } => {
-                let fault = format!("not a multiple of {multiple_of}");
-                self.range(pointer, &shown(), &fault);
-            }
-            Kind::MinLength { limit } => {
-                let message = if *limit == 1 {
-                    "the text is empty".to_owned()
-                } else {
-                    format!("`{}` has less than {limit} characters", shown())
-                };
-                self.add(FindingCode::FieldLength, pointer, message, None);
-            }
-            Kind::MaxLength { limit } => {
-                let message = format!("the text has more than {limit} characters");
-                self.add(FindingCode::FieldLength, pointer, message, None);
-            }
-            Kind::MinItems { limit } => {
-                let message = match error.instance().as_array() {
-                    Some(items) if items.is_empty() => "the list is empty".to_owned(),
-                    _ => format!("the list has less than {limit} items"),
-                };
-                self.add(FindingCode::FieldLength, pointer, message, None);
-            }
-            Kind::MaxItems { limit }
-            | Kind::MinProperties { limit }
-            | Kind::MaxProperties { limit } => {
-                let what = match error.kind() {
-                    Kind::MaxItems { .. } => format!("the list has more than {limit} items"),
-                    Kind::MinProperties { .. } => format!("there are less than {limit} fields"),
-                    _ => format!("there are more than {limit} fields"),
-                };
-                self.add(FindingCode::FieldLength, pointer, what, None);
+                self.range(error, &format!("not a multiple of {multiple_of}"));
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 self.alternatives(pointer, context);
             }
             Kind::OneOfMultipleValid { .. } => {
                 let message = "the value fits several forms of which only one is allowed";
-                self.add(FindingCode::FieldInvalid, pointer, message.to_owned(), None);
+                self.invalid(pointer, message.to_owned(), None);
             }
             Kind::UniqueItems => {
-                let message = "the list holds the same item twice".to_owned();
-                self.add(FindingCode::FieldInvalid, pointer, message, None);
+                self.invalid(
+                    pointer,
+                    "the list holds the same item twice".to_owned(),
+                    None,
+                );
             }
             Kind::Contains => {
-                let wanted = self.contains.get(error.schema_path().as_str());
-                let message = match wanted {
+                let message = match self.contains.get(error.schema_path().as_str()) {
                     Some(wanted) => format!("no item of the list is {wanted}"),
                     None => "the list does not hold the items that it must hold".to_owned(),
                 };
                 self.add(FindingCode::FieldValue, pointer, message, None);
             }
             Kind::FalseSchema => {
-                let message = "this is not allowed here".to_owned();
-                self.add(
-                    FindingCode::FieldInvalid,
+                self.invalid(
                     pointer,
-                    message,
-                    Some("remove it".to_owned()),
+                    "this is not allowed here".to_owned(),
+                    Some("remove it"),
                 );
             }
             Kind::PropertyNames { error } => {
-                let name = text::short(&brief(error.instance()));
-                let message = format!("`{name}` is not a valid name here");
-                self.add(
-                    FindingCode::FieldInvalid,
-                    pointer,
-                    message,
-                    Some("rename it".to_owned()),
-                );
+                let message = format!("`{}` is not a valid name here", shown(error.instance()));
+                self.invalid(pointer, message, Some("rename it"));
             }
-            _ => {
-                let message = text::short(&error.masked().to_string());
-                self.add(FindingCode::FieldInvalid, pointer, message, None);
-            }
+            _ => match wrong_length(error) {
+                Some(message) => self.add(FindingCode::FieldLength, pointer, message, None),
+                None => self.invalid(pointer, text::short(&error.masked().to_string()), None),
+            },
         }
     }
 
@@ -194,9 +117,53 @@ impl Explainer<'_> {
         self.findings.push(finding);
     }
 
+    fn invalid(&mut self, pointer: &str, message: String, fix: Option<&str>) {
+        let fix = fix.map(str::to_owned);
+        self.add(FindingCode::FieldInvalid, pointer, message, fix);
+    }
+
+    fn wrong_type(&mut self, pointer: &str, kind: &TypeKind, value: &Value) {
+        let expected = match kind {
+            TypeKind::Single(kind) => type_name(*kind).to_owned(),
+            TypeKind::Multiple(kinds) => {
+                let names: Vec<_> = kinds.iter().map(type_name).collect();
+                names.join(" or ")
+            }
+        };
+        let given = match value {
+            Value::Array(_) | Value::Object(_) | Value::Null => shown(value),
+            Value::String(_) if self.source.format() != Format::Xml => {
+                format!("the text `{}`", shown(value))
+            }
+            _ => format!("`{}`", shown(value)),
+        };
+        let message = format!("expected {expected}, not {given}");
+        // `"8080"` instead of 8080.
+        let in_json = self.source.is_json_at(self.wrapper, pointer);
+        let quoted = value.as_str().is_some_and(|text| {
+            in_json
+                && serde_json::from_str::<Value>(text)
+                    .is_ok_and(|v| v.is_number() || v.is_boolean())
+        });
+        let mut fix = quoted.then(|| "write it without the quotes".to_owned());
+        if !in_json && self.source.format() == Format::Markdown {
+            fix = Some(in_markdown(kind));
+        }
+        self.add(FindingCode::FieldType, pointer, message, fix);
+    }
+
+    fn format(&mut self, pointer: &str, format: &str, value: &Value) {
+        let message = format!("`{}` is not a valid {}", shown(value), text::short(format));
+        let fix = match format {
+            "date-time" => Some("write it like 2026-01-31T12:00:00Z".to_owned()),
+            "date" => Some("write it like 2026-01-31".to_owned()),
+            _ => None,
+        };
+        self.add(FindingCode::FieldFormat, pointer, message, fix);
+    }
+
     fn pattern(&mut self, pointer: &str, pattern: &str, value: &Value) {
-        let raw = brief(value);
-        let shown = text::short(&raw);
+        let shown = shown(value);
         let blank = value.as_str().is_some_and(text::is_blank);
         let message = if blank {
             "the text is blank".to_owned()
@@ -208,8 +175,9 @@ impl Explainer<'_> {
         self.add(FindingCode::FieldPattern, pointer, message, None);
     }
 
-    fn range(&mut self, pointer: &str, shown: &str, fault: &str) {
-        let message = format!("{shown} is {fault}");
+    fn range(&mut self, error: &ValidationError<'_>, fault: &str) {
+        let message = format!("{} is {fault}", shown(error.instance()));
+        let pointer = error.instance_path().as_str();
         self.add(FindingCode::FieldRange, pointer, message, None);
     }
 
@@ -374,7 +342,7 @@ impl Explainer<'_> {
             }
             _ => {
                 let message = format!("the value fits none of the {} allowed forms", context.len());
-                self.add(FindingCode::FieldInvalid, pointer, message, None);
+                self.invalid(pointer, message, None);
             }
         }
     }
@@ -392,8 +360,8 @@ impl Explainer<'_> {
     /// Describes the value expected at a pointer; for an item of a list or an open map, the list or
     /// map.
     fn described(&self, pointer: &str) -> Option<String> {
-        let whole = || self.prop(pointer.rsplit_once('/')?.0);
-        self.prop(pointer).or_else(whole).and_then(described)
+        let parent = || self.prop(pointer.rsplit_once('/')?.0);
+        self.prop(pointer).or_else(parent).and_then(described)
     }
 
     /// The named property at a pointer.
@@ -415,7 +383,7 @@ fn in_markdown(kind: &TypeKind) -> String {
         TypeKind::Single(kind) => vec![*kind],
         TypeKind::Multiple(kinds) => kinds.iter().collect(),
     };
-    let said = if kinds.contains(&JsonType::Object) {
+    let fix = if kinds.contains(&JsonType::Object) {
         "write bullets such as `- Key: …`, or JSON, on the lines below the heading"
     } else if kinds.contains(&JsonType::Array) {
         "write bullets such as `- …`, or JSON, on the lines below the heading"
@@ -424,7 +392,27 @@ fn in_markdown(kind: &TypeKind) -> String {
     } else {
         "write the section as JSON: a section's text and its bullets are always text"
     };
-    said.to_owned()
+    fix.to_owned()
+}
+
+/// The message about a text, a list or an object that is too short or too long.
+fn wrong_length(error: &ValidationError<'_>) -> Option<String> {
+    let value = error.instance();
+    Some(match error.kind() {
+        Kind::MinLength { limit: 1 } => "the text is empty".to_owned(),
+        Kind::MinLength { limit } => {
+            format!("`{}` has less than {limit} characters", shown(value))
+        }
+        Kind::MaxLength { limit } => format!("the text has more than {limit} characters"),
+        Kind::MinItems { .. } if value.as_array().is_some_and(Vec::is_empty) => {
+            "the list is empty".to_owned()
+        }
+        Kind::MinItems { limit } => format!("the list has less than {limit} items"),
+        Kind::MaxItems { limit } => format!("the list has more than {limit} items"),
+        Kind::MinProperties { limit } => format!("there are less than {limit} fields"),
+        Kind::MaxProperties { limit } => format!("there are more than {limit} fields"),
+        _ => return None,
+    })
 }
 
 fn type_name(kind: JsonType) -> &'static str {
@@ -437,6 +425,10 @@ fn type_name(kind: JsonType) -> &'static str {
         JsonType::Object => "an object",
         JsonType::String => "text",
     }
+}
+
+fn shown(value: &Value) -> String {
+    text::short(&brief(value))
 }
 
 /// A short description of a value.

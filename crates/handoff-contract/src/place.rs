@@ -26,13 +26,13 @@ impl Source {
         let (path, offset) = match self.tree() {
             Tree::Xml(document) => in_xml(document, shape, pointer),
             Tree::Json(document) => {
-                let path = whole(document, wrapper, pointer);
+                let path = document_pointer(document, wrapper, pointer);
                 let parts: Vec<String> = parts(&path).collect();
                 let offset = scan::locate(self.text(), &parts);
                 (path, offset)
             }
             Tree::Markdown(message) => {
-                let path = whole(message.value(), wrapper, pointer);
+                let path = document_pointer(message.value(), wrapper, pointer);
                 let parts: Vec<String> = parts(&path).collect();
                 let offset = message.locate(self.text(), &parts);
                 (path, offset)
@@ -64,7 +64,7 @@ impl Source {
             Tree::Xml(_) => false,
             Tree::Json(_) => true,
             Tree::Markdown(message) => {
-                let path = whole(message.value(), wrapper, pointer);
+                let path = document_pointer(message.value(), wrapper, pointer);
                 message.is_json(&parts(&path).collect::<Vec<_>>())
             }
         }
@@ -72,7 +72,7 @@ impl Source {
 }
 
 /// Converts a pointer into the contract to one into the whole document.
-fn whole(document: &Value, wrapper: Option<&str>, pointer: &str) -> String {
+fn document_pointer(document: &Value, wrapper: Option<&str>, pointer: &str) -> String {
     let mut path = String::new();
     if let Some(key) = wrapper.filter(|&key| document.get(key).is_some()) {
         push_part(&mut path, key);
@@ -97,12 +97,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
         if let Some((parent, name)) = array.take() {
             let position: usize = part.parse().unwrap_or(0);
             path.push_str(&format!("/{name}[{}]", position + 1));
-            element = parent.and_then(|parent| {
-                let mut same = document
-                    .children(parent)
-                    .filter(|child| *child.name == *name);
-                same.nth(position)
-            });
+            element = named(document, parent, &name).nth(position);
             node = match shape.node(node) {
                 Node::Array { item, .. } => *item,
                 _ => OPEN,
@@ -110,13 +105,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
         } else {
             let (prop, next) = shape.property(node, &part);
             let name = prop.map_or(part.as_str(), |prop| prop.name.as_str());
-            let open = matches!(shape.node(node), Node::Open { .. });
-            let spot = match prop {
-                Some(prop) => prop.spot,
-                None if open && part.starts_with('@') => Spot::Attribute,
-                None if open && part == "#text" => Spot::Text,
-                None => Spot::Element,
-            };
+            let spot = prop.map_or_else(|| open_spot(shape.node(node), &part), |prop| prop.spot);
             node = next;
             match spot {
                 Spot::Text => {
@@ -140,21 +129,13 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
                 array = Some((element, name.to_owned()));
                 if parts.peek().is_none() {
                     path.push_str(&format!("/{name}"));
-                    let first = element.and_then(|element| {
-                        document
-                            .children(element)
-                            .find(|child| *child.name == *name)
-                    });
+                    let first = named(document, element, name).next();
                     offset = first.map_or(offset, |first| first.offset);
                 }
                 continue;
             }
             path.push_str(&format!("/{name}"));
-            element = element.and_then(|element| {
-                document
-                    .children(element)
-                    .find(|child| *child.name == *name)
-            });
+            element = named(document, element, name).next();
         }
         if let Some(element) = element {
             offset = element.offset;
@@ -169,4 +150,25 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
         }
     }
     (path, offset)
+}
+
+/// The children of an element that have a name.
+fn named<'a>(
+    document: &'a Document,
+    parent: Option<&'a Element>,
+    name: &str,
+) -> impl Iterator<Item = &'a Element> {
+    let children = parent
+        .into_iter()
+        .flat_map(|parent| document.children(parent));
+    children.filter(move |child| *child.name == *name)
+}
+
+/// Where a part of a pointer is written if the shape does not name it.
+fn open_spot(node: &Node, part: &str) -> Spot {
+    match node {
+        Node::Open { .. } if part.starts_with('@') => Spot::Attribute,
+        Node::Open { .. } if part == "#text" => Spot::Text,
+        _ => Spot::Element,
+    }
 }
