@@ -50,16 +50,7 @@ impl Protocol {
         let contracts: Vec<&ContractType> =
             self.definition().contracts.iter().filter(rooted).collect();
         if contracts.is_empty() {
-            let finding = Finding::error(
-                FindingCode::ContractRoot,
-                "",
-                format!(
-                    "the root element {} is not one that protocol {} has",
-                    quoted(envelope.root.unwrap_or_default()),
-                    self.name()
-                ),
-            )
-            .fix(format!("use one of: {}", self.roots().join(", ")));
+            let finding = self.unknown_root(envelope.root.unwrap_or_default());
             return Err(Unresolved::Envelope(vec![finding], None));
         }
         let contracts = match self.with_the_same_parties(contracts, envelope) {
@@ -124,14 +115,8 @@ impl Protocol {
                 })
             }
             ([], Some(from), None) if !needs_to => {
-                let text = format!("nobody asks {from}, which has nothing to answer");
-                let finding =
-                    Finding::error(FindingCode::RouteUnknown, from_at.unwrap_or_default(), text);
-                let fix = format!(
-                    "see who asks whom: `git handoff protocol show {}`",
-                    self.name()
-                );
-                Err(Unresolved::Route(Box::new(finding.fix(fix))))
+                let finding = self.nothing_to_answer(from_at, from);
+                Err(Unresolved::Route(Box::new(finding)))
             }
             ([kind], ..) => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
@@ -139,6 +124,25 @@ impl Protocol {
                 None => Err(Unresolved::Envelope(undecided(&candidates, envelope), None)),
             },
         }
+    }
+
+    fn unknown_root(&self, root: &str) -> Finding {
+        let text = format!(
+            "the root element {} is not one that protocol {} has",
+            quoted(root),
+            self.name()
+        );
+        Finding::error(FindingCode::ContractRoot, "", text)
+            .fix(format!("use one of: {}", self.roots().join(", ")))
+    }
+
+    fn nothing_to_answer(&self, from_at: Option<&str>, from: &AgentName) -> Finding {
+        let text = format!("nobody asks {from}, which has nothing to answer");
+        let fix = format!(
+            "see who asks whom: `git handoff protocol show {}`",
+            self.name()
+        );
+        Finding::error(FindingCode::RouteUnknown, from_at.unwrap_or_default(), text).fix(fix)
     }
 
     /// The types whose party fields are where this contract has them. If the types differ, the

@@ -61,30 +61,41 @@ impl TaskFields {
 
     /// The contradictions in a plan; paths are JSON Pointers.
     pub fn faults(&self, contract: &Value, plan: &TaskPlan) -> Vec<Finding> {
-        let mut found = Vec::new();
-        let mut fault = |code: FindingCode, pointer: &Option<String>, text: String| {
-            found.push(Finding::error(
-                code,
-                pointer.clone().unwrap_or_default(),
-                text,
-            ));
-        };
-        let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
-        if plan.opens.len() > MAX_TASKS {
-            let text = format!(
-                "{} tasks at once, and at most {MAX_TASKS} are opened",
-                plan.opens.len()
-            );
-            fault(FindingCode::TaskCount, &self.opens, text);
+        let count = plan.opens.len();
+        if count > MAX_TASKS {
+            let text = format!("{count} tasks at once, and at most {MAX_TASKS} are opened");
+            return vec![fault(FindingCode::TaskCount, &self.opens, text)];
+        }
+        let mut found = self.name_faults(plan);
+        let weights = self.weights.as_deref().and_then(|p| contract.pointer(p));
+        let weights = weights.and_then(Value::as_array).map(Vec::len);
+        if let Some(weights) = weights.filter(|weights| *weights != count) {
+            let text = format!("{weights} entries for {count} tasks");
+            found.push(fault(FindingCode::TaskCount, &self.weights, text));
+        }
+        found.extend(self.orphans(plan));
+        if let Some(circle) = plan.circle() {
+            let text = format!("the tasks wait for one another: {}", circle.join(" → "));
+            found.push(fault(FindingCode::TaskCycle, &self.dependencies, text));
             return found;
         }
+        found.extend(self.order_faults(plan));
+        if let (Some(done), false) = (&plan.completes, plan.siblings.is_empty())
+            && !plan.siblings.contains(done)
+        {
+            let text = format!("{} is not among its own siblings", quoted(done));
+            found.push(fault(FindingCode::TaskOrphan, &self.siblings, text));
+        }
+        found
+    }
+
+    /// Tasks that are listed twice, and names that a task cannot have.
+    fn name_faults(&self, plan: &TaskPlan) -> Vec<Finding> {
+        let mut found = Vec::new();
         for (list, pointer) in [(&plan.opens, &self.opens), (&plan.order, &self.order)] {
             if let Some(twice) = repeated(list) {
-                fault(
-                    FindingCode::TaskDuplicate,
-                    pointer,
-                    format!("task {} is listed twice", quoted(twice)),
-                );
+                let text = format!("task {} is listed twice", quoted(twice));
+                found.push(fault(FindingCode::TaskDuplicate, pointer, text));
             }
         }
         let all = plan.opens.iter().chain(&plan.parent).chain(&plan.completes);
@@ -93,30 +104,26 @@ impl TaskFields {
                 "{} cannot be a task's name: 1 to {MAX_ID} bytes",
                 quoted(id)
             );
-            fault(FindingCode::TaskName, &self.opens, text);
+            found.push(fault(FindingCode::TaskName, &self.opens, text));
         }
-        if let Some(pointer) = &self.weights {
-            let count = contract
-                .pointer(pointer)
-                .and_then(Value::as_array)
-                .map(Vec::len);
-            if let Some(count) = count.filter(|count| *count != plan.opens.len()) {
-                let text = format!("{count} entries for {} tasks", plan.opens.len());
-                fault(FindingCode::TaskCount, &self.weights, text);
-            }
-        }
-        for task in plan
-            .dependencies
-            .keys()
-            .filter(|t| !known.contains(t.as_str()))
-        {
+        found
+    }
+
+    /// Tasks that are handed over without a place in the order, and tasks named without being handed
+    /// over.
+    fn orphans(&self, plan: &TaskPlan) -> Vec<Finding> {
+        let orphan = |pointer, text| fault(FindingCode::TaskOrphan, pointer, text);
+        let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
+        let mut found = Vec::new();
+        let tasks = plan.dependencies.keys();
+        for task in tasks.filter(|t| !known.contains(t.as_str())) {
             let text = format!("{} has dependencies, and is not handed over", quoted(task));
-            fault(FindingCode::TaskOrphan, &self.dependencies, text);
+            found.push(orphan(&self.dependencies, text));
         }
         if !plan.order.is_empty() {
             for task in plan.opens.iter().filter(|t| !plan.order.contains(t)) {
                 let text = format!("{} has no place in the order", quoted(task));
-                fault(FindingCode::TaskOrphan, &self.order, text);
+                found.push(orphan(&self.order, text));
             }
         }
         let lists = std::iter::once((&plan.order, &self.order));
@@ -126,14 +133,15 @@ impl TaskFields {
                     "{} is not among the tasks that are handed over",
                     quoted(task)
                 );
-                fault(FindingCode::TaskOrphan, pointer, text);
+                found.push(orphan(pointer, text));
             }
         }
-        if let Some(circle) = plan.circle() {
-            let text = format!("the tasks wait for one another: {}", circle.join(" → "));
-            fault(FindingCode::TaskCycle, &self.dependencies, text);
-            return found;
-        }
+        found
+    }
+
+    /// Tasks that come before, or at the same time as, one that they depend on.
+    fn order_faults(&self, plan: &TaskPlan) -> Vec<Finding> {
+        let mut found = Vec::new();
         for (i, task) in plan.order.iter().enumerate() {
             let later = |on: &&String| plan.order[i..].contains(on);
             if let Some(on) = plan.on(task).iter().find(later) {
@@ -142,7 +150,7 @@ impl TaskFields {
                     quoted(task),
                     quoted(on)
                 );
-                fault(FindingCode::TaskOrder, &self.order, text);
+                found.push(fault(FindingCode::TaskOrder, &self.order, text));
             }
         }
         for group in &plan.groups {
@@ -154,15 +162,9 @@ impl TaskFields {
                         quoted(task),
                         quoted(other)
                     );
-                    fault(FindingCode::TaskGroup, &self.groups, text);
+                    found.push(fault(FindingCode::TaskGroup, &self.groups, text));
                 }
             }
-        }
-        if let (Some(done), false) = (&plan.completes, plan.siblings.is_empty())
-            && !plan.siblings.contains(done)
-        {
-            let text = format!("{} is not among its own siblings", quoted(done));
-            fault(FindingCode::TaskOrphan, &self.siblings, text);
         }
         found
     }
@@ -209,6 +211,10 @@ impl TaskPlan {
             }
         }
     }
+}
+
+fn fault(code: FindingCode, pointer: &Option<String>, text: String) -> Finding {
+    Finding::error(code, pointer.clone().unwrap_or_default(), text)
 }
 
 fn names(value: Option<&Value>) -> Vec<String> {

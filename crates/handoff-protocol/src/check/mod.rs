@@ -401,42 +401,8 @@ impl Checker<'_> {
             let text = "only a protocol of style `call` has answers";
             self.fault(FindingCode::ProtocolAnswer, at("answers"), text);
         }
-        let mut pointers: Vec<(String, &str)> = Vec::new();
-        for (j, named) in contract.named_schemas.iter().enumerate() {
-            let at = at("named_schemas");
-            pointers.push((format!("{at}/{j}/data"), &named.data));
-            pointers.push((format!("{at}/{j}/schema"), &named.schema));
-        }
-        if let Some(expected) = &contract.expects {
-            let at = at("expects");
-            pointers.push((format!("{at}/artifact_type"), &expected.artifact_type));
-            pointers.push((format!("{at}/schema"), &expected.schema));
-            pointers.push((format!("{at}/destination"), &expected.destination));
-        }
-        if let Some(artifacts) = &contract.artifacts {
-            let at = at("artifacts");
-            pointers.push((format!("{at}/path"), &artifacts.path));
-            pointers.extend(artifacts.list.as_deref().map(|p| (format!("{at}/list"), p)));
-            pointers.extend(artifacts.kind.as_deref().map(|p| (format!("{at}/type"), p)));
-        }
-        pointers.extend(
-            contract
-                .max_retries
-                .as_deref()
-                .map(|p| (at("max_retries"), p)),
-        );
-        pointers.extend(contract.about.as_deref().map(|p| (at("about"), p)));
-        pointers.extend(contract.actions.as_deref().map(|p| (at("actions"), p)));
-        let agents = contract.agents.iter().enumerate();
-        pointers.extend(agents.map(|(j, p)| (format!("/contracts/{i}/agents/{j}"), p.as_str())));
-        if let Some(critical) = &contract.critical_inputs {
-            pointers.push((at("critical_inputs/at"), &critical.at));
-        }
-        pointers.extend(contract.after.keys().map(|p| (at("after"), p.as_str())));
-        let tasks = contract.tasks.iter().flat_map(TaskFields::given);
-        pointers.extend(tasks.map(|(key, p)| (format!("/contracts/{i}/tasks/{key}"), p)));
-        for (at, pointer) in pointers {
-            self.pointer(at, pointer);
+        for (key, pointer) in contract_pointers(contract) {
+            self.pointer(at(&key), pointer);
         }
         for word in contract
             .after
@@ -488,6 +454,42 @@ impl Checker<'_> {
             self.fault(FindingCode::ProtocolLoops, "/loops", text);
         }
     }
+}
+
+/// The pointers of a contract type other than its envelope's, with the place of each in the type.
+fn contract_pointers(contract: &ContractType) -> Vec<(String, &str)> {
+    let mut pointers: Vec<(String, &str)> = Vec::new();
+    for (j, named) in contract.named_schemas.iter().enumerate() {
+        pointers.push((format!("named_schemas/{j}/data"), &named.data));
+        pointers.push((format!("named_schemas/{j}/schema"), &named.schema));
+    }
+    let expects = contract.expects.as_ref();
+    let artifacts = contract.artifacts.as_ref();
+    let single = [
+        ("expects/artifact_type", expects.map(|e| &e.artifact_type)),
+        ("expects/schema", expects.map(|e| &e.schema)),
+        ("expects/destination", expects.map(|e| &e.destination)),
+        ("artifacts/path", artifacts.map(|a| &a.path)),
+        ("artifacts/list", artifacts.and_then(|a| a.list.as_ref())),
+        ("artifacts/type", artifacts.and_then(|a| a.kind.as_ref())),
+        ("max_retries", contract.max_retries.as_ref()),
+        ("about", contract.about.as_ref()),
+        ("actions", contract.actions.as_ref()),
+    ];
+    pointers.extend(
+        single
+            .into_iter()
+            .filter_map(|(key, pointer)| Some((key.to_owned(), pointer?.as_str()))),
+    );
+    let agents = contract.agents.iter().enumerate();
+    pointers.extend(agents.map(|(j, p)| (format!("agents/{j}"), p.as_str())));
+    let critical = contract.critical_inputs.iter();
+    pointers.extend(critical.map(|c| ("critical_inputs/at".to_owned(), c.at.as_str())));
+    let after = contract.after.keys();
+    pointers.extend(after.map(|p| ("after".to_owned(), p.as_str())));
+    let tasks = contract.tasks.iter().flat_map(TaskFields::given);
+    pointers.extend(tasks.map(|(key, p)| (format!("tasks/{key}"), p)));
+    pointers
 }
 
 fn is_version(text: &str) -> bool {
