@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{AgentKind, ContractType, Limits};
+use handoff_protocol::{AgentKind, Limits};
 
 use crate::intake::Contract;
 use crate::planner::Planner;
@@ -23,7 +23,6 @@ impl<V> Planner<'_, V> {
     pub(super) fn within_limits(
         &self,
         issue: &mut Issue,
-        kind: &ContractType,
         contract: &Contract,
         from: &AgentName,
         to: &AgentName,
@@ -36,7 +35,7 @@ impl<V> Planner<'_, V> {
         if self.protocol.is_kind(to.as_str(), AgentKind::End) {
             return Ok(());
         }
-        let new = self.counted(limits, issue, kind, contract, from, to);
+        let new = self.counted(limits, issue, contract, from, to);
         let reached = self.reached(limits, issue, &new);
         if let Some(limit) = reached {
             return Err(LimitReached {
@@ -56,7 +55,6 @@ impl<V> Planner<'_, V> {
         &self,
         limits: &Limits,
         issue: &Issue,
-        kind: &ContractType,
         contract: &Contract,
         from: &AgentName,
         to: &AgentName,
@@ -65,7 +63,7 @@ impl<V> Planner<'_, V> {
         let item = limits.item.as_ref();
         let rounds = limits.rounds.iter().filter(|(_, round)| {
             let mut when = round.when.iter();
-            round.contracts.contains(&kind.name)
+            round.contracts.contains(&contract.kind)
                 && when.all(|(at, words)| text(at).is_some_and(|text| words.accept(&text)))
         });
         Counted {

@@ -148,7 +148,7 @@ impl<V> Planner<'_, V> {
             self.ensure_no_loop(&issue, from, &to, basis.as_ref())?;
         }
         self.fits_tasks(&issue, kind, contract, from)?;
-        self.within_limits(&mut issue, kind, contract, from, &to, basis.as_ref())?;
+        self.within_limits(&mut issue, contract, from, &to, basis.as_ref())?;
 
         let follows = basis.as_ref().map(|held| held.id.clone());
         let violations = self.violations(kind, contract, from);
@@ -172,17 +172,7 @@ impl<V> Planner<'_, V> {
         let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
         let closes = ends && violations.is_empty();
         if closes {
-            let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
-            for open in issue.open.clone() {
-                if !held.contains(&open.id) {
-                    let mut record = self.record(&open.id)?;
-                    self.advance(&mut record, Event::Cancel, Some(&id), &EventArgs::default())?;
-                    touched.push(record);
-                }
-            }
-            issue.status = IssueStatus::Completed;
-            issue.completed_at = Some(self.actor.at);
-            issue.unfollowed.clear();
+            self.complete_issue(&mut issue, &mut touched, &id)?;
         }
 
         let state = if closes {
@@ -198,11 +188,7 @@ impl<V> Planner<'_, V> {
         new.intended = intended;
         new.violations = violations;
         if calls {
-            new.expects = expected(kind, &contract.value);
-            let retries = kind.max_retries.as_deref();
-            let retries = retries.and_then(|at| contract.value.pointer(at)?.as_u64());
-            new.max_retries = retries.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-            new.retry = own_retry(kind, &contract.value);
+            expect_answer(&mut new, kind, contract);
         }
         let summary = new.summary.clone();
         let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
@@ -220,6 +206,35 @@ impl<V> Planner<'_, V> {
         step.files
             .push((contract_path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// Completes the issue that a contract ends, and cancels what is still open in it.
+    fn complete_issue<E>(
+        &self,
+        issue: &mut Issue,
+        touched: &mut Vec<Record>,
+        sent: &HandoffId,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
+        for open in issue.open.clone() {
+            if !held.contains(&open.id) {
+                let mut record = self.record(&open.id)?;
+                self.advance(
+                    &mut record,
+                    Event::Cancel,
+                    Some(sent),
+                    &EventArgs::default(),
+                )?;
+                touched.push(record);
+            }
+        }
+        issue.status = IssueStatus::Completed;
+        issue.completed_at = Some(self.actor.at);
+        issue.unfollowed.clear();
+        Ok(())
     }
 
     /// A step that changes these handoffs, the last of which is new.
@@ -458,4 +473,13 @@ fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
         multiplier: multiplier.and_then(|at| value.pointer(at)?.as_number().cloned()),
     };
     (own != OwnRetry::default()).then_some(own)
+}
+
+/// Records what a request expects of its receiver.
+fn expect_answer(new: &mut Record, kind: &ContractType, contract: &Contract) {
+    new.expects = expected(kind, &contract.value);
+    let retries = kind.max_retries.as_deref();
+    let retries = retries.and_then(|at| contract.value.pointer(at)?.as_u64());
+    new.max_retries = retries.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+    new.retry = own_retry(kind, &contract.value);
 }

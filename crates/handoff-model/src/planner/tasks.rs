@@ -8,7 +8,7 @@ use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskSta
 
 use crate::intake::Contract;
 use crate::planner::{Changed, Planner};
-use crate::record::{Issue, Record, Task, TaskName};
+use crate::record::{Issue, OpenHandoff, Record, Task, TaskName};
 use crate::refusal::ContractRefusal;
 use crate::request::EventArgs;
 use crate::step::{Stop, View};
@@ -367,123 +367,121 @@ pub fn misplaced(
     plan: &TaskPlan,
     from: &AgentName,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut fault = |code: FindingCode, pointer: &Option<String>, text: String| {
-        found.push(Finding::error(
-            code,
-            pointer.clone().unwrap_or_default(),
-            text,
-        ));
-    };
-    let parent = plan.parent.as_deref();
-    let holder = |task: &Task| {
-        let mut open = issue.open.iter();
-        open.find(|open| open.id == task.handoff)
-            .map(|open| (open.to.clone(), open.state))
+    let mut found: Vec<Finding> = parent_fault(issue, plan, from)
+        .map(|(code, text)| fault(code, &fields.parent, text))
+        .into_iter()
+        .collect();
+    found.extend(planned_faults(issue, fields, plan));
+    found.extend(
+        completed_fault(issue, plan, from).map(|(code, text)| fault(code, &fields.completes, text)),
+    );
+    for id in &plan.siblings {
+        if find(issue, plan.parent.as_deref(), id).is_none() {
+            let text = format!("no task {} was handed over under its parent", quoted(id));
+            found.push(fault(FindingCode::TaskOrphan, &fields.siblings, text));
+        }
+    }
+    found
+}
+
+fn fault(code: FindingCode, pointer: &Option<String>, text: String) -> Finding {
+    Finding::error(code, pointer.clone().unwrap_or_default(), text)
+}
+
+/// The open handoff of a task.
+fn open_handoff<'i>(issue: &'i Issue, task: &Task) -> Option<&'i OpenHandoff> {
+    issue.open.iter().find(|open| open.id == task.handoff)
+}
+
+/// Why a sender does not work on the task of an open handoff, if so.
+fn not_at_work(task: &Task, open: &OpenHandoff, from: &AgentName) -> Option<String> {
+    let OpenHandoff { to, state, .. } = open;
+    (*state != State::InProgress || to != from).then(|| {
+        let task = quoted(&task.id);
+        format!("task {task} is {state} with {to}: {from} does not work on it")
+    })
+}
+
+fn parent_fault(issue: &Issue, plan: &TaskPlan, from: &AgentName) -> Option<(FindingCode, String)> {
+    let id = plan.parent.as_deref()?;
+    let Some(task) = root(issue, id) else {
+        let text = format!("no task {} was handed over in this issue", quoted(id));
+        return Some((FindingCode::TaskOrphan, text));
     };
     let part = plan
         .completes
         .as_deref()
-        .and_then(|id| find(issue, parent, id));
+        .and_then(|part| find(issue, Some(id), part));
     let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
-    if let Some(id) = parent {
-        match root(issue, id) {
-            None => {
-                let text = format!("no task {} was handed over in this issue", quoted(id));
-                fault(FindingCode::TaskOrphan, &fields.parent, text);
-            }
-            // The report on its last part may arrive after the task itself is done.
-            Some(task) if task.state == TaskState::Completed && !late => {
-                let text = format!("task {} is completed", quoted(id));
-                fault(FindingCode::TaskState, &fields.parent, text);
-            }
-            Some(task) if !plan.opens.is_empty() => match holder(task) {
-                Some((to, State::InProgress)) if to == *from => {}
-                Some((to, state)) => {
-                    let text = format!(
-                        "task {} is {state} with {to}: {from} does not work on it",
-                        quoted(id)
-                    );
-                    fault(FindingCode::TaskState, &fields.parent, text);
-                }
-                None => {
-                    let text = format!("nobody works on task {}", quoted(id));
-                    fault(FindingCode::TaskState, &fields.parent, text);
-                }
-            },
-            Some(_) => {}
-        }
-    }
+    // The report on its last part may arrive after the task itself is done.
+    let text = if task.state == TaskState::Completed && !late {
+        format!("task {} is completed", quoted(id))
+    } else if plan.opens.is_empty() {
+        return None;
+    } else if let Some(open) = open_handoff(issue, task) {
+        not_at_work(task, open, from)?
+    } else {
+        format!("nobody works on task {}", quoted(id))
+    };
+    Some((FindingCode::TaskState, text))
+}
+
+/// Tasks that were planned before, depend on unknown ones, or wait for one another.
+fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let parent = plan.parent.as_deref();
     for id in &plan.opens {
         let known = find(issue, parent, id).filter(|t| t.state != TaskState::Pending);
         if let Some(task) = known {
             let text = format!("task {} is {} already", quoted(id), task.state.as_str());
-            fault(FindingCode::TaskState, &fields.opens, text);
+            found.push(fault(FindingCode::TaskState, &fields.opens, text));
         }
         for on in plan.on(id) {
             if !plan.opens.contains(on) && find(issue, parent, on).is_none() {
-                let text = format!(
-                    "{} depends on {}, which nobody knows",
-                    quoted(id),
-                    quoted(on)
-                );
-                fault(
-                    FindingCode::TaskUnknownDependency,
-                    &fields.dependencies,
-                    text,
-                );
+                let (id, on) = (quoted(id), quoted(on));
+                let text = format!("{id} depends on {on}, which nobody knows");
+                let code = FindingCode::TaskUnknownDependency;
+                found.push(fault(code, &fields.dependencies, text));
             }
         }
     }
     // Earlier planned tasks may wait for newly planned ones.
-    let mut whole = plan.clone();
+    let mut all = plan.clone();
     for task in issue.tasks.iter().filter(|t| {
         t.parent.as_deref() == parent
             && t.state != TaskState::Completed
             && !plan.opens.contains(&t.id)
     }) {
-        whole
-            .dependencies
+        all.dependencies
             .insert(task.id.clone(), task.depends_on.clone());
     }
     if !plan.opens.is_empty()
-        && let Some(circle) = whole.circle()
+        && let Some(circle) = all.circle()
     {
         let text = format!(
             "with what was planned before, the tasks wait for one another: {}",
             circle.join(" → ")
         );
-        fault(FindingCode::TaskCycle, &fields.dependencies, text);
-    }
-    if let Some(id) = &plan.completes {
-        match find(issue, parent, id) {
-            None => {
-                let text = format!("no task {} was handed over under its parent", quoted(id));
-                fault(FindingCode::TaskOrphan, &fields.completes, text);
-            }
-            Some(task) => match holder(task) {
-                Some((to, State::InProgress)) if to == *from => {}
-                Some((to, state)) => {
-                    let text = format!(
-                        "task {} is {state} with {to}: {from} does not work on it",
-                        quoted(id)
-                    );
-                    fault(FindingCode::TaskState, &fields.completes, text);
-                }
-                // The task was completed before its report.
-                None if issue.unfollowed.contains(&task.handoff) => {}
-                None => {
-                    let text = format!("task {} is {} already", quoted(id), task.state.as_str());
-                    fault(FindingCode::TaskState, &fields.completes, text);
-                }
-            },
-        }
-    }
-    for id in &plan.siblings {
-        if find(issue, parent, id).is_none() {
-            let text = format!("no task {} was handed over under its parent", quoted(id));
-            fault(FindingCode::TaskOrphan, &fields.siblings, text);
-        }
+        found.push(fault(FindingCode::TaskCycle, &fields.dependencies, text));
     }
     found
+}
+
+fn completed_fault(
+    issue: &Issue,
+    plan: &TaskPlan,
+    from: &AgentName,
+) -> Option<(FindingCode, String)> {
+    let id = plan.completes.as_deref()?;
+    let Some(task) = find(issue, plan.parent.as_deref(), id) else {
+        let text = format!("no task {} was handed over under its parent", quoted(id));
+        return Some((FindingCode::TaskOrphan, text));
+    };
+    let text = match open_handoff(issue, task) {
+        Some(open) => not_at_work(task, open, from)?,
+        // The task was completed before its report.
+        None if issue.unfollowed.contains(&task.handoff) => return None,
+        None => format!("task {} is {} already", quoted(id), task.state.as_str()),
+    };
+    Some((FindingCode::TaskState, text))
 }
