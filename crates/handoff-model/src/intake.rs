@@ -53,6 +53,42 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// Reads a contract without faults.
+    fn read(
+        protocol: &Protocol,
+        input: &Input<'_>,
+        format: Format,
+        resolved: Resolved<'_>,
+        issue: IssueKey,
+        value: Value,
+    ) -> Self {
+        let Resolved { kind, from, to } = resolved;
+        let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
+            scalar(value.pointer(protocol.field(kind, field)?)?)
+        };
+        let own_summary = || scalar(value.pointer(kind.summary.as_deref()?)?);
+        let summary = text(|f| &f.summary)
+            .or_else(own_summary)
+            .unwrap_or_else(|| kind.title.clone());
+        Self {
+            bytes: input.bytes().to_vec(),
+            format,
+            protocol: protocol.definition().name.clone(),
+            kind: kind.name.clone(),
+            issue,
+            id: text(|f| &f.id),
+            from,
+            to,
+            status: text(|f| &f.status),
+            priority: text(|f| &f.priority),
+            summary: summary_line(&summary),
+            session: text(|f| &f.session),
+            failure: kind.failure.as_ref().and_then(|f| failure(f, &value)),
+            allowed_secrets: Vec::new(),
+            value,
+        }
+    }
+
     /// Its sender: the one it names, else the actor.
     pub fn sender<'a>(&'a self, actor: &'a AgentName) -> &'a AgentName {
         self.from.as_ref().unwrap_or(actor)
@@ -165,15 +201,7 @@ pub fn review<S: Schemas>(
         Ok(source) => source,
         Err(findings) => return Ok(Review::refused(findings.to_vec())),
     };
-    let formats = &protocol.definition().formats;
-    if !formats.iter().any(|f| *f == source.format().to_string()) {
-        let text = format!(
-            "protocol {} has no contracts in {}",
-            protocol.name(),
-            source.format()
-        );
-        let finding = Finding::error(FindingCode::ContractFormat, "", text);
-        let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
+    if let Some(finding) = unknown_format(protocol, source.format()) {
         return Ok(Review::refused(vec![finding]));
     }
     let opened = Opened::new(protocol, source);
@@ -195,107 +223,50 @@ pub fn review<S: Schemas>(
         format: opened.format,
         probe: &probe,
     };
-    let (resolved, kind, mut findings, no_route) = match protocol.resolve(&envelope) {
-        Ok(resolved) => (
-            Some(resolved.clone()),
-            Some(resolved.kind),
-            Vec::new(),
-            false,
-        ),
-        Err(Unresolved::Envelope(findings, kind)) => (None, kind, findings, false),
-        Err(Unresolved::Route(finding)) => (None, None, vec![*finding], true),
-    };
-    let Some(kind) = kind else {
-        semantic::gates(protocol, &mut findings);
-        let shape = Shape::open();
-        place_all(&mut findings, source, &shape, wrapper);
-        return Ok(Review {
-            no_route,
-            known,
-            ..Review::refused(findings)
-        });
+    let (resolved, kind, mut findings) = match protocol.resolve(&envelope) {
+        Ok(resolved) => (Some(resolved.clone()), resolved.kind, Vec::new()),
+        Err(Unresolved::Envelope(findings, Some(kind))) => (None, kind, findings),
+        Err(unresolved) => {
+            let (mut findings, no_route) = match unresolved {
+                Unresolved::Envelope(findings, _) => (findings, false),
+                Unresolved::Route(finding) => (vec![*finding], true),
+            };
+            semantic::gates(protocol, &mut findings);
+            place_all(&mut findings, source, &Shape::open(), wrapper);
+            return Ok(Review {
+                no_route,
+                known,
+                ..Review::refused(findings)
+            });
+        }
     };
     let schema = schemas.schema(kind)?;
     let checked = schema.check(source, wrapper);
     place_all(&mut findings, source, schema.shape(), wrapper);
     add_all(&mut findings, checked.findings);
     let value = checked.value;
-    let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
-        scalar(value.pointer(protocol.field(kind, field)?)?)
-    };
-    let status = text(|f| &f.status);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
     let new_at = protocol.field(kind, |f| &f.new_issue);
-    let new_issue = new_at.and_then(|at| {
-        let named = at
-            .starts_with('/')
-            .then(|| value.pointer(at).and_then(scalar));
-        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
-    });
-    if opened.embedded
-        && let Some(Resolved { from, to, .. }) = &resolved
-    {
-        for (title, party) in [("/from", from), ("/to", to)] {
-            let named = source.probe(None, title);
-            let known = named.as_deref().and_then(|name| protocol.agent(name));
-            if let (Some(named), Some(party)) = (named, party)
-                && known.is_none_or(|agent| agent.id != *party)
-            {
-                let text = format!(
-                    "the title says {}, and the contract {party}",
-                    quoted(&named)
-                );
-                let mut finding = Finding::error(FindingCode::MarkdownParties, "", text);
-                let place = source.place(&Shape::open(), None, title);
-                (finding.line, finding.column) = (place.line, place.column);
-                findings.push(finding.fix("let both name the same agents"));
-            }
-        }
+    let new_issue = new_at.and_then(|at| issue_at(at, &value));
+    if let (true, Some(resolved)) = (opened.embedded, &resolved) {
+        findings.extend(title_faults(protocol, source, resolved));
     }
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
-    found.extend(unfinished(protocol, kind, status.as_deref()));
+    found.extend(unfinished(protocol, kind, &value));
     place_all(&mut found, source, schema.shape(), wrapper);
     // Unfinished work is a better reason than the list of valid words.
-    if let Some(said) = found
-        .iter()
-        .find(|f| f.code == FindingCode::StatusUnfinished)
-    {
-        findings.retain(|f| f.path != said.path);
+    let unfinished = |f: &&Finding| f.code == FindingCode::StatusUnfinished;
+    if let Some(unfinished) = found.iter().find(unfinished) {
+        findings.retain(|f| f.path != unfinished.path);
     }
     add_all(&mut findings, found);
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, schema.shape(), wrapper);
-    let own = kind.summary.as_deref().and_then(|p| value.pointer(p));
-    let summary = text(|f| &f.summary)
-        .or_else(|| scalar(own?))
-        .unwrap_or_else(|| kind.title.clone());
-    let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
-    let (id, priority) = (text(|f| &f.id), text(|f| &f.priority));
-    let session = text(|f| &f.session);
-    let contract = match (resolved, issue) {
-        (Some(Resolved { kind, from, to }), Some(issue))
-            if !findings.iter().any(Finding::is_error) =>
-        {
-            Some(Contract {
-                bytes: input.bytes().to_vec(),
-                format: source.format(),
-                protocol: protocol.definition().name.clone(),
-                kind: kind.name.clone(),
-                issue,
-                id,
-                from,
-                to,
-                status,
-                priority,
-                summary: summary_line(&summary),
-                session,
-                failure,
-                allowed_secrets: Vec::new(),
-                value,
-            })
-        }
-        _ => None,
-    };
+    let is_valid = !findings.iter().any(Finding::is_error);
+    let parts = resolved.zip(issue).filter(|_| is_valid);
+    let contract = parts.map(|(resolved, issue)| {
+        Contract::read(protocol, input, source.format(), resolved, issue, value)
+    });
     findings.sort_by(|a, b| {
         (a.line, a.column, &a.path, a.code).cmp(&(b.line, b.column, &b.path, b.code))
     });
@@ -309,6 +280,46 @@ pub fn review<S: Schemas>(
         unused: None,
         known,
     })
+}
+
+fn unknown_format(protocol: &Protocol, format: Format) -> Option<Finding> {
+    let formats = &protocol.definition().formats;
+    let name = protocol.name();
+    (!formats.contains(&format.to_string())).then(|| {
+        let text = format!("protocol {name} has no contracts in {format}");
+        Finding::error(FindingCode::ContractFormat, "", text)
+            .fix(format!("write it as {}", formats.join(" or ")))
+    })
+}
+
+/// Where a message's title names other parties than the contract inside it.
+fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (title, party) in [("/from", &resolved.from), ("/to", &resolved.to)] {
+        let named = source.probe(None, title);
+        let known = named.as_deref().and_then(|name| protocol.agent(name));
+        if let (Some(named), Some(party)) = (named, party)
+            && known.is_none_or(|agent| agent.id != *party)
+        {
+            let text = format!(
+                "the title says {}, and the contract {party}",
+                quoted(&named)
+            );
+            let mut finding = Finding::error(FindingCode::MarkdownParties, "", text);
+            let place = source.place(&Shape::open(), None, title);
+            (finding.line, finding.column) = (place.line, place.column);
+            found.push(finding.fix("let both name the same agents"));
+        }
+    }
+    found
+}
+
+/// The issue key that a protocol gives, or that a contract has at a pointer.
+fn issue_at(at: &str, value: &Value) -> Option<IssueKey> {
+    if at.starts_with('/') {
+        return scalar(value.pointer(at)?)?.parse().ok();
+    }
+    at.parse().ok()
 }
 
 /// The number of fields in a document that identify the protocol's contracts.
@@ -544,10 +555,10 @@ fn issue_of(
 
 /// A contract may be sent once its sender is done, successfully or not; a request before anybody
 /// has begun.
-fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
-    let word = status?;
-    let state = *protocol.definition().status.get(word)?;
+fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
+    let word = scalar(value.pointer(at)?)?;
+    let state = *protocol.definition().status.get(&word)?;
     if !matches!(state, State::Pending | State::InProgress) {
         return None;
     }
