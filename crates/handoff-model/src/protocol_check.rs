@@ -7,8 +7,8 @@ use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, SIGNERS, Signer, Signers,
-    State, Traces, schema_types, schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
+    Signer, Signers, State, Traces, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -262,47 +262,8 @@ impl Checker<'_> {
             // An unreadable schema was reported already and may have it.
             schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
-        let mut missing: Vec<(String, String)> = Vec::new();
-        for (key, pointer) in definition.fields.given() {
-            if pointer.starts_with('/') && !anywhere(pointer) {
-                missing.push((format!("/fields/{key}"), pointer.to_owned()));
-            }
-        }
-        for (name, rule) in &definition.facts {
-            let (key, list) = match rule {
-                FactRule::Last(list) => ("last", list),
-                FactRule::Sum(list) => ("sum", list),
-                FactRule::Collect(list) => ("collect", list),
-                FactRule::Count(_) => continue,
-            };
-            for (i, pointer) in list.iter().enumerate().filter(|(_, p)| !anywhere(p)) {
-                missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
-            }
-        }
-        for (at, pointer) in definition.traces.iter().flat_map(Traces::pointers) {
-            if !anywhere(pointer) {
-                missing.push((at, pointer.to_owned()));
-            }
-        }
-        if let Some(limits) = &definition.limits {
-            let item = limits
-                .item
-                .iter()
-                .map(|item| ("item/at".to_owned(), &item.at));
-            let cycle = limits
-                .cycle
-                .iter()
-                .map(|c| ("cycle/reason".to_owned(), &c.reason));
-            let rounds = limits.rounds.iter().flat_map(|(name, round)| {
-                let at = format!("rounds/{name}/when");
-                round.when.keys().map(move |pointer| (at.clone(), pointer))
-            });
-            for (at, pointer) in item.chain(cycle).chain(rounds) {
-                if !anywhere(pointer) {
-                    missing.push((format!("/limits/{at}"), pointer.clone()));
-                }
-            }
-        }
+        let mut missing = shared_pointers(definition);
+        missing.retain(|(_, pointer)| !anywhere(pointer));
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
             for (at, pointer, wanted) in typed_pointers(kind) {
@@ -434,6 +395,38 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     found
 }
 
+/// The pointers into contracts of any type, with the place of each.
+fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let fields = definition.fields.given();
+    let fields = fields.filter(|(_, pointer)| pointer.starts_with('/'));
+    found.extend(fields.map(|(key, pointer)| (format!("/fields/{key}"), pointer.to_owned())));
+    for (name, rule) in &definition.facts {
+        let (key, list) = match rule {
+            FactRule::Last(list) => ("last", list),
+            FactRule::Sum(list) => ("sum", list),
+            FactRule::Collect(list) => ("collect", list),
+            FactRule::Count(_) => continue,
+        };
+        for (i, pointer) in list.iter().enumerate() {
+            found.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+        }
+    }
+    let traces = definition.traces.iter().flat_map(Traces::pointers);
+    found.extend(traces.map(|(at, pointer)| (at, pointer.to_owned())));
+    if let Some(limits) = &definition.limits {
+        let item = limits.item.iter();
+        found.extend(item.map(|item| ("/limits/item/at".to_owned(), item.at.clone())));
+        let cycle = limits.cycle.iter();
+        found.extend(cycle.map(|cycle| ("/limits/cycle/reason".to_owned(), cycle.reason.clone())));
+        for (name, round) in &limits.rounds {
+            let at = format!("/limits/rounds/{name}/when");
+            found.extend(round.when.keys().map(|p| (at.clone(), p.clone())));
+        }
+    }
+    found
+}
+
 /// The pointers that belong to one type, with the place of each.
 fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
@@ -509,21 +502,26 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     kind.retry_multiplier
         .iter()
         .for_each(|p| add("retry_multiplier".to_owned(), p));
-    if let Some(inputs) = &kind.inputs {
-        add("inputs/list".to_owned(), &inputs.list);
-        let optional = [
-            ("type", &inputs.kind),
-            ("description", &inputs.description),
-            ("blocking", &inputs.blocking),
-        ];
-        let entry = |pointer: &str| format!("{}/0{pointer}", inputs.list);
-        add("inputs/key".to_owned(), &entry(&inputs.key));
-        for (key, pointer) in optional {
-            pointer
-                .iter()
-                .for_each(|p| add(format!("inputs/{key}"), &entry(p)));
-        }
+    for (at, pointer) in kind.inputs.iter().flat_map(input_pointers) {
+        add(at, &pointer);
     }
+    found
+}
+
+fn input_pointers(inputs: &InputFields) -> Vec<(String, String)> {
+    let of_an_entry = [
+        ("key", Some(&inputs.key)),
+        ("type", inputs.kind.as_ref()),
+        ("description", inputs.description.as_ref()),
+        ("blocking", inputs.blocking.as_ref()),
+    ];
+    let mut found = vec![("inputs/list".to_owned(), inputs.list.clone())];
+    found.extend(of_an_entry.into_iter().filter_map(|(key, pointer)| {
+        Some((
+            format!("inputs/{key}"),
+            format!("{}/0{}", inputs.list, pointer?),
+        ))
+    }));
     found
 }
 
