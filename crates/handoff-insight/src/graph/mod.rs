@@ -89,7 +89,7 @@ pub struct Node {
     pub(crate) name: String,
     /// What it is; `anyone`: a route that every agent has.
     pub(crate) shape: Shape,
-    /// Its mark; `waiting`: it waits for other handoffs; `claimable`: it can be claimed; `late`:
+    /// Its mark; `waiting`: it waits for other handoffs; `ready`: it can be claimed; `late`:
     /// its lease expired.
     pub(crate) mark: Mark,
     /// Whether the work is here now.
@@ -145,6 +145,7 @@ pub enum Mark {
     /// It waits for other handoffs.
     Waiting,
     /// It can be claimed.
+    #[serde(rename = "ready")]
     Claimable,
     /// In progress.
     Working,
