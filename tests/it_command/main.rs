@@ -1,5 +1,9 @@
 //! The command line, git's hooks, and what else runs the program.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 #[cfg(unix)]
 mod agents;

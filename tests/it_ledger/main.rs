@@ -1,6 +1,10 @@
 //! Handoffs from their opening to their end: leases, limits, failures, waiting, and
 //! what is taken along to other ledgers.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod alerts;
 mod annotate;

@@ -1,6 +1,10 @@
 //! Contracts and protocols: what is accepted, what is refused and why, and what each
 //! built-in protocol asks of its agents.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod bad_input;
 mod contract_properties;

@@ -1,5 +1,9 @@
 //! Several clones and processes at one ledger, and everything that can break between them.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod clones;
 #[cfg(unix)]

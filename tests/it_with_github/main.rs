@@ -1,5 +1,9 @@
 //! GitHub: events, workflows, and the action. These tests need npm and Python.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod events;
 #[cfg(unix)]

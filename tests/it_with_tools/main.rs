@@ -1,6 +1,10 @@
 //! What other programs read: metrics, traces, events, drawings, pages, MCP. These tests
 //! need npm, Python or a browser.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod cloudevents;
 mod collector;

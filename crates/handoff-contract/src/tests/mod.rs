@@ -1,5 +1,9 @@
 //! Tests of the contract pipeline.
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells one story, or is one table"
+)]
 
 mod check;
 mod markdown;
