@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::clones::Clones;
 use test_support::remote::{
-    Access, Daemon, Fault, Http, Proxy, Way, address, assert_whole, hook, tip, unhook,
+    Access, Daemon, Direction, Fault, Http, Proxy, address, assert_whole, hook, tip, unhook,
 };
 use test_support::until;
 use test_support::{Ran, TestEnvironment};
@@ -103,7 +103,7 @@ impl Line {
         assert_eq!(carried.len(), 2, "{carried:?}");
         let mut ended = [0_usize; 2];
         for (connection, bytes) in carried.iter().enumerate() {
-            for (way, size) in [(Way::Up, bytes[0]), (Way::Down, bytes[1])] {
+            for (way, size) in [(Direction::Up, bytes[0]), (Direction::Down, bytes[1])] {
                 assert!(size > 100, "{carried:?}");
                 for at in [0, 1, size / 4, size / 2, size * 3 / 4, size - 5, size - 1] {
                     for after in [Fault::None, Fault::Refuse] {
@@ -126,15 +126,15 @@ impl Line {
     /// Has each connection of a write stop without an end.
     fn stall_everywhere(&mut self) {
         for (connection, way, at) in [
-            (0, Way::Up, 0),
-            (0, Way::Down, 100),
-            (1, Way::Up, 300),
-            (1, Way::Down, 1),
+            (0, Direction::Up, 0),
+            (0, Direction::Down, 100),
+            (1, Direction::Up, 300),
+            (1, Direction::Down, 1),
         ] {
             let mut faults = vec![Fault::None; connection];
             faults.push(Fault::Stall(way, at));
             self.proxy.next(&faults);
-            self.proxy.always(Fault::Stall(Way::Up, 0));
+            self.proxy.always(Fault::Stall(Direction::Up, 0));
             let ran = self.send(&["--timeout", "1500ms"]);
             assert_eq!(ran.status, 8, "{}", ran.shown);
             self.repair();
@@ -162,10 +162,10 @@ fn the_proxy_does_what_it_is_told() {
     assert!(up > 50 && down > 200, "{up} {down}");
     for fault in [
         Fault::Refuse,
-        Fault::Cut(Way::Up, 0),
-        Fault::Cut(Way::Up, up / 2),
-        Fault::Cut(Way::Down, 0),
-        Fault::Cut(Way::Down, down / 2),
+        Fault::Cut(Direction::Up, 0),
+        Fault::Cut(Direction::Up, up / 2),
+        Fault::Cut(Direction::Down, 0),
+        Fault::Cut(Direction::Down, down / 2),
     ] {
         line.proxy.next(&[fault]);
         assert_ne!(look(), 0, "{fault:?}");

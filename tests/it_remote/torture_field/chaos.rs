@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::dice::Dice;
 use super::{Clone, Field, Line, processes};
-use test_support::remote::{Fault, Way};
+use test_support::remote::{Direction, Fault};
 
 /// What happens to a step of an agent, apart from being killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Troubles {
         };
         let trouble = match dice.below(100) {
             0..17 => {
-                let way = *dice.one(&[Way::Up, Way::Down]);
+                let way = *dice.one(&[Direction::Up, Direction::Down]);
                 let digits = dice.below(13);
                 let bytes = dice.below(1 << digits);
                 Some(Trouble::Broken(if dice.percent(5) {

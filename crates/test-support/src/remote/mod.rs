@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::TestEnvironment;
 
 pub use http::{Access, Http};
-pub use proxy::{Fault, Proxy, Way};
+pub use proxy::{Direction, Fault, Proxy};
 
 /// Makes a bare repository below `served`, which is what servers serve.
 pub fn bare(env: &TestEnvironment, name: &str) -> PathBuf {

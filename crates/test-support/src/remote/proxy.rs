@@ -1,4 +1,4 @@
-//! A proxy between git and a server, which breaks connections as it is told.
+//! A proxy between git and a server, which breaks connections on demand.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// What git sends.
     Up,
     /// What the server sends.
@@ -24,9 +24,9 @@ pub enum Fault {
     /// It is closed as soon as it is there.
     Refuse,
     /// It is closed when so many bytes went this way.
-    Cut(Way, u64),
-    /// Nothing goes on in either direction once so many bytes went this way.
-    Stall(Way, u64),
+    Cut(Direction, u64),
+    /// Both directions stall once so many bytes went this way.
+    Stall(Direction, u64),
 }
 
 /// The proxy, gone with all its connections when it is dropped.
@@ -136,61 +136,73 @@ fn connect(shared: &Arc<Shared>, client: TcpStream, to: u16) {
     let pair = [&client, &server].map(|stream| stream.try_clone().unwrap());
     shared.open.lock().unwrap().extend(pair);
     let stalled = Arc::new(AtomicBool::new(false));
-    for way in [Way::Up, Way::Down] {
-        let (from, into) = match way {
-            Way::Up => (&client, &server),
-            Way::Down => (&server, &client),
+    for direction in [Direction::Up, Direction::Down] {
+        let (from, into) = match direction {
+            Direction::Up => (&client, &server),
+            Direction::Down => (&server, &client),
         };
-        let (from, into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
-        let (shared, stalled) = (Arc::clone(shared), Arc::clone(&stalled));
-        thread::spawn(move || carry(&shared, number, way, fault, &stalled, from, into));
+        let flow = Flow {
+            number,
+            direction,
+            fault,
+            stalled: Arc::clone(&stalled),
+            from: from.try_clone().unwrap(),
+            into: into.try_clone().unwrap(),
+        };
+        let shared = Arc::clone(shared);
+        thread::spawn(move || flow.carry(&shared));
     }
 }
 
-/// Carries bytes one way until an end or the fault.
-fn carry(
-    shared: &Shared,
+/// One direction of a connection.
+struct Flow {
     number: usize,
-    way: Way,
+    direction: Direction,
     fault: Fault,
-    stalled: &AtomicBool,
-    mut from: TcpStream,
-    mut into: TcpStream,
-) {
-    let limit = match fault {
-        Fault::Cut(of, bytes) | Fault::Stall(of, bytes) if of == way => bytes,
-        _ => u64::MAX,
-    };
-    let mut carried = 0;
-    let mut bytes = [0; 8192];
-    loop {
-        if carried >= limit {
-            shared.broken.fetch_add(1, Ordering::SeqCst);
-            if matches!(fault, Fault::Stall(..)) {
-                // Both ends stay open until the proxy goes.
-                stalled.store(true, Ordering::SeqCst);
+    /// Whether both directions have stalled.
+    stalled: Arc<AtomicBool>,
+    from: TcpStream,
+    into: TcpStream,
+}
+
+impl Flow {
+    /// Carries bytes until an end or the fault.
+    fn carry(mut self, shared: &Shared) {
+        let limit = match self.fault {
+            Fault::Cut(of, bytes) | Fault::Stall(of, bytes) if of == self.direction => bytes,
+            _ => u64::MAX,
+        };
+        let mut carried = 0;
+        let mut bytes = [0; 8192];
+        loop {
+            if carried >= limit {
+                shared.broken.fetch_add(1, Ordering::SeqCst);
+                if matches!(self.fault, Fault::Stall(..)) {
+                    // Both ends stay open until the proxy goes.
+                    self.stalled.store(true, Ordering::SeqCst);
+                    return;
+                }
+                let _ = self.from.shutdown(Shutdown::Both);
+                let _ = self.into.shutdown(Shutdown::Both);
                 return;
             }
-            let _ = from.shutdown(Shutdown::Both);
-            let _ = into.shutdown(Shutdown::Both);
-            return;
+            let most = usize::try_from(limit - carried).map_or(bytes.len(), |n| n.min(bytes.len()));
+            let Ok(count) = self.from.read(&mut bytes[..most]) else {
+                break;
+            };
+            if self.stalled.load(Ordering::SeqCst) {
+                return;
+            }
+            carried += count as u64;
+            // Before it arrives, so that whoever has it finds it counted.
+            if let Some(sum) = shared.plan.lock().unwrap().carried.get_mut(self.number) {
+                sum[usize::from(self.direction == Direction::Down)] = carried;
+            }
+            if count == 0 || self.into.write_all(&bytes[..count]).is_err() {
+                break;
+            }
         }
-        let most = usize::try_from(limit - carried).map_or(bytes.len(), |n| n.min(bytes.len()));
-        let Ok(count) = from.read(&mut bytes[..most]) else {
-            break;
-        };
-        if stalled.load(Ordering::SeqCst) {
-            return;
-        }
-        carried += count as u64;
-        // Before it arrives, so that whoever has it finds it counted.
-        if let Some(sum) = shared.plan.lock().unwrap().carried.get_mut(number) {
-            sum[usize::from(way == Way::Down)] = carried;
-        }
-        if count == 0 || into.write_all(&bytes[..count]).is_err() {
-            break;
-        }
+        // The other direction may go on.
+        let _ = self.into.shutdown(Shutdown::Write);
     }
-    // The other direction may go on.
-    let _ = into.shutdown(Shutdown::Write);
 }
