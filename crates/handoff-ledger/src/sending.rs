@@ -53,9 +53,11 @@ const IMPORTED: &str = "imported";
 const LOOK_BACK: u32 = 64;
 
 /// A contract with all the data that it is sent with.
-struct PreparedContract<'r> {
+struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
     contract: Contract,
+    offer: &'o Offer<'o>,
+    origin: Origin<'o>,
     /// The acting agent's name in the protocol, if it is known.
     actor: Option<AgentName>,
     /// The code branch that it names, or that its issue is known to have.
@@ -90,7 +92,7 @@ impl<'r> Ledger<'r> {
             // the step is reported where it is decided.
             let at = to_second(session.clock.author());
             if let Err(error @ LedgerError::Contract(ContractError::Evidence(_))) =
-                self.decide(&mut prepared, &snapshot, session, at, offer, origin)
+                self.decide(&mut prepared, &snapshot, session, at)
             {
                 return Err(error);
             }
@@ -100,7 +102,7 @@ impl<'r> Ledger<'r> {
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
                 prepared = ledger.prepared(tip, offer, origin)?;
             }
-            ledger.decide(&mut prepared, tip, session, at, offer, origin)
+            ledger.decide(&mut prepared, tip, session, at)
         })?;
         if let Some((_, judged)) = prepared.judged.filter(|_| !done.receipt.repeated) {
             done.warnings = judged.findings;
@@ -121,16 +123,16 @@ impl<'r> Ledger<'r> {
     ) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
         let mut review = placed_in_tasks(snapshot, rules.protocol(), review)?;
-        let policy = snapshot.manifest().evidence;
-        let needed = |contract: &Contract| demanded(rules.protocol(), policy, contract);
-        let demanded = review.contract.as_ref().map(needed).unwrap_or_default();
-        if let Some(contract) = review.contract.take_if(|_| !demanded.is_empty()) {
+        if let Some(contract) = review.contract.take() {
             let mut prepared =
-                self.gathered(snapshot, rules, contract, demanded, offer, Origin::Here)?;
-            let held = prepared.held(snapshot, offer)?.map(|record| record.id);
-            let found = self
-                .judge(&mut prepared, snapshot, held.as_ref(), offer)?
-                .findings;
+                PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
+            let mut found = Vec::new();
+            if !prepared.demanded.is_empty() {
+                self.gather(&mut prepared, snapshot)?;
+                let held = prepared.held(snapshot)?.map(|record| record.id);
+                let judged = self.judge(&mut prepared, snapshot, held.as_ref())?;
+                found = judged.findings;
+            }
             let refused = found.iter().any(Finding::is_error);
             review.findings.extend(found);
             review.contract = Some(prepared.contract).filter(|_| !refused);
@@ -139,12 +141,12 @@ impl<'r> Ledger<'r> {
     }
 
     /// Reviews a contract and gathers the data for it.
-    fn prepared(
+    fn prepared<'o>(
         &self,
         tip: &Snapshot<'r>,
-        offer: &Offer<'_>,
-        origin: Origin<'_>,
-    ) -> Result<PreparedContract<'r>, LedgerError> {
+        offer: &'o Offer<'o>,
+        origin: Origin<'o>,
+    ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
         let ContractMatch { rules, mut review } = tip.match_contract(offer)?;
         let unused = review.unused.take();
         let mut contract = accepted(review)?;
@@ -155,56 +157,41 @@ impl<'r> Ledger<'r> {
             (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
             (_, None) => {}
         }
-        let demanded = demanded(rules.protocol(), tip.manifest().evidence, &contract);
-        self.gathered(tip, rules, contract, demanded, offer, origin)
+        let mut prepared = PreparedContract::new(tip, rules, contract, offer, origin);
+        self.gather(&mut prepared, tip)?;
+        Ok(prepared)
     }
 
     /// Gathers the data for a contract, unless that was done elsewhere.
-    fn gathered(
+    fn gather(
         &self,
+        prepared: &mut PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
-        rules: Rules<'r>,
-        contract: Contract,
-        demanded: Demanded,
-        offer: &Offer<'_>,
-        origin: Origin<'_>,
-    ) -> Result<PreparedContract<'r>, LedgerError> {
-        let mut prepared = PreparedContract {
-            actor: canonical(rules.protocol(), offer.agent.or(contract.from.as_ref())),
-            rules,
-            contract,
-            branch: None,
-            code: None,
-            artifacts: Vec::new(),
-            demanded,
-            judged: None,
-        };
-        if let Origin::Export(known) = origin {
+    ) -> Result<(), LedgerError> {
+        if let Origin::Export(known) = prepared.origin {
             prepared.code.clone_from(&known.code);
             prepared.artifacts.clone_from(&known.artifacts);
         } else {
             prepared.branch = prepared.code_branch(tip);
             let branch = prepared.branch.as_deref();
             prepared.code = branch.and_then(|branch| self.repository().code(branch));
-            prepared.artifacts = prepared.delivered(tip, offer)?;
+            prepared.artifacts = prepared.delivered(tip)?;
         }
-        Ok(prepared)
+        Ok(())
     }
 
     fn decide(
         &self,
-        prepared: &mut PreparedContract<'r>,
+        prepared: &mut PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
         session: &Session,
         at: Moment,
-        offer: &Offer<'_>,
-        origin: Origin<'_>,
     ) -> Result<Decided<Receipt>, LedgerError> {
         let name = prepared.actor.clone();
         let name = name.ok_or(Refusal::Role(RoleRefusal::NoSender))?;
         let actor = session.actor(&name, at);
         let folder = tip.issue(&prepared.contract.issue)?;
-        let plan_with = |prepared: &PreparedContract<'r>, evidence: Option<&[Evidence]>| {
+        let plan_with = |prepared: &PreparedContract<'r, '_>, evidence: Option<&[Evidence]>| {
             let protocol = prepared.rules.protocol();
             let request = Request::Send(SendRequest {
                 contract: &prepared.contract,
@@ -212,15 +199,15 @@ impl<'r> Ledger<'r> {
                 artifacts: &prepared.artifacts,
                 evidence,
                 policy: tip.manifest().evidence,
-                answers: offer.answers,
-                token: offer.token,
+                answers: prepared.offer.answers,
+                token: prepared.offer.token,
             });
             let planned = plan(protocol, folder.key(), &folder, &actor, &request);
             planned.map_err(|stop| gated(protocol, stop.into()))
         };
         let demanded = prepared.demanded.iter();
         let skipped = |&(check, policy)| Evidence::skipped(check, policy, IMPORTED);
-        let evidence: Vec<Evidence> = match origin {
+        let evidence: Vec<Evidence> = match prepared.origin {
             Origin::Export(known) => {
                 let known = demanded.map(|demand| {
                     let known = known.evidence.iter().find(|e| e.check == demand.0);
@@ -244,7 +231,7 @@ impl<'r> Ledger<'r> {
                 let known = prepared.judged.take().filter(|(known, _)| *known == held);
                 let judged = match known {
                     Some((_, judged)) => judged,
-                    None => self.judge(prepared, tip, held.as_ref(), offer)?,
+                    None => self.judge(prepared, tip, held.as_ref())?,
                 };
                 if judged.refuses() {
                     let findings = judged.findings;
@@ -263,10 +250,9 @@ impl<'r> Ledger<'r> {
     /// error if that is enforced, else a warning.
     fn judge(
         &self,
-        prepared: &mut PreparedContract<'r>,
+        prepared: &mut PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
         held: Option<&HandoffId>,
-        offer: &Offer<'_>,
     ) -> Result<Judged, LedgerError> {
         let (rules, demanded) = (&prepared.rules, &prepared.demanded);
         let protocol = rules.protocol();
@@ -315,11 +301,11 @@ impl<'r> Ledger<'r> {
             claimed,
             ground,
             artifacts: &prepared.artifacts,
-            reports: offer.reports.unwrap_or(&none),
+            reports: prepared.offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
         let findings = std::mem::take(&mut judged.findings);
-        judged.findings = placed(protocol, rules, kind, offer.input, findings)?;
+        judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
     }
@@ -370,7 +356,29 @@ impl<'r> Ledger<'r> {
     }
 }
 
-impl PreparedContract<'_> {
+impl<'r, 'o> PreparedContract<'r, 'o> {
+    fn new(
+        tip: &Snapshot<'r>,
+        rules: Rules<'r>,
+        contract: Contract,
+        offer: &'o Offer<'o>,
+        origin: Origin<'o>,
+    ) -> Self {
+        let protocol = rules.protocol();
+        Self {
+            actor: canonical(protocol, offer.agent.or(contract.from.as_ref())),
+            demanded: demanded(protocol, tip.manifest().evidence, &contract),
+            rules,
+            contract,
+            offer,
+            origin,
+            branch: None,
+            code: None,
+            artifacts: Vec::new(),
+            judged: None,
+        }
+    }
+
     fn code_branch(&self, tip: &Snapshot<'_>) -> Option<String> {
         let Self {
             rules, contract, ..
@@ -386,7 +394,7 @@ impl PreparedContract<'_> {
     }
 
     /// The handoff that the sender holds; `None` if the sender is not known.
-    fn held(&self, tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Option<Record>, LedgerError> {
+    fn held(&self, tip: &Snapshot<'_>) -> Result<Option<Record>, LedgerError> {
         let contract = &self.contract;
         let kind = self.rules.protocol().contract_type(&contract.kind);
         let (Some(actor), Some(kind)) = (&self.actor, kind) else {
@@ -397,18 +405,21 @@ impl PreparedContract<'_> {
             return Ok(None);
         };
         let from = contract.sender(actor);
-        Ok(held(&folder, &issue, kind, contract, offer.answers, from)?)
+        Ok(held(
+            &folder,
+            &issue,
+            kind,
+            contract,
+            self.offer.answers,
+            from,
+        )?)
     }
 
     /// The files that the contract delivers, in their current state.
     ///
     /// # Errors
     /// [`ContractError::Artifact`] if one does not match the request.
-    fn delivered(
-        &self,
-        tip: &Snapshot<'_>,
-        offer: &Offer<'_>,
-    ) -> Result<Vec<Artifact>, LedgerError> {
+    fn delivered(&self, tip: &Snapshot<'_>) -> Result<Vec<Artifact>, LedgerError> {
         let Self {
             rules, contract, ..
         } = self;
@@ -418,7 +429,7 @@ impl PreparedContract<'_> {
         };
         let outcome = rules.protocol().outcome(kind, contract.status.as_deref());
         let request = if outcome.event() == Event::Complete && !kind.answers.is_empty() {
-            self.held(tip, offer)?
+            self.held(tip)?
         } else {
             None
         };

@@ -49,13 +49,13 @@ impl Troubles {
         };
         let trouble = match dice.below(100) {
             0..17 => {
-                let way = *dice.one(&[Direction::Up, Direction::Down]);
+                let direction = *dice.one(&[Direction::Up, Direction::Down]);
                 let digits = dice.below(13);
                 let bytes = dice.below(1 << digits);
                 Some(Trouble::Broken(if dice.percent(5) {
-                    Fault::Stall(way, bytes)
+                    Fault::Stall(direction, bytes)
                 } else {
-                    Fault::Cut(way, bytes)
+                    Fault::Cut(direction, bytes)
                 }))
             }
             17..24 => Some(Trouble::Absent),
