@@ -40,7 +40,7 @@ impl Judge<'_> {
             Named::Commit(commit) => commit,
             Named::Nothing => return no("is no commit of this repository".to_owned()),
             Named::Several => return no("may be one of several objects".to_owned()),
-            Named::Other(what) => return no(format!("is {what}, not a commit")),
+            Named::Other(object) => return no(format!("is {object}, not a commit")),
         };
         if !self.repository.has_commit(base, commit)? {
             return no(format!("is not on {base_branch}"));
@@ -55,17 +55,27 @@ impl Judge<'_> {
                 "came to {base_branch} with a merge, and is not one that {base_branch} got by itself"
             ));
         }
-        let judge = |tip| match strategy {
+        *tip = match self.ground.merged {
+            Merged::At(merged) => Some(merged),
+            Merged::Unknown | Merged::Elsewhere(_) => None,
+        };
+        self.made_by(strategy, claim, commit, *tip)
+    }
+
+    /// Checks that a commit came of a merge of this tip by the strategy.
+    fn made_by(
+        &self,
+        strategy: Strategy,
+        claim: &MergeClaim,
+        commit: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Found, FactError> {
+        let mismatch = match strategy {
             Strategy::Merge => self.repository.not_a_merge(commit, tip),
             Strategy::Squash => self.repository.not_a_squash(commit, tip),
             Strategy::Rebase => self.repository.not_a_rebase(commit, tip),
         };
-        let stood = match self.ground.merged {
-            Merged::At(stood) => Some(stood),
-            Merged::Unknown | Merged::Elsewhere(_) => None,
-        };
-        *tip = stood;
-        if let Some(why) = judge(stood)? {
+        if let Some(why) = mismatch? {
             let at = claim.strategy.as_deref().unwrap_or(&claim.commit);
             let word = self
                 .claimed
@@ -87,10 +97,10 @@ impl Judge<'_> {
                 let text = "it is not known what the branch held when it was merged";
                 Found::Skipped(text.to_owned())
             }
-            Merged::Elsewhere(stood) => Found::Skipped(format!(
+            Merged::Elsewhere(merged) => Found::Skipped(format!(
                 "{} is not here, nor is commit {}, where the ledger last saw it",
                 self.named_branch(),
-                stood.short()
+                merged.short()
             )),
         })
     }
