@@ -42,62 +42,17 @@ impl<'r, 's> Tip<'r, 's> {
             None => snapshot.issues()?,
             Some(key) => vec![key.clone()],
         };
-        let mut open: BTreeMap<String, Record> = BTreeMap::new();
-        let mut unknown: BTreeSet<(IssueKey, Option<u32>)> = BTreeSet::new();
+        let mut handoffs = Handoffs::default();
         for key in keys {
-            let folder = snapshot.issue(&key)?;
-            let handoffs = match folder.issue() {
-                Ok(Some(issue)) => issue.handoffs,
-                Ok(None) => {
-                    let path = layout::issue_file(&key);
-                    found.push(Finding::error(
-                        FindingCode::FileMissing,
-                        path,
-                        "the issue's file is missing",
-                    ));
-                    unknown.insert((key, None));
-                    continue;
-                }
-                Err(error) => {
-                    found.push(unreadable(&error));
-                    unknown.insert((key, None));
-                    continue;
-                }
-            };
-            for number in 1..=handoffs {
-                match folder.record(number) {
-                    Ok(Some(record)) => {
-                        check_contract(&folder, &record, found);
-                        if !record.state.is_terminal() {
-                            open.insert(layout::open_entry(&record.id, &record.to), record);
-                        }
-                    }
-                    Ok(None) => {
-                        let id = HandoffId::new(key.clone(), number);
-                        let path = layout::record_file(&id);
-                        found.push(Finding::error(
-                            FindingCode::FileMissing,
-                            path,
-                            "the record is missing",
-                        ));
-                        unknown.insert((key.clone(), Some(number)));
-                    }
-                    Err(error) => {
-                        found.push(unreadable(&error));
-                        unknown.insert((key.clone(), Some(number)));
-                    }
-                }
-            }
+            handoffs.read(&snapshot.issue(&key)?, found);
         }
+        let Handoffs { mut open, unknown } = handoffs;
         for entry in snapshot.open()? {
-            if !self
-                .scope
-                .covers(&BTreeSet::from([entry.id.issue().clone()]))
-            {
+            let key = entry.id.issue();
+            if !self.scope.covers(&BTreeSet::from([key.clone()])) {
                 continue;
             }
             // Nothing is known about a handoff whose record can't be read.
-            let key = entry.id.issue();
             let number = Some(entry.id.number());
             if [None, number]
                 .iter()
@@ -120,6 +75,53 @@ impl<'r, 's> Tip<'r, 's> {
             found.push(Finding::error(FindingCode::OpenMissing, path, text));
         }
         Ok(())
+    }
+}
+
+/// What the records of all issues say.
+#[derive(Default)]
+struct Handoffs {
+    /// The open ones, by the path of their entry.
+    open: BTreeMap<String, Record>,
+    /// The unreadable ones; without a number, all those of an issue.
+    unknown: BTreeSet<(IssueKey, Option<u32>)>,
+}
+
+impl Handoffs {
+    /// Reads the records of an issue and compares them with their contracts.
+    fn read(&mut self, folder: &IssueFolder<'_>, found: &mut Vec<Finding>) {
+        let key = folder.key();
+        let missing = |path, text| Finding::error(FindingCode::FileMissing, path, text);
+        let handoffs = match folder.issue() {
+            Ok(Some(issue)) => issue.handoffs,
+            other => {
+                found.push(match other {
+                    Err(error) => unreadable(&error),
+                    Ok(_) => missing(layout::issue_file(key), "the issue's file is missing"),
+                });
+                self.unknown.insert((key.clone(), None));
+                return;
+            }
+        };
+        for number in 1..=handoffs {
+            match folder.record(number) {
+                Ok(Some(record)) => {
+                    check_contract(folder, &record, found);
+                    if !record.state.is_terminal() {
+                        let path = layout::open_entry(&record.id, &record.to);
+                        self.open.insert(path, record);
+                    }
+                }
+                other => {
+                    let path = || layout::record_file(&HandoffId::new(key.clone(), number));
+                    found.push(match other {
+                        Err(error) => unreadable(&error),
+                        Ok(_) => missing(path(), "the record is missing"),
+                    });
+                    self.unknown.insert((key.clone(), Some(number)));
+                }
+            }
+        }
     }
 }
 
