@@ -17,7 +17,7 @@ use handoff_model::{
 use handoff_protocol::{Event, Policy};
 
 use super::error::LedgerError;
-use super::snapshot::{IssueFolder, Rules};
+use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
 pub(super) struct RecordedStep {
@@ -66,56 +66,33 @@ impl RecordedStep {
 }
 
 /// An issue before and after a commit.
-pub(super) struct States<'a, 'r> {
+pub(super) struct States<'r> {
     /// The issue before, if it was opened.
-    pub(super) was: Option<&'a Issue>,
-    pub(super) is: &'a Issue,
-    pub(super) before: &'a IssueFolder<'r>,
-    pub(super) after: &'a IssueFolder<'r>,
+    pub(super) was: Option<Issue>,
+    pub(super) is: Issue,
+    pub(super) before: IssueFolder<'r>,
+    pub(super) after: IssueFolder<'r>,
+    /// The issue's protocol before the commit.
+    pub(super) rules: Rc<Rules<'r>>,
 }
 
-impl States<'_, '_> {
-    /// Derives from the new state which step was made, or why no step can have been. `rules` are
-    /// those before the commit.
+/// A commit's step, or why it can't be any.
+type Recorded = Result<RecordedStep, Vec<Finding>>;
+
+impl States<'_> {
+    /// Derives from the new state which step was made, or why no step can have been.
     ///
     /// # Errors
     /// [`LedgerError`] when a state can't be read.
-    pub(super) fn recorded_step(
-        &self,
-        rules: &Rules<'_>,
-        changes: &[Change],
-    ) -> Result<Result<RecordedStep, Vec<Finding>>, LedgerError> {
-        let Self {
-            was,
-            is,
-            before,
-            after,
-        } = *self;
-        let had = was.map_or(0, |issue| issue.deliveries.len());
-        let delivery = is.deliveries.get(had).map(|new| Delivery {
-            id: new.id.clone(),
-            part: new.part.clone(),
-        });
-        let key = after.key();
-        let handoffs = was.map_or(0, |issue| issue.handoffs);
-        let number = if is.handoffs > handoffs {
+    pub(super) fn recorded_step(&self, changes: &[Change]) -> Result<Recorded, LedgerError> {
+        let key = self.after.key();
+        let handoffs = self.handoffs_before();
+        let number = if self.is.handoffs > handoffs {
             handoffs + 1
         } else {
             match &self.about(changes)?[..] {
                 [number] => *number,
-                [] => {
-                    let Some((actor, update)) = recorded_update(was, is) else {
-                        let all = changes.iter().map(|change| difference(change, false));
-                        return Ok(Err(all.collect()));
-                    };
-                    return Ok(Ok(RecordedStep {
-                        actor,
-                        path: layout::issue_file(key),
-                        request: RecordedRequest::Update(update),
-                        traceparent: None,
-                        delivery,
-                    }));
-                }
+                [] => return Ok(self.issue_update(changes)),
                 _ => {
                     let text = "the commit changes an issue without a step of one handoff";
                     let finding =
@@ -124,32 +101,72 @@ impl States<'_, '_> {
                 }
             }
         };
-        let folder = layout::issue_folder(key);
-        let path = format!("{folder}/{}", layout::record_name(number));
-        let Some(record) = after.record(number)? else {
+        let path = layout::record_file(&HandoffId::new(key.clone(), number));
+        let Some(record) = self.after.record(number)? else {
             let finding = Finding::error(FindingCode::FileMissing, path, "the record is missing");
             return Ok(Err(vec![finding]));
         };
-        if number <= handoffs {
-            let update = recorded_change(before.record(number)?.as_ref(), &record, was, is);
-            let last = match update.event() {
-                Some(Event::Extend) => None,
-                _ => record.latest(),
-            };
-            return Ok(Ok(RecordedStep {
-                actor: last.map_or(&record.to, |t| &t.by).clone(),
-                path,
-                traceparent: last.and_then(|t| t.traceparent),
-                request: RecordedRequest::Update(update),
-                delivery,
-            }));
+        if number > handoffs {
+            self.sending(record, path)
+        } else {
+            self.handoff_update(&record, path).map(Ok)
         }
-        let bytes = after.contract(&record)?;
+    }
+
+    pub(super) fn handoffs_before(&self) -> u32 {
+        self.was.as_ref().map_or(0, |issue| issue.handoffs)
+    }
+
+    /// The outside event that the step carried out.
+    fn delivery(&self) -> Option<Delivery> {
+        let had = self.was.as_ref().map_or(0, |issue| issue.deliveries.len());
+        self.is.deliveries.get(had).map(|new| Delivery {
+            id: new.id.clone(),
+            part: new.part.clone(),
+        })
+    }
+
+    /// The step of a commit that changes the issue alone.
+    fn issue_update(&self, changes: &[Change]) -> Recorded {
+        let Some((actor, update)) = recorded_update(self.was.as_ref(), &self.is) else {
+            let all = changes.iter().map(|change| difference(change, false));
+            return Err(all.collect());
+        };
+        Ok(RecordedStep {
+            actor,
+            path: layout::issue_file(self.after.key()),
+            request: RecordedRequest::Update(update),
+            traceparent: None,
+            delivery: self.delivery(),
+        })
+    }
+
+    /// The step of a commit that changes a handoff.
+    fn handoff_update(&self, record: &Record, path: String) -> Result<RecordedStep, LedgerError> {
+        let old = self.before.record(record.id.number())?;
+        let update = recorded_change(old.as_ref(), record, self.was.as_ref(), &self.is);
+        let last = match update.event() {
+            Some(Event::Extend) => None,
+            _ => record.latest(),
+        };
+        Ok(RecordedStep {
+            actor: last.map_or(&record.to, |t| &t.by).clone(),
+            path,
+            traceparent: last.and_then(|t| t.traceparent),
+            request: RecordedRequest::Update(update),
+            delivery: self.delivery(),
+        })
+    }
+
+    /// The step of a commit that sends a contract.
+    fn sending(&self, record: Record, path: String) -> Result<Recorded, LedgerError> {
+        let (rules, key) = (&*self.rules, self.after.key());
+        let bytes = self.after.contract(&record)?;
         let Review {
             findings, contract, ..
         } = review(rules.protocol(), rules, &Input::read(&bytes), Some(key))?;
         let Some(mut contract) = contract else {
-            let file = format!("{folder}/{}", record.contract.file);
+            let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
             let errors = findings.into_iter().filter(Finding::is_error);
             let found = errors.map(|finding| {
                 let text = format!("{}: {}", finding.path, finding.message);
@@ -161,14 +178,12 @@ impl States<'_, '_> {
         };
         let sent = record.transitions.first();
         contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
-        let traceparent = sent.and_then(|t| t.traceparent);
-        let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
         Ok(Ok(RecordedStep {
-            actor,
+            actor: contract.from.as_ref().unwrap_or(&record.from).clone(),
             path,
+            traceparent: sent.and_then(|t| t.traceparent),
             request: RecordedRequest::Sent(Box::new(contract), Box::new(record)),
-            traceparent,
-            delivery,
+            delivery: self.delivery(),
         }))
     }
 
@@ -201,17 +216,53 @@ impl States<'_, '_> {
     }
 }
 
-/// The protocols and manifests read during a walk through history, by their objects.
-#[derive(Default)]
-pub(super) struct KnownRules<'r> {
+/// Reads what steps depend on during a walk through history: issues, protocols and manifests, each
+/// of which is parsed once.
+pub(super) struct StepReader<'r> {
+    repository: &'r Repository,
+    parsed: Rc<Parsed>,
     protocols: HashMap<ObjectId, Rc<Rules<'r>>>,
     policies: HashMap<ObjectId, Policy>,
 }
 
-impl<'r> KnownRules<'r> {
-    pub(super) fn read(
+impl<'r> StepReader<'r> {
+    pub(super) fn new(repository: &'r Repository) -> Self {
+        Self {
+            repository,
+            parsed: Rc::new(Parsed::new()),
+            protocols: HashMap::new(),
+            policies: HashMap::new(),
+        }
+    }
+
+    /// An issue before and after a commit with these trees; `None` if its file is missing after it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a state or the issue's protocol can't be read.
+    pub(super) fn states(
         &mut self,
-        repository: &'r Repository,
+        key: &IssueKey,
+        old: Tree<'r>,
+        new: Tree<'r>,
+    ) -> Result<Option<States<'r>>, LedgerError> {
+        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
+        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
+        let (was, Some(is)) = (before.issue()?, after.issue()?) else {
+            return Ok(None);
+        };
+        let protocol = &was.as_ref().unwrap_or(&is).protocol;
+        let rules = self.rules(old, protocol.as_str())?;
+        Ok(Some(States {
+            was,
+            is,
+            before,
+            after,
+            rules,
+        }))
+    }
+
+    pub(super) fn rules(
+        &mut self,
         tree: Tree<'r>,
         name: &str,
     ) -> Result<Rc<Rules<'r>>, LedgerError> {
@@ -221,7 +272,7 @@ impl<'r> KnownRules<'r> {
         if let Some(rules) = self.protocols.get(&id) {
             return Ok(Rc::clone(rules));
         }
-        let rules = Rc::new(Rules::read(repository, tree, name)?);
+        let rules = Rc::new(Rules::read(self.repository, tree, name)?);
         self.protocols.insert(id, Rc::clone(&rules));
         Ok(rules)
     }
@@ -230,18 +281,14 @@ impl<'r> KnownRules<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when its manifest is missing or can't be read.
-    pub(super) fn policy(
-        &mut self,
-        repository: &'r Repository,
-        tree: Tree<'r>,
-    ) -> Result<Policy, LedgerError> {
+    pub(super) fn policy(&mut self, tree: Tree<'r>) -> Result<Policy, LedgerError> {
         let path = layout::MANIFEST;
         let missing = || LedgerError::missing(path.to_owned());
         let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
         if let Some(policy) = self.policies.get(&id) {
             return Ok(*policy);
         }
-        let manifest: Manifest = record::read(&repository.blob(id)?)
+        let manifest: Manifest = record::read(&self.repository.blob(id)?)
             .map_err(|error| LedgerError::stored(path, error))?;
         self.policies.insert(id, manifest.evidence);
         Ok(manifest.evidence)

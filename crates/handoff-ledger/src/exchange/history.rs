@@ -2,20 +2,19 @@
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::rc::Rc;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
-use handoff_model::{Request, View, layout};
+use handoff_model::{Request, layout};
 use handoff_protocol::Policy;
 
 use super::ExchangeError;
 use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
 use crate::error::LedgerError;
-use crate::recorded_step::{KnownRules, Shared, States, issues_of, shared_of};
-use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
+use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
+use crate::snapshot::{Rules, Snapshot};
 
 /// A recorded step, and the files that its line refers to.
 pub(super) struct Taken {
@@ -31,8 +30,7 @@ pub(super) struct Taken {
 /// Reads the steps of a ledger.
 pub(super) struct History<'r> {
     repository: &'r Repository,
-    rules: KnownRules<'r>,
-    parsed: Rc<Parsed>,
+    reader: StepReader<'r>,
     /// The number of steps of each protocol and each document.
     shared: HashMap<Key, u32>,
 }
@@ -42,8 +40,7 @@ impl<'r> History<'r> {
     pub(super) fn new(repository: &'r Repository) -> Self {
         Self {
             repository,
-            rules: KnownRules::default(),
-            parsed: Rc::new(Parsed::new()),
+            reader: StepReader::new(repository),
             shared: HashMap::new(),
         }
     }
@@ -191,19 +188,9 @@ impl<'r> History<'r> {
         new: Tree<'r>,
         changes: &[TreeChange],
     ) -> Result<Taken, ExchangeError> {
-        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
-        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
-        let (was, is) = (before.issue()?, after.issue()?);
-        let is = is.ok_or_else(|| damaged(commit, changes))?;
-        let protocol = &was.as_ref().unwrap_or(&is).protocol;
-        let rules = self.rules.read(self.repository, old, protocol.as_str())?;
-        let states = States {
-            was: was.as_ref(),
-            is: &is,
-            before: &before,
-            after: &after,
-        };
-        let recorded = match states.recorded_step(&rules, changes)? {
+        let states = self.reader.states(key, old, new)?;
+        let states = states.ok_or_else(|| damaged(commit, changes))?;
+        let recorded = match states.recorded_step(changes)? {
             Ok(recorded) => recorded,
             Err(findings) => {
                 let findings = findings
@@ -233,7 +220,7 @@ impl<'r> History<'r> {
             }
             Request::Update(update) => LineRequest::Update(update.clone()),
         };
-        let first = was.map_or(0, |issue| issue.handoffs) + 1;
+        let (first, is) = (states.handoffs_before() + 1, &states.is);
         Ok(Taken {
             line: Line {
                 issue: Some(key.clone()),

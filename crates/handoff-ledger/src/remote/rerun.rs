@@ -16,11 +16,11 @@ use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
 use crate::protocol_store::PutMode;
 use crate::recorded_step::{
-    KnownRules, RecordedRequest, RecordedStep, Shared, States, issues_of, shared_of,
+    RecordedRequest, RecordedStep, Shared, StepReader, issues_of, shared_of,
 };
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
-use crate::snapshot::{IssueFolder, Rules};
+use crate::snapshot::Rules;
 use crate::write::Ledger;
 
 /// A handoff whose id changed when its steps were made again.
@@ -134,7 +134,7 @@ pub(super) struct Rerun<'r> {
     session: Session,
     /// Set if steps keep the times at which they were made.
     time: Option<SetTime>,
-    rules: KnownRules<'r>,
+    reader: StepReader<'r>,
     origins: Origins,
 }
 
@@ -143,10 +143,10 @@ impl<'r> Rerun<'r> {
     pub(super) fn new(ledger: Ledger<'r>, session: &Session, origins: Origins) -> Self {
         Self {
             repository: ledger.repository(),
+            reader: StepReader::new(ledger.repository()),
             ledger,
             session: session.clone(),
             time: None,
-            rules: KnownRules::default(),
             origins,
         }
     }
@@ -221,19 +221,9 @@ impl<'r> Rerun<'r> {
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([key], _) => {
-                let before = IssueFolder::open(self.repository, old, key)?;
-                let after = IssueFolder::open(self.repository, new, key)?;
-                let (was, is) = (before.issue()?, after.issue()?);
-                let is = is.ok_or_else(|| no_step(commit))?;
-                let protocol = &was.as_ref().unwrap_or(&is).protocol;
-                let rules = self.rules.read(self.repository, old, protocol.as_str())?;
-                let states = States {
-                    was: was.as_ref(),
-                    is: &is,
-                    before: &before,
-                    after: &after,
-                };
-                let recorded = states.recorded_step(&rules, &changes)?;
+                let states = self.reader.states(key, old, new)?;
+                let states = states.ok_or_else(|| no_step(commit))?;
+                let recorded = states.recorded_step(&changes)?;
                 let recorded = recorded.map_err(ContractError::Invalid)?;
                 self.set_time(commit, key)?;
                 self.of_issue(key, recorded)

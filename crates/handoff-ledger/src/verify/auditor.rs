@@ -1,7 +1,6 @@
 //! Audits one commit at a time: derives its step again and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
@@ -9,8 +8,8 @@ use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
-use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layout, plan};
-use handoff_protocol::Event;
+use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan};
+use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::error::{DamageError, LedgerError};
@@ -18,11 +17,11 @@ use crate::evidence::again;
 use crate::order;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::recorded_step::{
-    KnownRules, RecordedRequest, Shared, States, difference, issues_of, shared_of,
+    RecordedRequest, RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
 use crate::remote::without_origin;
 use crate::signing::{By, Demand, judge};
-use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
+use crate::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// A commit to compare with the step that it should be: one of the history, or one that is about to
 /// be made.
@@ -70,8 +69,7 @@ struct Expected {
 pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
-    rules: KnownRules<'r>,
-    parsed: Rc<Parsed>,
+    reader: StepReader<'r>,
     current: Option<ObjectId>,
     /// The message that the last commit should have, if it differs.
     pub(super) message: Option<String>,
@@ -83,8 +81,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Self {
             repository,
             scope,
-            rules: KnownRules::default(),
-            parsed: Rc::new(Parsed::new()),
+            reader: StepReader::new(repository),
             current: None,
             message: None,
             audit: Audit::default(),
@@ -242,7 +239,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let snapshot = Snapshot::in_tree(self.repository, tree)?;
         let tree = Tree::new(self.repository, tree);
         let protocol = snapshot.manifest().default_protocol.to_string();
-        self.rules_in(tree, &protocol)?;
+        self.reader.rules(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
         for change in tree.changes_since(None, layout::is_failure_folder)? {
             let expected = [layout::README, layout::MANIFEST].contains(&change.path.as_str())
@@ -289,7 +286,9 @@ impl<'r, 's> Auditor<'r, 's> {
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);
                 let bytes = new.file(&path)?.unwrap_or_default();
-                let rules = self.rules_in(Tree::new(self.repository, before), protocol)?;
+                let rules = self
+                    .reader
+                    .rules(Tree::new(self.repository, before), protocol)?;
                 let agent: Option<AgentName> = candidate.author.name.parse().ok();
                 let decided = match &agent {
                     Some(agent) => document_step(&old, &rules, agent, name, &Input::read(&bytes)),
@@ -340,10 +339,6 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
-        self.rules.read(self.repository, tree, name)
-    }
-
     /// Derives a step of an issue again.
     fn step(
         &mut self,
@@ -354,106 +349,39 @@ impl<'r, 's> Auditor<'r, 's> {
     ) -> Result<Option<Expected>, LedgerError> {
         let old = Tree::new(self.repository, before);
         let new = Tree::new(self.repository, candidate.tree);
-        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
-        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
-        let (was, is) = (before.issue()?, after.issue()?);
-        let Some(is) = is else {
+        let Some(states) = self.reader.states(key, old, new)? else {
             let text = "the issue's file is missing";
             let file = layout::issue_file(key);
             self.report(Finding::error(FindingCode::FileMissing, file, text));
             return Ok(None);
         };
-        let protocol = was
-            .as_ref()
-            .map_or(&is.protocol, |issue| &issue.protocol)
-            .clone();
-        let rules = self.rules_in(old, protocol.as_str())?;
-        let states = States {
-            was: was.as_ref(),
-            is: &is,
-            before: &before,
-            after: &after,
-        };
-        let recorded = match states.recorded_step(&rules, changes)? {
+        let recorded = match states.recorded_step(changes)? {
             Ok(recorded) => recorded,
             Err(findings) => {
-                for finding in findings {
-                    self.report(finding);
-                }
+                findings
+                    .into_iter()
+                    .for_each(|finding| self.report(finding));
                 return Ok(None);
             }
         };
-        let actor = Actor {
-            name: &recorded.actor,
-            at: to_second(candidate.author.at),
-            traceparent: recorded.traceparent,
-            delivery: recorded.delivery.as_ref(),
-        };
-        let contract = match recorded.sent() {
-            Some(record) => after.object(&record.contract.file)?,
-            None => None,
-        };
-        let view = Before {
-            folder: &before,
-            contract,
-        };
-        let policy = self.rules.policy(self.repository, old)?;
-        let planned = plan(
-            rules.protocol(),
-            key,
-            &view,
-            &actor,
-            &recorded.request(policy),
-        );
-        let step = match planned {
-            Ok(Planned::Write(step)) => step,
-            Ok(Planned::Repeat(_)) => {
-                let text = "the step repeats one that the ledger already held";
-                self.report(Finding::error(
-                    FindingCode::StepRepeated,
-                    recorded.path,
-                    text,
-                ));
+        let policy = self.reader.policy(old)?;
+        let at = to_second(candidate.author.at);
+        let step = match planned(&states, &recorded, policy, at)? {
+            Ok(step) => step,
+            Err(finding) => {
+                self.report(finding);
                 return Ok(None);
             }
-            Err(Stop::Refused(refusal)) => {
-                let text = format!("no protocol allows this step: {refusal}");
-                self.report(Finding::error(
-                    FindingCode::StepIllegal,
-                    recorded.path,
-                    text,
-                ));
-                return Ok(None);
-            }
-            Err(Stop::Unreadable(error)) => return Err(error),
         };
-        if let RecordedRequest::Sent(contract, _) = &recorded.request
-            && !step.receipt.record.evidence.is_empty()
-        {
-            let record = &step.receipt.record;
-            let held = match &record.follows {
-                Some(id) => before.record(id.number())?,
-                None => None,
-            };
-            let (protocol, held) = (rules.protocol(), held.as_ref());
-            let found = again(
-                self.repository,
-                protocol,
-                contract,
-                record,
-                held,
-                &recorded.path,
-            )?;
-            found.into_iter().for_each(|finding| self.report(finding));
-        }
+        self.evidence(&states, &recorded, &step.receipt.record)?;
         // An expiry is recorded for the lease's holder, by whichever agent notices it.
         let by = match &recorded.request {
             RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
             _ => By::Agent(recorded.actor.clone()),
         };
-        let demand = Demand::of(&rules, by)?;
-        let before = was.map_or(0, |issue| issue.handoffs);
-        self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
+        let demand = Demand::of(&states.rules, by)?;
+        let started = states.is.handoffs.saturating_sub(states.handoffs_before());
+        self.audit.handoffs += started as usize;
         Ok(Some(Expected {
             author: Some(recorded.actor),
             files: step.files,
@@ -461,6 +389,28 @@ impl<'r, 's> Auditor<'r, 's> {
             previous: step.previous,
             demand,
         }))
+    }
+
+    /// Reports the checks of a sent contract that are recorded as passed but fail.
+    fn evidence(
+        &mut self,
+        states: &States<'_>,
+        recorded: &RecordedStep,
+        record: &Record,
+    ) -> Result<(), LedgerError> {
+        if let RecordedRequest::Sent(contract, _) = &recorded.request
+            && !record.evidence.is_empty()
+        {
+            let held = match &record.follows {
+                Some(id) => states.before.record(id.number())?,
+                None => None,
+            };
+            let (protocol, held) = (states.rules.protocol(), held.as_ref());
+            let path = &recorded.path;
+            let found = again(self.repository, protocol, contract, record, held, path)?;
+            found.into_iter().for_each(|finding| self.report(finding));
+        }
+        Ok(())
     }
 
     /// Whether a blob has these bytes; reports a blob that has their id but can't be read.
@@ -549,6 +499,43 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         Ok(())
     }
+}
+
+/// Plans a recorded step again, or finds why it can't have been made.
+fn planned(
+    states: &States<'_>,
+    recorded: &RecordedStep,
+    policy: Policy,
+    at: Moment,
+) -> Result<Result<Box<Step>, Finding>, LedgerError> {
+    let contract = match recorded.sent() {
+        Some(record) => states.after.object(&record.contract.file)?,
+        None => None,
+    };
+    let view = Before {
+        folder: &states.before,
+        contract,
+    };
+    let actor = Actor {
+        name: &recorded.actor,
+        at,
+        traceparent: recorded.traceparent,
+        delivery: recorded.delivery.as_ref(),
+    };
+    let (protocol, key) = (states.rules.protocol(), states.after.key());
+    let (code, text) = match plan(protocol, key, &view, &actor, &recorded.request(policy)) {
+        Ok(Planned::Write(step)) => return Ok(Ok(step)),
+        Ok(Planned::Repeat(_)) => (
+            FindingCode::StepRepeated,
+            "the step repeats one that the ledger already held".to_owned(),
+        ),
+        Err(Stop::Refused(refusal)) => (
+            FindingCode::StepIllegal,
+            format!("no protocol allows this step: {refusal}"),
+        ),
+        Err(Stop::Unreadable(error)) => return Err(error),
+    };
+    Ok(Err(Finding::error(code, recorded.path.clone(), text)))
 }
 
 /// An issue before a step, if the object of the step's contract is known.
