@@ -18,24 +18,24 @@ pub const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// The name is empty.
-    #[error("{what} is empty")]
+    #[error("{kind} is empty")]
     Empty {
         /// The kind of name.
-        what: &'static str,
+        kind: &'static str,
     },
     /// The name is longer than [`MAX_NAME`] bytes.
-    #[error("{what} has {length} bytes, and at most {MAX_NAME} are allowed")]
+    #[error("{kind} has {length} bytes, and at most {MAX_NAME} are allowed")]
     TooLong {
         /// The kind of name.
-        what: &'static str,
+        kind: &'static str,
         /// Its length in bytes.
         length: usize,
     },
     /// The name has a character outside the allowed set.
-    #[error("{what} {shown} may contain only {allowed}")]
+    #[error("{kind} {shown} may contain only {allowed}")]
     Character {
         /// The kind of name.
-        what: &'static str,
+        kind: &'static str,
         /// The name, escaped for display.
         shown: String,
         /// The allowed set, in words.
@@ -50,7 +50,7 @@ pub enum IdError {
 }
 
 fn checked(
-    what: &'static str,
+    kind: &'static str,
     allowed: &'static str,
     text: &str,
     first: impl Fn(u8) -> bool,
@@ -58,17 +58,17 @@ fn checked(
 ) -> Result<(), IdError> {
     let bytes = text.as_bytes();
     if bytes.is_empty() {
-        return Err(IdError::Empty { what });
+        return Err(IdError::Empty { kind });
     }
     if bytes.len() > MAX_NAME {
         return Err(IdError::TooLong {
-            what,
+            kind,
             length: bytes.len(),
         });
     }
     if !first(bytes[0]) || !bytes.iter().all(|&b| rest(b)) {
         return Err(IdError::Character {
-            what,
+            kind,
             shown: quoted(text),
             allowed,
         });
@@ -151,7 +151,7 @@ impl FromStr for AgentName {
         )?;
         if text.contains("..") {
             return Err(IdError::Character {
-                what: "agent name",
+                kind: "agent name",
                 shown: quoted(text),
                 allowed: ALLOWED,
             });

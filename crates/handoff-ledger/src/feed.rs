@@ -150,10 +150,10 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         };
         let known = stored(change.old)?.map_or(0, |old| old.transitions.len());
         let fresh = new.transitions.get(known..).unwrap_or_default();
-        let told = fresh
+        let happenings = fresh
             .iter()
             .map(|t| about(&new, plain(Kind::Transition), Some(t)));
-        found.extend(told);
+        found.extend(happenings);
         if fresh.is_empty() {
             found.push(about(&new, plain(Kind::Record), None));
         }
@@ -211,32 +211,32 @@ fn is_record(path: &str) -> bool {
     number.is_some_and(|n| n.len() >= 4 && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn about(record: &Record, mut told: Happening, transition: Option<&Transition>) -> Happening {
-    told.issue = Some(record.id.issue().clone());
-    told.id = Some(record.id.clone());
-    told.from_agent = Some(record.from.clone());
-    told.to_agent = Some(record.to.clone());
-    told.contract_type = Some(record.contract_type.clone());
-    told.attempt = Some(record.attempt);
-    told.summary.clone_from(&record.summary);
-    told.expires_at = record.lease.as_ref().and_then(|lease| lease.expires_at);
-    told.not_before = record.not_before;
+fn about(record: &Record, mut happening: Happening, transition: Option<&Transition>) -> Happening {
+    happening.issue = Some(record.id.issue().clone());
+    happening.id = Some(record.id.clone());
+    happening.from_agent = Some(record.from.clone());
+    happening.to_agent = Some(record.to.clone());
+    happening.contract_type = Some(record.contract_type.clone());
+    happening.attempt = Some(record.attempt);
+    happening.summary.clone_from(&record.summary);
+    happening.expires_at = record.lease.as_ref().and_then(|lease| lease.expires_at);
+    happening.not_before = record.not_before;
     let (from, to) = (Some(record.state), Some(record.state));
-    (told.from, told.to) = (from, to);
+    (happening.from, happening.to) = (from, to);
     if let Some(transition) = transition {
-        told.at = transition.at;
-        told.by = transition.by.to_string();
-        told.event = Some(
+        happening.at = transition.at;
+        happening.by = transition.by.to_string();
+        happening.event = Some(
             transition
                 .event
                 .map_or("send", handoff_protocol::Event::as_str),
         );
-        (told.from, told.to) = (transition.from, Some(transition.to));
-        told.reason.clone_from(&transition.reason);
-        told.failure.clone_from(&transition.failure);
-        told.traceparent = transition.traceparent;
+        (happening.from, happening.to) = (transition.from, Some(transition.to));
+        happening.reason.clone_from(&transition.reason);
+        happening.failure.clone_from(&transition.failure);
+        happening.traceparent = transition.traceparent;
     }
-    told
+    happening
 }
 
 /// Why history can't be followed from a commit.

@@ -106,12 +106,12 @@ fn sort(
         }
         let (brief, sent) = notes.brief(tip, name, blob)?;
         let brief = notes.noted(brief);
-        let stands = matches!(brief.state, State::Failed | State::Blocked | State::Dead);
+        let is_stuck = matches!(brief.state, State::Failed | State::Blocked | State::Dead);
         let bucket = match (own(name), brief.state) {
-            (false, _) if !stands => continue,
+            (false, _) if !is_stuck => continue,
             (false, _) => &mut *others,
             (_, State::InProgress) => &mut *held,
-            _ if stands => &mut *stuck,
+            _ if is_stuck => &mut *stuck,
             _ => match brief.hindrance(now) {
                 None => &mut *waiting,
                 Some(ClaimVerdict::Waits | ClaimVerdict::Later(_)) => &mut *later,
@@ -130,20 +130,20 @@ fn sort(
         unread,
         ..Overview::default()
     };
-    let told = [
+    let counted = [
         &mut overview.held,
         &mut overview.waiting,
         &mut overview.later,
         &mut overview.stuck,
     ];
-    for (told, places) in told.into_iter().zip(&buckets) {
-        told.count = places.len();
+    for (counted, places) in counted.into_iter().zip(&buckets) {
+        counted.count = places.len();
         for ((_, _, name), blob) in places.iter().take(limits.each) {
             let record = tip.record_in(name, *blob)?;
             if !notes.agrees(*blob, &record) {
                 return Ok(None);
             }
-            told.first.push(record);
+            counted.first.push(record);
         }
     }
     // Only the records show which of the others are for this agent.

@@ -274,7 +274,7 @@ fn orphans(
             let kind = quoted(&record.contract_type);
             orphan(format!("{} needs the contract type {kind}", record.id));
         }
-        let way = |p: &Protocol| {
+        let routes = |p: &Protocol| {
             let mut answers = p.definition().contracts.iter();
             let answered = |c: &ContractType| c.answers.contains(&record.contract_type);
             (
@@ -282,7 +282,7 @@ fn orphans(
                 answers.any(answered),
             )
         };
-        let ((onward, answered), (still_onward, still_answered)) = (way(was), way(protocol));
+        let ((onward, answered), (still_onward, still_answered)) = (routes(was), routes(protocol));
         if onward && !still_onward {
             let to = &record.to;
             orphan(format!(

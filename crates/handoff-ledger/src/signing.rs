@@ -72,9 +72,9 @@ pub(super) fn signed<'r>(
     let made = repository.prepare_signed(proposal, deadline);
     let (prepared, stored) = made.map_err(|error| match (error, demand) {
         // A user who did not ask for signatures may not know how to make one.
-        (SignError::Failed { message: said }, Some(demand)) if !session.sign => {
+        (SignError::Failed { message }, Some(demand)) if !session.sign => {
             let wanted = demand.wanted(&proposal.committer.email);
-            let text = format!("{wanted}, and could not be signed: {said}");
+            let text = format!("{wanted}, and could not be signed: {message}");
             WriteError::Signature(vec![
                 Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP),
             ])

@@ -47,7 +47,7 @@ pub fn exported(env: &TestEnvironment, format: &str, name: &str) -> PathBuf {
     dir
 }
 
-/// Imports with `--json`, which may refuse something; what was done, and the
+/// Imports with `--json`, which may refuse something; returns its outcome and the
 /// exit code.
 pub fn import(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> (Value, i32) {
     let args = [&["import", dir.to_str().unwrap(), "--json"][..], more].concat();
@@ -71,7 +71,7 @@ pub fn counts(data: &Value) -> (usize, usize, usize, u64) {
     )
 }
 
-/// The files and codes of what was refused.
+/// The files and codes of the refusals.
 pub fn refused(data: &Value) -> Vec<String> {
     let items = data["refused"].as_array().unwrap().iter();
     items
@@ -115,7 +115,7 @@ pub fn update(env: &TestEnvironment, protocol: &str) {
         .success();
 }
 
-/// A ledger of this protocol with failures, retries, answers and whatever else
+/// A ledger of this protocol with failures, retries, answers and everything else
 /// the protocol has; the last step puts a new version of it in force.
 pub fn lived(protocol: &str) -> TestEnvironment {
     TestEnvironment::prepared(&format!("lived-{protocol}"), || made_to_live(protocol))
@@ -170,7 +170,7 @@ fn to_merge(env: &TestEnvironment) {
         "--recoverable",
     ])
     .success();
-    // A branch that the contract names is recorded with where it stood.
+    // A branch that the contract names is recorded with its tip.
     env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
     env.send(opening(91)).success();
     run(env, "claim 91.1 --as prep-agent");
@@ -205,7 +205,7 @@ fn specialists(env: &TestEnvironment) {
         failing["source"]["agent_id"].clone(),
         failing["target"]["agent_id"].clone(),
     );
-    let asked = with(
+    let request = with(
         sample(SPECIALISTS, "request-dotnet"),
         &[
             ("/handoff_id", id.clone()),
@@ -213,7 +213,7 @@ fn specialists(env: &TestEnvironment) {
             ("/target/agent_id", target.clone()),
         ],
     );
-    send(env, &asked);
+    send(env, &request);
     let (id, target) = (id.as_str().unwrap(), target.as_str().unwrap());
     run(env, &format!("claim {id}.1 --as {target}"));
     send(env, &failing);
@@ -348,18 +348,18 @@ pub fn handoff(id: &str, from: &str, to: &str, status: &str) -> Value {
     )
 }
 
-/// What is decided about a contract.
-pub fn decision(about: &str, to: &str, what: &str) -> Value {
+/// A decision about a contract.
+pub fn decision(about: &str, to: &str, outcome: &str) -> Value {
     let mut decision = with(
         sample("directive", "evaluation"),
         &[
             ("/handoff_id", json!(about)),
-            ("/evaluation_id", json!(format!("about-{about}-{what}"))),
+            ("/evaluation_id", json!(format!("about-{about}-{outcome}"))),
             ("/to_agent", json!(to)),
-            ("/decision", json!(what)),
+            ("/decision", json!(outcome)),
         ],
     );
-    match what {
+    match outcome {
         "ask" => decision["questions"] = json!(["How many lanes?"]),
         "retry" => decision["instructions"] = json!("Count them on the plan."),
         _ => {}

@@ -101,7 +101,7 @@ pub fn git_state(env: &TestEnvironment, dir: &Path) -> (String, String) {
     (env.git(dir, &status), env.git(dir, &index))
 }
 
-/// Asserts that a worktree is what another one is.
+/// Asserts that two worktrees are equal.
 #[track_caller]
 pub fn assert_same(env: &TestEnvironment, dir: &Path, other: &Path) {
     let (a, b) = (walk(dir), walk(other));
@@ -216,7 +216,7 @@ pub fn change(env: &TestEnvironment, dir: &Path) {
     write(&dir.join("build/out"), "ignored\n");
 }
 
-/// Takes away what git ignores, which is never kept.
+/// Removes ignored files, which are never kept.
 pub fn clean(dir: &Path) {
     fs::remove_file(dir.join("not.ignored")).unwrap();
     fs::remove_dir_all(dir.join("build")).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Writes a file, and the folders that it is in.
+/// Writes a file, and creates its folders.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();

@@ -64,11 +64,10 @@ pub fn program() -> &'static str {
     PROGRAM.to_str().unwrap()
 }
 
-/// Longer than anything takes that goes well, on a machine with much other work too: what hangs
-/// ends.
+/// Longer than any success takes, even on a busy machine; ends what hangs.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Looks again and again until something is so.
+/// Polls until a condition holds.
 #[track_caller]
 pub fn until(what: &str, mut is: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -86,7 +85,7 @@ pub struct TestEnvironment {
     pace: AtomicI64,
 }
 
-/// What a command said and how it ended.
+/// A command's output and exit status.
 pub struct Ran {
     args: Vec<String>,
     pub shown: String,
@@ -120,7 +119,7 @@ impl TestEnvironment {
     }
 
     /// A copy of an environment that is made once in a run of tests, at the same time. It has a
-    /// repository, and nothing in it depends on where it is.
+    /// repository, and nothing in it depends on its path.
     pub fn prepared(kind: &str, make: impl FnOnce() -> Self) -> Self {
         let env = Self::empty();
         let clock = "clock";
@@ -131,7 +130,7 @@ impl TestEnvironment {
             fs::write(to.join(clock), serde_json::to_string(&time).unwrap()).unwrap();
         };
         prepared::copy(kind, make, &env.root);
-        // Copied files are others than those that the index knows.
+        // The index knows the original files, not the copies.
         env.git(&env.repo(), &["update-index", "-q", "--refresh"]);
         let clock = env.root.join(clock);
         let [now, pace] = serde_json::from_slice(&fs::read(&clock).unwrap()).unwrap();
@@ -175,7 +174,7 @@ impl TestEnvironment {
         self.wait(minutes * 60);
     }
 
-    /// Moves the clock by seconds; back, where they are negative.
+    /// Moves the clock by seconds; back if they are negative.
     pub fn wait(&self, seconds: i64) {
         self.now.fetch_add(seconds, Ordering::Relaxed);
     }
@@ -259,7 +258,7 @@ impl TestEnvironment {
         self.handoff(&["claim", id, "--as", agent])
     }
 
-    /// The data of a command's JSON document, which must say that it went well.
+    /// The data of a command's JSON document, which must report success.
     pub fn data(&self, args: &[&str]) -> Value {
         let mut all = args.to_vec();
         all.push("--json");
@@ -269,7 +268,7 @@ impl TestEnvironment {
         document["data"].take()
     }
 
-    /// Runs a prepared command to its end and keeps what it said.
+    /// Runs a prepared command to its end and keeps its output.
     pub fn run(&self, mut command: Command, args: &[&str], input: Option<&[u8]>) -> Ran {
         if input.is_some() {
             command.stdin(Stdio::piped());
@@ -373,20 +372,20 @@ impl TestEnvironment {
 }
 
 impl Ran {
-    /// Insists that it went well.
+    /// Asserts that it succeeded.
     #[track_caller]
     pub fn success(self) -> Self {
         self.exits(0)
     }
 
-    /// Insists on an exit code.
+    /// Asserts an exit code.
     #[track_caller]
     pub fn exits(self, status: i32) -> Self {
         assert_eq!(self.status, status, "{}", self.shown);
         self
     }
 
-    /// Insists that an error says this.
+    /// Asserts that an error contains this.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {
         assert!(self.shown.contains(text), "no {text:?} in:\n{}", self.shown);

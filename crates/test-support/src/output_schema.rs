@@ -1,4 +1,4 @@
-//! The JSON Schemas of what commands print, which every test's output is held against.
+//! The JSON Schemas of what commands print, which every test's output is checked against.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,8 @@ use super::project;
 /// Where the schemas refer to each other.
 const BASE: &str = "json-schema:///output/";
 
-/// Insists that a document is as the schema of its command says; a command without one, and what
-/// is no document, pass.
+/// Asserts that a document matches the schema of its command. Commands without a schema, and
+/// output that is not a document, pass.
 #[track_caller]
 pub(crate) fn check(args: &[String], document: &Value) {
     if document["schema"] != "git-handoff/1" {

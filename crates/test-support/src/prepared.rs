@@ -1,6 +1,6 @@
 //! Folders that are made once in a run of tests, and copied by every test that begins with them.
 //!
-//! With cargo-nextest each test is a process of its own, so that they share what is on disk.
+//! With cargo-nextest each test is a process of its own, so they can share only files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{built, files};
 
-/// How long the folders of a run stay that is over.
+/// How long the folders of a finished run are kept.
 const KEPT: Duration = Duration::from_secs(3600);
 
 /// Where the folders of this run are.
@@ -22,7 +22,7 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
             let written = other.metadata().and_then(|found| found.modified());
             let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
             if age.is_ok_and(|age| age > KEPT) {
-                // Another process may be at it too.
+                // Another process may be making it too.
                 let _ = fs::remove_dir_all(other.path());
             }
         }
@@ -31,14 +31,14 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
     run
 });
 
-/// Copies a folder of this kind to where nothing is yet. The first one is made; nothing in it may
-/// depend on where it is.
+/// Copies a folder of this kind to a new path. The first one is made; nothing in it may depend on
+/// its path.
 pub(crate) fn copy(kind: &str, make: impl FnOnce(&Path), to: &Path) {
     let made = RUN.join(kind);
     let lock = File::create(RUN.join(format!("{kind}.lock"))).unwrap();
     lock.lock().unwrap();
     if !made.is_dir() {
-        // Half of it may be there, where a test was stopped.
+        // A stopped test may have left half of it.
         let new = RUN.join(format!("{kind}.new"));
         let _ = fs::remove_dir_all(&new);
         make(&new);

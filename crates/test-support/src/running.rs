@@ -15,13 +15,13 @@ pub struct Running {
     pub child: Child,
     pub lines: BufReader<ChildStdout>,
     errors: BufReader<ChildStderr>,
-    /// What it said before it waited.
-    said: String,
+    /// Its output on stderr before it waited.
+    stderr: String,
     is_waiting: bool,
 }
 
 impl Running {
-    /// Starts the program in a folder, and returns once it says that it waits, or has ended.
+    /// Starts the program in a folder, and returns once it reports that it waits, or has ended.
     pub fn start(env: &TestEnvironment, folder: &Path, args: &[&str]) -> Self {
         let mut command = env.program(args);
         command.current_dir(folder);
@@ -34,14 +34,14 @@ impl Running {
         while !running.is_waiting && running.errors.read_line(&mut line).unwrap() > 0 {
             running.is_waiting = line.starts_with("waiting for changes of ");
             if !running.is_waiting {
-                running.said += &line;
+                running.stderr += &line;
             }
             line.clear();
         }
         running
     }
 
-    /// Starts what does not say when it waits.
+    /// Starts a program that does not report when it waits.
     pub fn silent(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -49,20 +49,20 @@ impl Running {
             lines: BufReader::new(child.stdout.take().unwrap()),
             errors: BufReader::new(child.stderr.take().unwrap()),
             child,
-            said: String::new(),
+            stderr: String::new(),
             is_waiting: false,
         }
     }
 
-    /// Insists that it waits.
+    /// Asserts that it waits.
     #[track_caller]
     pub fn waits(mut self) -> Self {
-        assert!(self.is_waiting, "it does not wait: {}", self.said);
+        assert!(self.is_waiting, "it does not wait: {}", self.stderr);
         self.still_runs();
         self
     }
 
-    /// Insists that it has not ended.
+    /// Asserts that it has not ended.
     #[track_caller]
     pub fn still_runs(&mut self) {
         let ended = self.child.try_wait().unwrap();
@@ -93,15 +93,16 @@ impl Running {
         self.signal(Signal::INT);
     }
 
-    /// How it ends; what it still prints, and what it says but that it waits.
+    /// Waits for its end: its status, the rest of stdout, and all of stderr except the report that it
+    /// waits.
     pub fn end(mut self) -> (ExitStatus, String, String) {
-        let (mut stdout, mut stderr) = (String::new(), self.said);
+        let (mut stdout, mut stderr) = (String::new(), self.stderr);
         self.lines.read_to_string(&mut stdout).unwrap();
         self.errors.read_to_string(&mut stderr).unwrap();
         (self.child.wait().unwrap(), stdout, stderr)
     }
 
-    /// The same where it must end with this exit code.
+    /// The same; it must end with this exit code.
     #[track_caller]
     pub fn ends(self, status: i32) -> (String, String) {
         let (ended, stdout, stderr) = self.end();

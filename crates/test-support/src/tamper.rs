@@ -31,7 +31,7 @@ pub struct Commit {
 /// A change of a tree: a path, and its new mode and bytes, or nothing to remove it.
 pub struct Edit<'a>(pub &'a str, pub Option<(&'a str, Vec<u8>)>);
 
-/// The same, with the path and the mode its own.
+/// The same, with an owned path and mode.
 type OwnedEdit = (String, Option<(String, Vec<u8>)>);
 
 pub fn set(path: &str, bytes: impl Into<Vec<u8>>) -> Edit<'_> {
@@ -162,13 +162,13 @@ impl Ledger {
         String::from_utf8(output).unwrap().trim_end().to_owned()
     }
 
-    /// Runs git, however it ends: its exit code, and what it says on stderr.
+    /// Runs git, however it ends: its exit code, and its stderr.
     pub fn git_any(&self, args: &[&str]) -> (i32, String) {
         let mut command = self.command("git");
         command.args(args);
         let output = Self::run(command, b"");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code().unwrap(), said)
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), stderr)
     }
 
     /// Runs the program at a minute of the day; it must succeed.
@@ -183,7 +183,7 @@ impl Ledger {
         assert!(output.status.success(), "{args:?}: {errors}");
     }
 
-    /// Runs `verify`: its exit code and what it answers.
+    /// Runs `verify`: its exit code and its output.
     pub fn verify(&self, args: &[&str]) -> (i32, Value) {
         let mut command = self.command(crate::program());
         command.args(["verify", "--json"]).args(args);
@@ -223,7 +223,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Asserts that the ledger is sound.
+    /// Asserts that the audit finds nothing.
     pub fn assert_sound(&self, args: &[&str]) -> Value {
         let (code, answer) = self.verify(args);
         assert_eq!(code, 0, "{answer:#}");
@@ -234,7 +234,7 @@ impl Ledger {
     fn history(&self) -> Vec<String> {
         let mut command = self.command("git");
         command.args(["rev-list", "--first-parent", "--reverse", BRANCH]);
-        // Of a damaged repository, what git can list counts.
+        // In a damaged repository, only the commits that git can list count.
         let output = Self::run(command, b"");
         let listed = String::from_utf8(output.stdout).unwrap();
         listed.lines().map(str::to_owned).collect()

@@ -193,7 +193,7 @@ pub struct Folder<'e> {
 }
 
 impl<'e> Folder<'e> {
-    /// One that is not there yet.
+    /// One that does not exist yet.
     pub fn new(env: &'e TestEnvironment, name: &str) -> Self {
         let name = name.to_owned();
         Self { env, name }
@@ -241,7 +241,7 @@ impl<'e> Folder<'e> {
         self.env.handoff(&["protocol", action, &self.path()])
     }
 
-    /// The same where it must be refused, and leave no trace.
+    /// The same; it must be refused, and leave no trace.
     #[track_caller]
     pub fn refused(&self, action: &str) -> Refused {
         let before = self.env.tip();

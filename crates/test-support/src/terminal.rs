@@ -24,7 +24,7 @@ pub struct Terminal<'e> {
     variables: Vec<(&'static str, String)>,
 }
 
-/// What was shown in the end.
+/// The output of a program on a terminal.
 pub struct Seen {
     /// Every byte, with `ESC` made visible, and without carriage returns.
     pub raw: String,
@@ -61,7 +61,7 @@ impl<'e> Terminal<'e> {
     }
 
     /// Runs a command; each time that something was shown since the last keys and a text is on the
-    /// screen, types the keys that go with it. Keys are typed again, as a person would, where the
+    /// screen, types the keys that go with it. Keys are typed again, as a person would, if the
     /// text is still there and nothing else has been shown for a second.
     pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -75,7 +75,7 @@ impl<'e> Terminal<'e> {
             let (pty, (sender, shown)) = (&pty, channel());
             scope.spawn(move || {
                 let (mut pty, mut bytes) = (pty, [0; 4096]);
-                // The end of a terminal is an error where its last user is gone.
+                // Reading a terminal fails once its last user is gone.
                 while let Ok(count @ 1..) = pty.read(&mut bytes) {
                     let _ = sender.send(bytes[..count].to_vec());
                 }

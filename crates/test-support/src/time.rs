@@ -71,7 +71,7 @@ pub fn attempt(env: &TestEnvironment, line: &str) -> Ran {
     env.handoff(&args)
 }
 
-/// Runs a command that must go well.
+/// Runs a command that must succeed.
 #[track_caller]
 pub fn done(env: &TestEnvironment, line: &str) -> Ran {
     attempt(env, line).success()

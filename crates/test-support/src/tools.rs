@@ -1,4 +1,4 @@
-//! Programs of npm and PyPI that tests run and the project does not bring.
+//! Programs of npm and PyPI that tests run and that are not part of the project.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -36,7 +36,7 @@ impl Tools {
             let all = built().join("../tmp");
             fs::create_dir_all(&all).unwrap();
             let folder = all.join(self.name);
-            // Other tests may want it at the same time.
+            // Other tests may need it at the same time.
             let lock = File::create(all.join(format!("{}.lock", self.name))).unwrap();
             lock.lock().unwrap();
             let mut command = Command::new(project().join("scripts/test-tools"));
@@ -66,7 +66,7 @@ impl Tools {
         }
     }
 
-    /// Runs a script with a text on standard input; what it printed.
+    /// Runs a script with a text on standard input; returns its output.
     #[track_caller]
     pub fn run(&self, script: &str, args: &[&str], input: &str) -> String {
         let mut command = self.command(script);
@@ -75,8 +75,8 @@ impl Tools {
     }
 }
 
-/// What a program prints that gets a text on standard input, and has to go
-/// well without a word on standard error.
+/// Runs a program with a text on standard input; it must succeed and print nothing on standard
+/// error. Returns its output.
 #[track_caller]
 pub fn answer(mut command: Command, input: &str) -> String {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -87,10 +87,10 @@ pub fn answer(mut command: Command, input: &str) -> String {
         scope.spawn(move || stdin.write_all(input.as_bytes()));
         child.wait_with_output().unwrap()
     });
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.is_empty(),
-        "{command:?}: {said}\n{input}"
+        output.status.success() && stderr.is_empty(),
+        "{command:?}: {stderr}\n{input}"
     );
     String::from_utf8(output.stdout).unwrap()
 }

@@ -255,7 +255,7 @@ impl Judge<'_> {
         let commit = match self.repository.named(id)? {
             Named::Nothing => return Ok(Some("is no commit of this repository".to_owned())),
             Named::Several => return Ok(Some("may be one of several objects".to_owned())),
-            Named::Other(what) => return Ok(Some(format!("is {what}, not a commit"))),
+            Named::Other(object) => return Ok(Some(format!("is {object}, not a commit"))),
             Named::Commit(commit) => commit,
         };
         if let Some(base) = base
@@ -328,8 +328,8 @@ impl Judge<'_> {
         if claimed == Some(with_moves) {
             return Ok(Found::Passed);
         }
-        let said = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
-        let text = format!("the contract says {said} files, and {number} are changed");
+        let claim = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
+        let text = format!("the contract says {claim} files, and {number} are changed");
         Ok(Found::because(Finding::error(code, at, text).fix(fix)))
     }
 
@@ -369,9 +369,9 @@ impl Judge<'_> {
         if claimed.is_some_and(|claimed| counts.contains(&claimed)) {
             return Ok(Found::Passed);
         }
-        let said = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
+        let claim = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
         let text = format!(
-            "the contract says {said}, and {branch} has {} more commits than when its sender got the work",
+            "the contract says {claim}, and {branch} has {} more commits than when its sender got the work",
             counts[0]
         );
         let range = format!("git log {}..{branch}", since.short());

@@ -113,11 +113,11 @@ impl Folder {
                     Ok(_) => {}
                     Err(error) => return Some(Err(unreadable(&path)(error))),
                 }
-                let whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < LINE;
-                if !whole && let Err(error) = reader.skip_until(b'\n') {
+                let complete = bytes.ends_with(b"\n") || (bytes.len() as u64) < LINE;
+                if !complete && let Err(error) = reader.skip_until(b'\n') {
                     return Some(Err(unreadable(&path)(error)));
                 }
-                let text = String::from_utf8(bytes).ok().filter(|_| whole);
+                let text = String::from_utf8(bytes).ok().filter(|_| complete);
                 if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
                     continue;
                 }

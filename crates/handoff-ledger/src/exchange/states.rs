@@ -180,15 +180,15 @@ fn document<'r>(
     document.at = time(kind);
     match (kind.answers.first(), id) {
         (None, id) => document.request = id,
-        (Some(asked), Some(request)) => {
-            let asked = protocol.contract_type(asked);
-            let carried = match asked {
-                Some(asked) => carried(&rules, asked, &value)?,
+        (Some(answered), Some(request)) => {
+            let answered = protocol.contract_type(answered);
+            let carried = match answered {
+                Some(answered) => carried(&rules, answered, &value)?,
                 None => Err(Vec::new()),
             };
             document.answers = Some(Answered {
                 request,
-                at: asked.and_then(time),
+                at: answered.and_then(time),
                 carried,
             });
         }
@@ -201,16 +201,16 @@ fn document<'r>(
 /// identify the type.
 fn carried(
     rules: &Rules<'_>,
-    asked: &ContractType,
+    kind: &ContractType,
     value: &Value,
 ) -> Result<Result<Vec<u8>, Vec<String>>, LedgerError> {
-    let schema: Value = serde_json::from_slice(&rules.bytes(&asked.schema)?).unwrap_or(Value::Null);
+    let schema: Value = serde_json::from_slice(&rules.bytes(&kind.schema)?).unwrap_or(Value::Null);
     let (Some(members), Some(value)) = (schema["properties"].as_object(), value.as_object()) else {
         return Ok(Err(Vec::new()));
     };
     let own = value.iter().filter(|(name, _)| members.contains_key(*name));
     let mut request: Map<String, Value> = own.map(|(n, v)| (n.clone(), v.clone())).collect();
-    for (pointer, words) in &asked.when {
+    for (pointer, words) in &kind.when {
         if let Some(name) = pointer.strip_prefix('/').filter(|name| !name.contains('/'))
             && let Some(word) = words.texts().iter().find(|word| *word != "*")
         {

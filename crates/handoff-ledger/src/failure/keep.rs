@@ -112,13 +112,13 @@ pub(super) fn keep(
     repository: &Repository,
     record: &Record,
     at: Moment,
-    what: &Keep,
+    options: &Keep,
     mut screen: Screen,
 ) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
     let position = repository.position()?;
     // Everything that can be refused comes first, so that a refusal leaves nothing behind.
     let mut unfinished = None;
-    if what.snapshot {
+    if options.snapshot {
         let mut accept = |path: &[u8], bytes: &[u8]| {
             screen.file(&escape(path), bytes);
             screen.is_clean()
@@ -136,7 +136,7 @@ pub(super) fn keep(
         files: 0,
         bytes: 0,
     };
-    let attachments = attach(&mut folder, &what.attached)?;
+    let attachments = attach(&mut folder, &options.attached)?;
     let snapshot = match &unfinished {
         Some(unfinished) => Some(snapshot(&mut folder, unfinished, &position)?),
         None => None,
@@ -150,8 +150,8 @@ pub(super) fn keep(
         at,
         by: last.map_or(&record.to, |t| &t.by).clone(),
         error: failure.ok_or_else(|| LedgerError::missing(layout::record_file(&record.id)))?,
-        host: what.host.clone(),
-        tools: what.tools.clone(),
+        host: options.host.clone(),
+        tools: options.tools.clone(),
         code: stand(&position),
         attachments,
         snapshot,

@@ -286,8 +286,8 @@ impl<'r> Upstream<'r> {
                 self.reach = Reach::Reached;
                 Ok(None)
             }
-            Err(RemoteError::Failed { message: said }) => {
-                self.reach = Reach::Unreachable(said);
+            Err(RemoteError::Failed { message }) => {
+                self.reach = Reach::Unreachable(message);
                 Ok(known)
             }
             Err(error @ (RemoteError::TimedOut | RemoteError::Interrupted)) => {

@@ -57,8 +57,8 @@ fn handoff(message: &str) -> Option<HandoffId> {
 
 /// The name to keep a refused step under.
 fn name_of(commit: &Commit) -> String {
-    let what = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
-    format!("{what}-{}", commit.id.short())
+    let name = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
+    format!("{name}-{}", commit.id.short())
 }
 
 impl Ledger<'_> {
@@ -80,11 +80,11 @@ impl Ledger<'_> {
             cause = source.source();
         }
         if let LedgerError::Upstream(UpstreamError::Refused {
-            source: RemoteError::Refused { message: said },
+            source: RemoteError::Refused { message },
             ..
         }) = reason
         {
-            text += &format!(": {}", said.join("; "));
+            text += &format!(": {}", message.join("; "));
         }
         for finding in reason.findings() {
             text += &format!("; {}", finding.message);
@@ -135,7 +135,7 @@ impl Ledger<'_> {
     /// A refused step, its message, and the contract that it sent, if it sent one.
     ///
     /// # Errors
-    /// [`LedgerError`] if there is none of that name, or it can't be read.
+    /// [`LedgerError`] if none has that name, or it can't be read.
     pub fn rejected_step(&self, name: &str) -> Result<RejectedStep, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
         let commit = self.repository().commit(kept.commit)?;
@@ -206,7 +206,7 @@ impl Ledger<'_> {
     /// Gives up a refused step.
     ///
     /// # Errors
-    /// [`LedgerError`] if there is none of that name, or it can't be removed.
+    /// [`LedgerError`] if none has that name, or it can't be removed.
     pub fn drop_rejected(&self, name: &str) -> Result<Rejected, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
         self.repository().let_go(&kept)?;

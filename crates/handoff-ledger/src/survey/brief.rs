@@ -233,14 +233,14 @@ pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
 }
 
 fn change(transition: Transition<'_>) -> ChangeSurvey {
-    let asked = transition.questions.into_iter().next();
+    let question = transition.questions.into_iter().next();
     let (failure, message) = match transition.failure {
         Some(failure) => (Some(failure.code), Some(failure.message)),
         None => (None, None),
     };
     let ran_out_at = ran_out(transition.event, message.as_deref());
     let reason = message.or(transition.reason);
-    let reason = reason.or_else(|| asked?.description);
+    let reason = reason.or_else(|| question?.description);
     ChangeSurvey {
         at: transition.at,
         by: transition.by,

@@ -48,7 +48,7 @@ struct File {
 }
 
 /// The parsed content of a file.
-enum Said {
+enum Content {
     Issue(IssueSurvey),
     Handoff(HandoffSurvey),
 }
@@ -102,22 +102,22 @@ pub(super) fn read(
     let mut issues: Vec<(Option<IssueSurvey>, Vec<HandoffSurvey>)> = Vec::new();
     issues.resize_with(folders.len(), Default::default);
     let work = |repository: &Repository, file: File, found: &mut Vec<_>| {
-        let said = file.read(repository, &folders[file.folder].issue)?;
-        found.push((file.folder, said));
+        let content = file.read(repository, &folders[file.folder].issue)?;
+        found.push((file.folder, content));
         Ok(())
     };
-    in_parallel(files, threads, work, |(folder, said)| match said {
-        Said::Issue(issue) => issues[folder].0 = Some(issue),
-        Said::Handoff(handoff) => issues[folder].1.push(handoff),
+    in_parallel(files, threads, work, |(folder, content)| match content {
+        Content::Issue(issue) => issues[folder].0 = Some(issue),
+        Content::Handoff(handoff) => issues[folder].1.push(handoff),
     })?;
-    let whole = issues.into_iter().filter_map(|(issue, mut handoffs)| {
+    let surveys = issues.into_iter().filter_map(|(issue, mut handoffs)| {
         // Records without an issue are reported by `verify`.
         let issue = issue?;
         handoffs.sort_unstable_by_key(|handoff| handoff.number);
         handoffs.shrink_to_fit();
         Some(IssueSurvey { handoffs, ..issue })
     });
-    Ok(whole.collect())
+    Ok(surveys.collect())
 }
 
 /// Applies some work to each item with a repository handle per thread. Each thread takes
@@ -199,7 +199,7 @@ impl Place {
 }
 
 impl File {
-    fn read(&self, repository: &Repository, issue: &IssueKey) -> Result<Said, LedgerError> {
+    fn read(&self, repository: &Repository, issue: &IssueKey) -> Result<Content, LedgerError> {
         let path = || match self.number {
             0 => layout::issue_file(issue),
             number => format!(
@@ -215,8 +215,8 @@ impl File {
         let stored = |error: StoredError| LedgerError::stored(&path(), error);
         let bytes = repository.blob(self.blob).map_err(object)?;
         Ok(match self.number {
-            0 => Said::Issue(brief::issue(&bytes).map_err(stored)?),
-            _ => Said::Handoff(brief::handoff(&bytes).map_err(stored)?),
+            0 => Content::Issue(brief::issue(&bytes).map_err(stored)?),
+            _ => Content::Handoff(brief::handoff(&bytes).map_err(stored)?),
         })
     }
 }

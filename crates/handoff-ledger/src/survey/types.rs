@@ -226,9 +226,9 @@ impl HandoffSurvey {
 impl ChangeSurvey {
     fn of(transition: &Transition) -> Self {
         let failure = transition.failure.as_ref();
-        let asked = || transition.questions.first()?.description.as_ref();
+        let question = || transition.questions.first()?.description.as_ref();
         let reason = failure.map(|failure| &failure.message);
-        let reason = reason.or(transition.reason.as_ref()).or_else(asked);
+        let reason = reason.or(transition.reason.as_ref()).or_else(question);
         Self {
             at: transition.at,
             by: transition.by.clone(),

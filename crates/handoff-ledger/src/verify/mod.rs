@@ -65,10 +65,10 @@ impl Audit {
         if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
             let repository = Repository::open_for_history()?;
             for finding in Tip::new(&repository, tip, scope).findings() {
-                let said = |f: &Finding| {
+                let is_known = |f: &Finding| {
                     (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
                 };
-                if !audit.findings.iter().any(said) {
+                if !audit.findings.iter().any(is_known) {
                     audit.findings.push(finding);
                 }
             }

@@ -26,11 +26,11 @@ impl Ledger<'_> {
         let tip = self.existing()?;
         let memory = self.memory();
         let mut audit = Audit::run(self.repository(), tip, scope, threads)?;
-        let told = audit
+        let is_rewritten = audit
             .findings
             .iter()
             .any(|f| f.code == FindingCode::HistoryRewritten);
-        let seen = memory.seen().filter(|_| !anew && !told);
+        let seen = memory.seen().filter(|_| !anew && !is_rewritten);
         if let Some(seen) = seen.filter(|seen| self.has_lost(tip, *seen)) {
             let text = format!(
                 "this clone saw the branch at commit {}, which is not in its history any more: commits were removed, or all of it was written anew",
@@ -44,8 +44,8 @@ impl Ledger<'_> {
         if audit.is_clean() && scope.issue.is_none() {
             memory.saw(tip);
             // The part that was audited before counts as well.
-            let whole = scope.since.is_none() || scope.since == memory.verified();
-            if whole && !audit.cut_off {
+            let covers_all = scope.since.is_none() || scope.since == memory.verified();
+            if covers_all && !audit.cut_off {
                 memory.found_sound(tip);
             }
         }
@@ -60,9 +60,10 @@ impl Ledger<'_> {
         // The part that was verified before counts as well.
         let is_tip = |id: ObjectId| id.to_string() == audit.tip;
         let before = scope.since == verified || verified.is_some_and(is_tip);
-        let whole = scope.issue.is_none() && (scope.since.is_none() || before);
+        let covers_all = scope.issue.is_none() && (scope.since.is_none() || before);
         // Objects that are not here were not checked.
-        if faults().any(|f| f.code == FindingCode::ObjectLeftOut) || !whole && faults().count() == 0
+        if faults().any(|f| f.code == FindingCode::ObjectLeftOut)
+            || !covers_all && faults().count() == 0
         {
             return;
         }

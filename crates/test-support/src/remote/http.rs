@@ -20,7 +20,7 @@ const THREADS: usize = 8;
 pub enum Access {
     /// Anybody, everything.
     Open,
-    /// `writer` everything, as whoever has a workflow's token, `reader` only read, anybody else nothing.
+    /// `writer` everything, like the holder of a workflow's token, `reader` only read, anybody else nothing.
     Users,
 }
 

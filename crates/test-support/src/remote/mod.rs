@@ -139,7 +139,7 @@ pub fn assert_whole(env: &TestEnvironment, repository: &Path) {
     assert!(!fsck.stderr.contains("warning"), "{}", fsck.stderr);
 }
 
-/// The ledger's branch of a repository; empty where there is none.
+/// The ledger's branch of a repository; empty if there is none.
 pub fn tip(env: &TestEnvironment, repository: &Path) -> String {
     let args = ["rev-parse", "--verify", "-q", "refs/heads/handoffs"];
     env.git_any(repository, &args).stdout.trim().to_owned()

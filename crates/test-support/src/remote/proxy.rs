@@ -21,11 +21,11 @@ pub enum Direction {
 pub enum Fault {
     /// Nothing.
     None,
-    /// It is closed as soon as it is there.
+    /// It is closed as soon as it is open.
     Refuse,
-    /// It is closed when so many bytes went this way.
+    /// It is closed after this many bytes in this direction.
     Cut(Direction, u64),
-    /// Both directions stall once so many bytes went this way.
+    /// Both directions stall after this many bytes in this one.
     Stall(Direction, u64),
 }
 
@@ -194,7 +194,7 @@ impl Flow {
                 return;
             }
             carried += count as u64;
-            // Before it arrives, so that whoever has it finds it counted.
+            // Counted before they arrive, so that the receiver finds them counted.
             if let Some(sum) = shared.plan.lock().unwrap().carried.get_mut(self.number) {
                 sum[usize::from(self.direction == Direction::Down)] = carried;
             }
