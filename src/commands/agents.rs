@@ -123,10 +123,6 @@ impl Arguments {
         )
     }
 
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.verb {
             Verb::List => list(output),

@@ -69,10 +69,6 @@ impl From<Weight> for Level {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
         let repository = context.repository_to_survey()?;
@@ -248,7 +244,6 @@ fn shown(alert: &Firing, look: &Look) -> String {
     text + &format!("  {}\n", plain(&alert.action))
 }
 
-/// An alert as an annotation.
 fn remark(alert: &Firing, look: &Look) -> Annotation {
     let text = strip_str(&shown(alert, look)).to_string();
     Annotation::new(alert.severity.into(), alert.name.clone(), text.trim_end())

@@ -35,10 +35,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let note = text::kept(&self.note)?;
         let handoff: Option<HandoffId> = if self.id.contains('.') {

@@ -185,10 +185,6 @@ changes! {
 }
 
 impl Block {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         for (i, question) in self.needs.iter().enumerate() {
             if self.needs[..i].iter().any(|q| q.key == question.key) {

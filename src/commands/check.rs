@@ -84,10 +84,6 @@ struct FileView {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let repository = context.repository().ok();

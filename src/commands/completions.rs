@@ -19,10 +19,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         clap_complete::generate(self.shell, &mut crate::command(), "git-handoff", &mut bytes);

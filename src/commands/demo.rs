@@ -38,10 +38,6 @@ const FIXED: &str = "#!/bin/sh\n# Prints a title as a slug: letters, digits and 
 const TEST: &str = "#!/bin/sh\n[ \"$(sh slug.sh 'Two Words')\" = two-words ]\n";
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),

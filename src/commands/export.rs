@@ -44,10 +44,6 @@ enum Action {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         if let Some(Action::Otlp(arguments)) = &self.action {
             return arguments.run(context, output);

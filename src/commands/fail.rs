@@ -68,10 +68,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reported = Reported {
             code: text::kept(&self.code)?,

@@ -53,10 +53,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
         let named = self.issue.as_ref().or(self.named.as_ref());

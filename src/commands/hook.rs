@@ -53,10 +53,6 @@ enum Name {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let done = match self.name {
             Name::PreCommit => hook::pre_commit(context),

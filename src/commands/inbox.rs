@@ -43,10 +43,6 @@ impl Answer for InboxView {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;

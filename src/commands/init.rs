@@ -71,10 +71,6 @@ impl From<Evidence> for Policy {
 const README: &str = include_str!("ledger-readme.md");
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let named = self.protocol.as_deref().unwrap_or(BUILT_IN[0]);
         let folder = protocols::folder(named)?;

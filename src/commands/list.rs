@@ -72,10 +72,6 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;

@@ -25,10 +25,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         let command = crate::command().disable_help_subcommand(true);
         let Some(dir) = &self.dir else {

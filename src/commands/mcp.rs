@@ -26,10 +26,6 @@ use crate::output::Output;
 pub(crate) struct Arguments {}
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         if let Some(agent) = context.named_agent() {
             agent.parse::<AgentName>()?;

@@ -85,10 +85,6 @@ enum Format {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let as_json = output.is_json() || self.format == Format::Json;
         if output.is_json() && self.format == Format::Openmetrics {

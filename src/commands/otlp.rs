@@ -62,10 +62,6 @@ pub(crate) struct Arguments {
 const MOST: usize = 1000;
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;

@@ -25,10 +25,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let issue: IssueKey = self.issue.parse()?;
         let reason = text::kept(&self.why.reason)?;

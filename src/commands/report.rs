@@ -71,10 +71,6 @@ impl WantedArguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;

@@ -62,10 +62,6 @@ struct Page {
 const FRESH: Duration = Duration::from_secs(300);
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let wanted = self.wanted.wanted();
         let frame = {

@@ -154,10 +154,6 @@ enum TargetState {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
         let repository = context.repository()?;

@@ -89,10 +89,6 @@ pub(crate) struct Line<'a> {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.one_line_each();
         let issue = self.issue.as_deref().map(str::parse::<IssueKey>);

@@ -114,7 +114,6 @@ impl<'r> Lookout<'r> {
         })
     }
 
-    /// The ledger.
     pub(crate) fn ledger(&self) -> &Ledger<'r> {
         &self.ledger
     }

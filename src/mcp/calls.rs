@@ -117,7 +117,6 @@ pub(super) fn run(line: Line, interruption: &Interruption) -> Answer {
     })
 }
 
-/// The document of a failure.
 pub(super) fn document(failure: &Failure) -> Value {
     serde_json::from_slice(&Output::of_failure(failure)).unwrap_or_default()
 }

@@ -198,7 +198,6 @@ impl Page {
     }
 }
 
-/// A text without the marks.
 pub(super) fn without_marks(text: &str) -> String {
     text.replace([BEGIN, END], "")
 }

@@ -58,7 +58,6 @@ fn about(record: &Record) -> String {
     }
 }
 
-/// Handoffs as a table.
 pub(crate) fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs.map(|record| row(record, look)).collect();
     look.table(&rows)

@@ -30,7 +30,6 @@ fn name_of(words: &str) -> String {
     }
 }
 
-/// The heading for a key.
 pub(super) fn heading_of(key: &str) -> String {
     key.replace('_', " ").to_uppercase()
 }

@@ -89,7 +89,6 @@ pub struct Times {
     pub waiting: TimeDelta,
     /// In progress, until the lease ran out.
     pub working: TimeDelta,
-    /// Blocked.
     pub(crate) blocked: TimeDelta,
     /// Failed or dead, or after the lease ran out.
     pub(crate) failed: TimeDelta,

@@ -254,11 +254,7 @@ pub fn review<S: Schemas>(
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, &value));
     place_all(&mut found, source, schema.shape(), wrapper);
-    // Unfinished work is a better reason than the list of valid words.
-    let unfinished = |f: &&Finding| f.code == FindingCode::StatusUnfinished;
-    if let Some(unfinished) = found.iter().find(unfinished) {
-        findings.retain(|f| f.path != unfinished.path);
-    }
+    prefer_unfinished(&mut findings, &found);
     add_all(&mut findings, found);
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, schema.shape(), wrapper);
@@ -280,6 +276,15 @@ pub fn review<S: Schemas>(
         unused: None,
         known,
     })
+}
+
+/// Drops what else was found about a status that means unfinished work: that is a better reason than
+/// the list of valid words.
+fn prefer_unfinished(findings: &mut Vec<Finding>, found: &[Finding]) {
+    let unfinished = |f: &&Finding| f.code == FindingCode::StatusUnfinished;
+    if let Some(unfinished) = found.iter().find(unfinished) {
+        findings.retain(|f| f.path != unfinished.path);
+    }
 }
 
 fn unknown_format(protocol: &Protocol, format: Format) -> Option<Finding> {

@@ -47,10 +47,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.output.as_ref().filter(|file| !is_stdout(file));
         if self.existing.is_some() && file.is_none() {

@@ -48,10 +48,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let event = read(context, &self.given)?;
         let delivery = self.delivery(&event)?;
@@ -112,7 +108,6 @@ impl Arguments {
         }
     }
 
-    /// The name of the delivery.
     fn delivery(&self, event: &Event) -> Result<DeliveryName, Failure> {
         if let Some(name) = &self.delivery {
             return Ok(name.clone());

@@ -41,10 +41,6 @@ enum Verb {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.verb {
             Verb::Event(a) => a.own.run(&context.with(a.remote), output),

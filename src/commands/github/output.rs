@@ -30,10 +30,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.page.file(output, "GITHUB_OUTPUT")?;
         let of_issue = |_: &_, issue: Option<&_>| issue.map_or_else(of_none, of_issue);

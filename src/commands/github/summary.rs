@@ -33,10 +33,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.page.file(output, "GITHUB_STEP_SUMMARY")?;
         let file = file.filter(|file| !is_stdout(file));

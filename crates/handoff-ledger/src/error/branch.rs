@@ -10,7 +10,6 @@ pub enum BranchError {
     /// The repository has no ledger.
     #[error("the repository has no ledger: there is no branch {branch}")]
     NoLedger {
-        /// The branch that was looked for.
         branch: String,
         /// The commit at which this clone last saw it, if any.
         seen: Option<ObjectId>,
@@ -25,12 +24,7 @@ pub enum BranchError {
     Name(String),
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]
-    CheckedOut {
-        /// The branch.
-        branch: String,
-        /// The working tree's root.
-        path: PathBuf,
-    },
+    CheckedOut { branch: String, path: PathBuf },
     /// The branch is a symbolic ref.
     #[error("branch {0} is a symbolic ref, which cannot be a ledger")]
     Symbolic(String),

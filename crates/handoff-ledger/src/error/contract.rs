@@ -31,9 +31,7 @@ pub enum ContractError {
     /// The step was refused, so a gate of the protocol failed.
     #[error("{refusal}")]
     Gate {
-        /// Why it was refused.
         refusal: Box<Refusal>,
-        /// The gate.
         findings: Vec<Finding>,
     },
 }

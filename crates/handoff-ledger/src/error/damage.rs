@@ -11,25 +11,19 @@ pub enum DamageError {
     /// A protocol in force is invalid.
     #[error("protocol {name} is invalid")]
     Protocol {
-        /// The protocol.
         name: String,
-        /// Its faults.
         findings: Vec<Finding>,
     },
     /// A schema in force can't be used.
     #[error("{path} is not a usable schema")]
     Schema {
-        /// The file.
         path: String,
-        /// Why.
         source: Box<SchemaError>,
     },
     /// A skeleton is not JSON.
     #[error("{path} is not JSON")]
     Template {
-        /// The skeleton's file.
         path: String,
-        /// Why.
         source: serde_json::Error,
     },
     /// A required file is missing.
@@ -37,20 +31,10 @@ pub enum DamageError {
     Missing(String),
     /// The object that holds a file is missing or damaged.
     #[error("{path} cannot be read")]
-    Object {
-        /// The file.
-        path: String,
-        /// Why.
-        source: GitError,
-    },
+    Object { path: String, source: GitError },
     /// A stored file can't be read.
     #[error("{path} cannot be read")]
-    Stored {
-        /// The file.
-        path: String,
-        /// Why.
-        source: StoredError,
-    },
+    Stored { path: String, source: StoredError },
     /// A stored file does not match its manifest.
     #[error("{0} is not what was recorded")]
     Altered(String),

@@ -1,6 +1,8 @@
 //! Errors of ledger operations: each file holds those about one subject, and [`LedgerError`] is any
 //! of them.
 
+#![allow(missing_docs, reason = "a variant's message says what its fields are")]
+
 mod branch;
 mod contract;
 mod damage;

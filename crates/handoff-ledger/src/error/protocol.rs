@@ -10,36 +10,19 @@ pub enum ProtocolError {
     Refused(Vec<Finding>),
     /// There is already a protocol with that name.
     #[error("protocol {name} version {version} is already in force")]
-    Exists {
-        /// The protocol.
-        name: String,
-        /// Its version.
-        version: String,
-    },
+    Exists { name: String, version: String },
     /// There is no protocol with that name.
     #[error("the ledger has no protocol {name}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
+    Unknown { name: String, known: Vec<String> },
     /// Open handoffs could not continue under a new definition.
     #[error("protocol {name} cannot change this way while handoffs are open")]
     Orphans {
-        /// The protocol.
         name: String,
-        /// Each of them.
         findings: Vec<Finding>,
     },
     /// The protocol has no shared document with that name.
     #[error("the protocol has no document {name}")]
-    NoDocument {
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
+    NoDocument { name: String, known: Vec<String> },
     /// A shared document does not match its schema.
     #[error("the document was refused")]
     Document(Vec<Finding>),

@@ -17,10 +17,5 @@ pub enum RerunError {
     NotTaken(HandoffId),
     /// A step made offline would continue something else on the remote's state.
     #[error("it continued {was}, but would now continue {now}")]
-    OtherHandoff {
-        /// What it continued, in words.
-        was: String,
-        /// What it would continue, in words.
-        now: String,
-    },
+    OtherHandoff { was: String, now: String },
 }

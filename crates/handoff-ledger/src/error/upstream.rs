@@ -7,36 +7,16 @@ use handoff_git::RemoteError;
 pub enum UpstreamError {
     /// The remote refused. Nothing was written.
     #[error("{remote} refused")]
-    Refused {
-        /// The remote.
-        remote: String,
-        /// Why.
-        source: RemoteError,
-    },
+    Refused { remote: String, source: RemoteError },
     /// The remote can't be reached, and the operation needs it.
     #[error("cannot get the ledger from {remote}: {trouble}")]
-    Unreachable {
-        /// The remote.
-        remote: String,
-        /// Why.
-        trouble: String,
-    },
+    Unreachable { remote: String, trouble: String },
     /// The remote no longer has the ledger's branch.
     #[error("{remote} no longer has the ledger's branch {branch}")]
-    Gone {
-        /// The remote.
-        remote: String,
-        /// The branch.
-        branch: String,
-    },
+    Gone { remote: String, branch: String },
     /// The remote's ledger and this one have no common commit.
     #[error("{remote} has a different ledger on branch {branch}: the two have no commit in common")]
-    Unrelated {
-        /// The remote.
-        remote: String,
-        /// The branch.
-        branch: String,
-    },
+    Unrelated { remote: String, branch: String },
     /// The ledger has no remote to sync with.
     #[error("the ledger has no remote")]
     NoRemote,

@@ -22,12 +22,7 @@ pub enum WriteError {
     Contended(u32),
     /// The step is dated before the last step of its issue.
     #[error("the step is dated {at}, before the last step of its issue at {previous}")]
-    Backdated {
-        /// The step's time.
-        at: Moment,
-        /// The last step's.
-        previous: Moment,
-    },
+    Backdated { at: Moment, previous: Moment },
     /// The unfinished work can't be saved.
     #[error("cannot save the worktree")]
     Snapshot(#[source] Box<CaptureError>),

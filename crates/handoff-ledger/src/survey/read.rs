@@ -28,7 +28,6 @@ pub(super) fn is_issue(path: &str) -> bool {
 pub(super) struct Place {
     /// Its path relative to that folder.
     pub(super) path: String,
-    /// The id of its tree.
     pub(super) tree: ObjectId,
 }
 

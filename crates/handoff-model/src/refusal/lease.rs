@@ -12,45 +12,30 @@ pub enum LeaseRefusal {
     /// Another agent claimed the handoff first.
     #[error("{id} has been claimed by {holder} since {}", time(*since))]
     AlreadyClaimed {
-        /// The handoff.
         id: HandoffId,
-        /// The agent that works on it.
         holder: AgentName,
-        /// When it was claimed.
         since: Moment,
     },
     /// The sender has not claimed the work it was handed.
     #[error("{agent} has not claimed {id}")]
-    NotClaimed {
-        /// The handoff.
-        id: HandoffId,
-        /// Its receiver.
-        agent: AgentName,
-    },
+    NotClaimed { id: HandoffId, agent: AgentName },
     /// The sender's handoff is failed or blocked.
     #[error("{agent} is not working on {id}, which is {state}")]
     NotWorking {
-        /// The handoff.
         id: HandoffId,
-        /// Its receiver.
         agent: AgentName,
-        /// Its state.
         state: State,
     },
     /// The sender has no handoff.
     #[error("{agent} holds nothing in issue {issue}")]
     NotHeld {
-        /// The sender.
         agent: AgentName,
-        /// The issue.
         issue: IssueKey,
-        /// The open handoffs and their receivers.
         open: Vec<(HandoffId, AgentName)>,
     },
     /// The requested lease length is out of range.
     #[error("a lease of {id} must be from 1 to {most} seconds")]
     Length {
-        /// The handoff.
         id: HandoffId,
         /// The longest length, in seconds.
         most: u64,
@@ -58,15 +43,10 @@ pub enum LeaseRefusal {
     /// The sender, or the claim that it names, no longer holds the handoff.
     #[error("{agent} no longer holds {id}: {}", lost(*token, *ran_out, holder.as_ref()))]
     Lost {
-        /// The handoff.
         id: HandoffId,
-        /// The agent that lost it.
         agent: AgentName,
-        /// The claim token that it passed.
         token: Option<u32>,
-        /// When its lease ran out.
         ran_out: Option<Moment>,
-        /// The handoff's state now.
         state: State,
         /// The agent that holds it now, and the token of its claim.
         holder: Option<(AgentName, u32)>,

@@ -23,43 +23,24 @@ pub struct LimitReached {
 pub enum Limit {
     /// Handoffs in the issue.
     #[error("{most} handoffs")]
-    Handoffs {
-        /// The maximum.
-        most: u32,
-    },
+    Handoffs { most: u32 },
     /// Handoffs about one item.
     #[error("{most} handoffs about {}", quoted(item))]
-    Item {
-        /// The item.
-        item: String,
-        /// The maximum.
-        most: u32,
-    },
+    Item { item: String, most: u32 },
     /// The number of rounds.
     #[error("{most} {name}")]
-    Rounds {
-        /// The kind of round.
-        name: String,
-        /// The maximum.
-        most: u32,
-    },
+    Rounds { name: String, most: u32 },
     /// The deadline for handoffs.
     #[error("its deadline was {}", time(*end))]
-    Deadline {
-        /// When it passed.
-        end: Moment,
-    },
+    Deadline { end: Moment },
     /// Handoffs with the same sender, receiver and reason.
     #[error(
         "{most} of the last {among} handoffs went from {from} to {to} for the same reason, {}",
         quoted(reason)
     )]
     Cycle {
-        /// The sender.
         from: AgentName,
-        /// The receiver.
         to: AgentName,
-        /// The reason.
         reason: String,
         /// The number of newest handoffs that are checked.
         among: u32,
@@ -69,9 +50,7 @@ pub enum Limit {
     /// Another handoff on the same route too soon.
     #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
     Cooldown {
-        /// The sender.
         from: AgentName,
-        /// The receiver.
         to: AgentName,
         /// The required interval, in seconds.
         seconds: u64,

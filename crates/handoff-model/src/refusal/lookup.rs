@@ -15,11 +15,8 @@ pub enum LookupRefusal {
     /// The protocol has no requirement with that name.
     #[error("protocol {protocol} has no requirement {}", quoted(name))]
     NoRequirement {
-        /// The name.
         name: String,
-        /// The protocol.
         protocol: AgentName,
-        /// The names that exist.
         known: Vec<String>,
     },
 }

@@ -2,6 +2,8 @@
 //!
 //! Each file holds the refusals about one subject, and [`Refusal`] is any of them.
 
+#![allow(missing_docs, reason = "a variant's message says what its fields are")]
+
 mod contract;
 mod lease;
 mod limit;

@@ -12,7 +12,6 @@ pub enum QueueRefusal {
     /// Nothing that waits for this agent can be claimed.
     #[error("nothing waits for {agent}{}", if **found == Claimable::default() { "" } else { " that can be claimed yet" })]
     NothingToClaim {
-        /// The agent.
         agent: AgentName,
         /// What waits for it, and for what.
         found: Box<Claimable>,
@@ -20,19 +19,12 @@ pub enum QueueRefusal {
     /// Other handoffs must be completed first.
     #[error("{id} waits for {}", list(waits_for))]
     Waits {
-        /// The handoff.
         id: HandoffId,
-        /// The handoffs it waits for.
         waits_for: Vec<HandoffId>,
     },
     /// The next attempt may not start yet.
     #[error("{id} cannot be claimed before {}", time(*not_before))]
-    TooEarly {
-        /// The handoff.
-        id: HandoffId,
-        /// When it can be claimed.
-        not_before: Moment,
-    },
+    TooEarly { id: HandoffId, not_before: Moment },
 }
 
 fn list(ids: &[HandoffId]) -> String {

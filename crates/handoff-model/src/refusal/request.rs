@@ -13,11 +13,8 @@ pub enum RequestRefusal {
     /// A request must be answered, not only completed.
     #[error("{id} is a request: {from} waits for an answer")]
     NeedsAnswer {
-        /// The handoff.
         id: HandoffId,
-        /// The requester.
         from: AgentName,
-        /// The agent that must answer.
         to: AgentName,
         /// The types of contract that answer it.
         types: Vec<String>,
@@ -25,39 +22,28 @@ pub enum RequestRefusal {
     /// The request already has its answer.
     #[error("{id} is {state}: {answer} is its answer")]
     Answered {
-        /// The request.
         id: HandoffId,
-        /// Its state.
         state: State,
-        /// The answer.
         answer: HandoffId,
     },
     /// The contract contradicts what the issue knows.
     #[error("the contract does not fit issue {issue}")]
     Unfit {
-        /// The issue.
         issue: IssueKey,
-        /// All the reasons.
         findings: Vec<Finding>,
     },
     /// The answer does not match the questions.
     #[error("the answer to {id} does not match the question")]
     AnswerUnfit {
-        /// The handoff.
         id: HandoffId,
-        /// All the reasons.
         findings: Vec<Finding>,
     },
     /// The receiver waits for the sender, directly or through others.
     #[error("{to} is already waiting for {from} in {id}: {reason}")]
     Loop {
-        /// The sender.
         from: AgentName,
-        /// The receiver.
         to: AgentName,
-        /// The request that the receiver made.
         id: HandoffId,
-        /// The protocol's reason.
         reason: String,
     },
 }

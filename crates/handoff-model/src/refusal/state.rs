@@ -12,7 +12,6 @@ pub enum StateRefusal {
     /// The first contract of an issue must be one that opens it.
     #[error("issue {issue} has not been opened yet")]
     NotOpened {
-        /// The issue.
         issue: IssueKey,
         /// The agents that may open an issue, each with the receiver of its contract.
         openers: Vec<(String, String)>,
@@ -26,19 +25,14 @@ pub enum StateRefusal {
     /// The lifecycle has no such transition.
     #[error("{id}: {illegal}")]
     Illegal {
-        /// The handoff.
         id: HandoffId,
-        /// The state and the event.
         illegal: IllegalEvent,
     },
     /// The event was said before the situation that it would apply to now.
     #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {
-        /// The handoff.
         id: HandoffId,
-        /// When the current situation began.
         since: Moment,
-        /// The time of the input.
         said_at: Moment,
     },
 }
