@@ -14,7 +14,7 @@ use crate::times::{acknowledgment, times};
 /// The graph of a protocol with the work of these issues. With `since`, only handoffs sent then or
 /// later count.
 ///
-/// An edge of kind [`EdgeKind::Handoff`] is a route; a route missing from the protocol, an answer
+/// An edge of kind `handoff` is a route; a route missing from the protocol, an answer
 /// or a note appears only if it was used.
 pub fn protocol_graph<'a>(
     protocol: &Protocol,
