@@ -13,9 +13,18 @@ use handoff_protocol::SIGNERS;
 use include_dir::{Dir, include_dir};
 
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
-static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../schemas");
 
-/// The names of the built-in protocols; the first is the default.
+/// The contracts' schemas of each built-in protocol. What is beside them in `schemas/` describes the
+/// program's own output, which it does not read.
+static SCHEMAS: [Dir<'static>; 5] = [
+    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/issue-to-pr"),
+    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/orchestrator-specialist"),
+    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/task-breakdown"),
+    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/delegation"),
+    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/directive"),
+];
+
+/// The names of the built-in protocols, in the order of their schemas; the first is the default.
 pub const BUILT_IN: [&str; 5] = [
     "issue-to-pr",
     "orchestrator-specialist",
@@ -32,15 +41,11 @@ pub struct Folder {
 
 /// The files of a built-in protocol.
 pub fn built_in(name: &str) -> Option<Folder> {
-    let templates = TEMPLATES
-        .get_dir(name)
-        .filter(|_| BUILT_IN.contains(&name))?;
+    let schemas = &SCHEMAS[BUILT_IN.iter().position(|known| *known == name)?];
+    let templates = TEMPLATES.get_dir(name)?;
     let mut files = Vec::new();
-    for (dir, folder) in [
-        (Some(templates), "templates"),
-        (SCHEMAS.get_dir(name), "schemas"),
-    ] {
-        for file in dir.into_iter().flat_map(Dir::files) {
+    for (dir, folder) in [(templates, "templates"), (schemas, "schemas")] {
+        for file in dir.files() {
             let name = file.path().file_name()?.to_str()?;
             let path = match name {
                 "protocol.json" => name.to_owned(),
