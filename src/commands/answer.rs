@@ -118,7 +118,7 @@ fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> 
         Some(Value::Object(values)) => Ok(values),
         _ => {
             let text = format!("{} is not a JSON object, or repeats a key", quoted(file));
-            Err(Failure::usage(text).hint("write it as {\"key\": value, …}"))
+            Err(Failure::usage(text).advice("write it as {\"key\": value, …}"))
         }
     }
 }

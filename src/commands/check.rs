@@ -136,7 +136,7 @@ impl Arguments {
             let faults = counted(errors(&checked.findings), "fault");
             return Err(Failure::new(ErrorCode::CheckFailed, format!("{faults} found"))
                 .exit(exit)
-                .advice("fix what the findings name and check again; `git handoff explain CODE` explains each")
+                .hint("fix what the findings name and check again; `git handoff explain CODE` explains each")
                 .findings(checked.findings));
         }
         if checked.is_complete() {

@@ -23,6 +23,12 @@ impl Hint {
         self.names_command = true;
     }
 
+    /// Whether it names a command exactly if it says so, which debug builds insist on.
+    pub(super) fn is_true(&self) -> bool {
+        let found = ["`git ", "`ls "].iter().any(|start| self.text.contains(start));
+        found == self.names_command
+    }
+
     /// Puts it into a sentence.
     #[must_use]
     pub(crate) fn map(self, sentence: impl FnOnce(&str) -> String) -> Self {

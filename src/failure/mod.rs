@@ -102,6 +102,7 @@ impl Failure {
     /// explains the code.
     pub(crate) fn next(&self) -> String {
         let explain = format!("see `git handoff explain {}`", self.word());
+        debug_assert!(self.hint.as_ref().is_none_or(Hint::is_true));
         match &self.hint {
             Some(hint) if hint.names_command => hint.text.clone(),
             Some(hint) => format!("{}; {explain}", hint.text),
