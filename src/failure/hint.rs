@@ -25,7 +25,9 @@ impl Hint {
 
     /// Whether it names a command exactly if it says so, which debug builds insist on.
     pub(super) fn is_true(&self) -> bool {
-        let found = ["`git ", "`ls "].iter().any(|start| self.text.contains(start));
+        let found = ["`git ", "`ls "]
+            .iter()
+            .any(|start| self.text.contains(start));
         found == self.names_command
     }
 

@@ -105,6 +105,8 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
     let line = generator.subschema_for::<commands::watch::Line<'_>>();
     documents.insert("watch".to_owned(), line_schema(line.to_value()));
     generator.subschema_for::<Document<'_, Map<String, Value>>>();
+    // What a recovery reads beside a failure's files.
+    generator.subschema_for::<handoff_model::FailureFile>();
     let mut definitions = generator.take_definitions(true);
     definitions.values_mut().for_each(open);
     (documents, definitions)

@@ -110,35 +110,6 @@ fn exits() -> BTreeMap<String, String> {
     numbers.collect()
 }
 
-/// A stored type's fields, and whether each may be left out.
-fn fields(path: &str, name: &str) -> BTreeMap<String, bool> {
-    let text = read(path);
-    let (_, rest) = text.split_once(&format!("pub struct {name} {{\n")).unwrap();
-    let (body, _) = rest.split_once("\n}").unwrap();
-    let (mut found, mut optional) = (BTreeMap::new(), false);
-    for line in body.lines() {
-        optional |= line.contains("skip_serializing_if");
-        if let Some(field) = line.trim().strip_prefix("pub ") {
-            let (field, _) = field.split_once(':').unwrap();
-            found.insert(field.to_owned(), optional);
-            optional = false;
-        }
-    }
-    found
-}
-
-#[test]
-fn what_is_stored_is_described() {
-    let table = &described("What is kept of a failure")[0];
-    let said: BTreeMap<String, bool> = table
-        .rows
-        .iter()
-        .map(|row| (coded(&row[0]).remove(0), row[1].ends_with(", optional")))
-        .collect();
-    let path = "crates/handoff-model/src/failure.rs";
-    assert_eq!(said, fields(path, "FailureFile"));
-}
-
 fn keys(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }

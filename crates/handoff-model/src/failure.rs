@@ -92,7 +92,7 @@ pub struct FailureFile {
     pub error: Failure,
     /// The machine it failed on.
     pub host: Host,
-    /// The version of each tool.
+    /// The version of each tool, by its name.
     pub tools: BTreeMap<String, String>,
     /// The state of the code.
     pub code: Stand,
