@@ -146,7 +146,7 @@ impl Arguments {
         let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint =
             "fix what was refused and import again; what was already imported is left as it is";
-        Err(failure.hint(hint).findings(findings).data(&view))
+        Err(failure.advice(hint).findings(findings).data(&view))
     }
 }
 
