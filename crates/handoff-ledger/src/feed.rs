@@ -194,7 +194,7 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     Ok(found)
 }
 
-fn stored<T: serde::de::DeserializeOwned>(
+fn stored<T: handoff_model::stored::Stored>(
     repository: &Repository,
     id: ObjectId,
     path: &str,

@@ -353,7 +353,7 @@ impl<'r> IssueFolder<'r> {
         }
     }
 
-    fn stored<T: serde::de::DeserializeOwned + Clone>(
+    fn stored<T: handoff_model::stored::Stored + Clone>(
         &self,
         name: &str,
         parsed: Option<&RefCell<Recent<Rc<T>>>>,

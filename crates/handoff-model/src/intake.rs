@@ -40,6 +40,8 @@ pub struct Contract {
     pub status: Option<String>,
     /// Its priority word.
     pub priority: Option<String>,
+    /// The title, if it gives one.
+    pub title: Option<String>,
     /// One line about it: its own summary, or its type's title.
     pub summary: String,
     /// The location of its sender's session.
@@ -81,6 +83,9 @@ impl Contract {
             to,
             status: text(|f| &f.status),
             priority: text(|f| &f.priority),
+            title: text(|f| &f.title)
+                .map(|title| summary_line(&title))
+                .filter(|title| !title.is_empty()),
             summary: summary_line(&summary),
             session: text(|f| &f.session),
             failure: kind.failure.as_ref().and_then(|f| failure(f, &value)),

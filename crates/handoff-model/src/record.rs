@@ -23,7 +23,7 @@ use handoff_protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of the stored form: 1.
+    /// The version of the stored form: 2.
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
@@ -138,10 +138,12 @@ pub struct Reopening {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
-    /// The version of the stored form: 1.
+    /// The version of the stored form: 2.
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
+    /// Its title: what a contract calls it, else the summary of its first contract.
+    pub title: String,
     /// The protocol it is bound to.
     pub protocol: AgentName,
     /// Whether it is open.
@@ -434,10 +436,12 @@ impl Transition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The version of the stored form: 1.
+    /// The version of the stored form: 2.
     pub version: u32,
     /// Its id.
     pub id: HandoffId,
+    /// The title of its issue when it was sent.
+    pub title: String,
     /// The protocol that governs it.
     pub protocol: AgentName,
     /// The contract's type.

@@ -5,8 +5,11 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{FailureFile, Manifest as SnapshotManifest};
+use crate::record::{Issue, Manifest, Record};
+
 /// The version that every stored file carries.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A stored file that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -14,11 +17,41 @@ pub enum StoredError {
     /// It is malformed.
     #[error("it is not a valid record")]
     Form(#[source] serde_json::Error),
-    /// It was written by a newer version of the program.
-    #[error("it has version {0}, and this program reads {VERSION}")]
-    Version(u32),
+    /// It was written by another version of the program.
+    #[error("it has version {version}, and this program reads {VERSION}{}", why(*version))]
+    Version {
+        /// The version that it states.
+        version: u32,
+    },
 }
 
+/// What this program's version has and an older one lacks.
+fn why(version: u32) -> &'static str {
+    match version {
+        1 => "; version 1 does not say which worker holds a handoff",
+        _ => "",
+    }
+}
+
+/// A stored file.
+pub trait Stored: DeserializeOwned {
+    /// The version that it states.
+    fn version(&self) -> u32;
+}
+
+macro_rules! stored {
+    ($($kind:ty),+) => {$(
+        impl Stored for $kind {
+            fn version(&self) -> u32 {
+                self.version
+            }
+        }
+    )+};
+}
+
+stored!(Manifest, Issue, Record, FailureFile, SnapshotManifest);
+
+/// What is read of a file whose form is unknown.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -28,11 +61,20 @@ struct Versioned {
 ///
 /// # Errors
 /// [`StoredError`] if it is malformed or has another version.
-pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
-    serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
-        Ok(Versioned { version }) if version != VERSION => StoredError::Version(version),
-        _ => StoredError::Form(error),
-    })
+pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
+    let known = |version| match version {
+        VERSION => Ok(()),
+        version => Err(StoredError::Version { version }),
+    };
+    match serde_json::from_slice::<T>(bytes) {
+        Ok(file) => known(file.version()).map(|()| file),
+        Err(error) => {
+            if let Ok(Versioned { version }) = serde_json::from_slice(bytes) {
+                known(version)?;
+            }
+            Err(StoredError::Form(error))
+        }
+    }
 }
 
 /// Writes a stored file: indented, with a final line break, always the same bytes for the same

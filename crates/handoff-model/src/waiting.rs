@@ -122,8 +122,9 @@ mod tests {
 
     fn record(number: u32, state: &str, more: Value) -> Record {
         let mut value = json!({
-            "version": 1,
+            "version": 2,
             "id": format!("7.{number}"),
+            "title": "t",
             "protocol": "p",
             "contract_type": "work",
             "from": "a",
@@ -149,8 +150,9 @@ mod tests {
 
     fn issue(status: &str, unfollowed: &[&str]) -> Issue {
         let value = json!({
-            "version": 1,
+            "version": 2,
             "issue": "7",
+            "title": "t",
             "protocol": "p",
             "status": status,
             "opened_at": at(0).to_rfc3339(),

@@ -9,6 +9,7 @@ use handoff_git::{
     FlatEntry, GitError, Hidden, KeptFile, Mode, RawPath, Repository, Tree, Unfinished,
 };
 use handoff_model::failure::Manifest as SnapshotManifest;
+use handoff_model::stored::Stored;
 use handoff_model::{
     Attachment, Failure, FailureContext, FailureFile, Host, Mark, Record, SnapshotFile, Stand,
     View, layout, record,
@@ -16,7 +17,6 @@ use handoff_model::{
 use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::keep::FAILURE;
 use super::name::{mode_of, unescape};
@@ -326,11 +326,7 @@ fn missing(folder: &str, file: &str) -> LedgerError {
     LedgerError::missing(path)
 }
 
-fn stored<T: DeserializeOwned>(
-    tree: Tree<'_>,
-    folder: &str,
-    file: &str,
-) -> Result<Option<T>, LedgerError> {
+fn stored<T: Stored>(tree: Tree<'_>, folder: &str, file: &str) -> Result<Option<T>, LedgerError> {
     let Some(bytes) = tree.file(file)? else {
         return Ok(None);
     };

@@ -257,6 +257,6 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
 fn check(version: u32) -> Result<(), StoredError> {
     match version {
         VERSION => Ok(()),
-        other => Err(StoredError::Version(other)),
+        version => Err(StoredError::Version { version }),
     }
 }

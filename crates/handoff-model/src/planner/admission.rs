@@ -338,6 +338,7 @@ impl<V> Planner<'_, V> {
         Issue {
             version: VERSION,
             issue: self.key.clone(),
+            title: contract.summary.clone(),
             protocol: contract.protocol.clone(),
             status: IssueStatus::Open,
             opened_at: self.actor.at,

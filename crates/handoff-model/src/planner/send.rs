@@ -277,6 +277,9 @@ impl<V> Planner<'_, V> {
             let known = issue.facts.get("priority").and_then(Value::as_str);
             known.map(str::to_owned)
         });
+        if let Some(title) = &contract.title {
+            issue.title.clone_from(title);
+        }
         let number = issue.handoffs + 1;
         issue.handoffs = number;
         let kind = self.protocol.contract_type(&contract.kind);
@@ -285,6 +288,7 @@ impl<V> Planner<'_, V> {
         Record {
             version: VERSION,
             id: self.id(number),
+            title: issue.title.clone(),
             protocol: issue.protocol.clone(),
             contract_type: contract.kind.clone(),
             from: from.clone(),

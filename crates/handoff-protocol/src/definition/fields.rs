@@ -33,6 +33,9 @@ pub struct Fields {
     /// The priority word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
+    /// The title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The one-line summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
@@ -56,6 +59,7 @@ impl Fields {
             ("status", &self.status),
             ("at", &self.at),
             ("priority", &self.priority),
+            ("title", &self.title),
             ("summary", &self.summary),
             ("branch", &self.branch),
             ("session", &self.session),
