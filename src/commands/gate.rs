@@ -3,6 +3,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_github::annotations::{Annotation, Weight};
+use handoff_ledger::attention::of_issue;
 use handoff_ledger::required;
 use handoff_model::{Answered, View};
 use schemars::JsonSchema;
@@ -72,6 +73,7 @@ impl Arguments {
             None => None,
         };
         let requirements = required(&repository, &folder, &rules, &self.require, head)?;
+        let now = now()?;
         let view = GateView {
             issue: &key,
             passed: requirements.iter().all(|one| one.met),
@@ -80,7 +82,7 @@ impl Arguments {
         };
         if is_github {
             let remarks: Vec<Annotation> = view.requirements.iter().map(remark).collect();
-            annotations::show(output, &remarks, &view.text(&output.look(now()?)))?;
+            annotations::show(output, &remarks, &view.text(&output.look(now)))?;
             return if view.passed {
                 Ok(())
             } else {
@@ -97,9 +99,22 @@ impl Arguments {
             .map(|one| one.requirement.as_str())
             .collect();
         let message = format!("issue {key} is not {}", missing.join(", not "));
-        let failure = Failure::new(ErrorCode::GateClosed, message).hint(format!(
-            "see `git handoff status {key}` for whose turn it is"
-        ));
+        let needs = folder
+            .survey()?
+            .map(|survey| of_issue(&survey, rules.protocol(), now));
+        let failure = Failure::new(ErrorCode::GateClosed, message);
+        let failure = match needs.iter().flatten().min_by_key(|one| one.need) {
+            Some(one) => failure.hint(format!(
+                "{} {}, {}'s turn: `{}`",
+                one.id,
+                one.need.title(),
+                one.turn,
+                one.next
+            )),
+            None => failure.hint(format!(
+                "see `git handoff status {key}` for whose turn it is"
+            )),
+        };
         if output.is_json() {
             return Err(failure.data(&view));
         }

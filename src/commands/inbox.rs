@@ -1,8 +1,10 @@
 use clap::Args;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
+use handoff_ledger::attention::Attention;
+use handoff_ledger::{OverviewLimits, overview};
 use handoff_model::{Claimable, Record, Refusal};
-use handoff_protocol::{AgentKind, Protocol, State, Style};
+use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,17 +12,24 @@ use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
+use crate::render::attention::attention_text;
 use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
-/// List handoffs that wait for you and handoffs you hold
+/// List what you hold, what waits for you, and what came back to you
 ///
-/// Handoffs you hold come first, then those that wait; within each group, the
-/// most urgent first, then the oldest. An orchestrator also sees everything that
-/// failed, is dead or is blocked. Exits 0 even if the list is empty.
+/// What needs you comes first, with the reason and the command to run: a handoff
+/// of yours that was rejected or cancelled, an answer to your question, work that
+/// you completed and did not hand on, a lease that is about to end; for an
+/// orchestrator also what failed, is dead or is blocked. Then the handoffs that
+/// you hold, and those that wait for you to claim them, the most urgent first,
+/// then the oldest. Exits 0 even if the list is empty.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {}
+
+/// How much of what needs an agent is printed.
+const PRINTED: usize = 20;
 
 /// The work of an agent.
 #[derive(Serialize, JsonSchema)]
@@ -28,6 +37,8 @@ pub(crate) struct Arguments {}
 pub(crate) struct InboxView {
     /// the acting agent
     agent: AgentName,
+    /// what it is told of, the most urgent first; some of it is another agent's turn
+    attention: Vec<Attention>,
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
     handoffs: Vec<RecordView>,
@@ -35,10 +46,17 @@ pub(crate) struct InboxView {
 
 impl Answer for InboxView {
     fn text(&self, look: &Look) -> String {
-        match &self.handoffs[..] {
-            [] => format!("nothing waits for {}\n", self.agent),
-            handoffs => rows::table(handoffs.iter().map(|h| &h.record), look),
+        if self.handoffs.is_empty() && self.attention.is_empty() {
+            return format!("nothing waits for {}\n", self.agent);
         }
+        let is_new = |handoff: &&RecordView| {
+            let mut told = self.attention.iter();
+            let stuck = [State::Failed, State::Blocked, State::Dead];
+            !stuck.contains(&handoff.record.state) || !told.any(|a| a.id == handoff.record.id)
+        };
+        let handoffs = self.handoffs.iter().filter(is_new);
+        attention_text(&self.attention, PRINTED, look)
+            + &rows::table(handoffs.map(|h| &h.record), look)
     }
 }
 
@@ -64,36 +82,27 @@ impl Arguments {
             .agent(agent.as_str())
             .map_or(&agent, |a| &a.id)
             .clone();
-        let protocol = |record: &Record| {
-            let mut all = protocols.iter();
-            all.find(|p| p.name() == record.protocol.as_str())
-        };
-        let decides = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
-        // In a call, the requester decides what happens to a failed request.
-        let calls = |p: &Protocol| p.definition().style == Style::Call;
-        let everywhere = protocols.iter().any(|p| decides(p) || calls(p));
-        let mut records = Vec::new();
-        for entry in tip.open()?.iter().filter(|e| everywhere || e.to == agent) {
-            let record = tip.open_record(entry)?;
-            let stuck = matches!(record.state, State::Failed | State::Blocked | State::Dead);
-            let own = |p: &Protocol| decides(p) || calls(p) && record.from == agent;
-            if record.to == agent || stuck && protocol(&record).is_some_and(own) {
-                records.push(record);
-            }
-        }
-        let order = |record: &Record| match record.state {
-            State::InProgress => 0,
-            State::Pending if record.waits_for.is_empty() => 1,
-            State::Pending => 2,
-            _ => 3,
-        };
-        records.sort_by_key(|r| {
-            let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
-            (order(r), rank, r.sent_at())
-        });
-        let remote = context.remote(&repository)?.filter(|_| records.is_empty());
-        let handoffs = RecordView::all(records, now()?);
-        output.answer(&InboxView { agent, handoffs })?;
+        let knowing: Vec<&Protocol> = protocols.iter().filter(knows).collect();
+        let now = now()?;
+        let found = overview(&tip, &agent, &knowing, now, OverviewLimits::ALL)?;
+        let buckets = [
+            found.held,
+            found.waiting,
+            found.later,
+            found.stuck,
+            found.to_decide,
+        ];
+        let records: Vec<Record> = buckets.into_iter().flat_map(|b| b.first).collect();
+        let attention = found.attention;
+        let remote = context
+            .remote(&repository)?
+            .filter(|_| records.is_empty() && attention.is_empty());
+        let handoffs = RecordView::all(records, now);
+        output.answer(&InboxView {
+            agent,
+            attention,
+            handoffs,
+        })?;
         if let Some(remote) = remote {
             output.say(&format!(
                 "only this clone was checked; `git handoff claim --next` also checks {}",

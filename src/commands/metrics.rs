@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use handoff_base::moment::shown;
 use handoff_base::text::plain;
 use handoff_base::{Moment, ObjectId, moment};
-use handoff_insight::attention::protocols;
 use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics};
 use handoff_insight::openmetrics::openmetrics;
+use handoff_ledger::attention::protocols;
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -253,12 +253,10 @@ fn agents(metrics: &Metrics) -> Vec<Vec<String>> {
 
 fn stuck(metrics: &Metrics, look: &Look) -> Vec<Vec<String>> {
     let rows = metrics.stuck.iter().map(|stuck| {
-        let id = stuck.id.as_ref().map(ToString::to_string);
-        let with = stuck.with.as_ref().or(stuck.turn.as_ref());
         vec![
-            id.unwrap_or_else(|| stuck.issue.to_string()),
+            stuck.id.to_string(),
             stuck.need.title().to_owned(),
-            with.map(ToString::to_string).unwrap_or_default(),
+            stuck.turn.to_string(),
             look.time(stuck.since),
             look.cell(&stuck.why),
         ]

@@ -1,8 +1,8 @@
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{plain, quoted};
-use handoff_insight::attention::{Stuck, idle};
-use handoff_ledger::IssueSurvey;
+use handoff_ledger::IssueFolder;
+use handoff_ledger::attention::{Attention, of_issue};
 use handoff_model::{
     Advice, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
 };
@@ -73,10 +73,11 @@ impl Arguments {
             needs_attention(protocol, &folder, &issue, now()?)?
         };
         let Some((advice, record)) = advised else {
-            let survey = folder.survey()?;
-            return self.turn(&issue, survey.as_ref(), protocol, output);
+            let needs = attention(&folder, protocol)?;
+            return self.turn(&issue, needs, protocol, output);
         };
         let mut view = NextView::of_advice(&advice, &record);
+        view.attention = attention(&folder, protocol)?;
         if self.apply {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
@@ -101,7 +102,7 @@ impl Arguments {
     fn turn(
         &self,
         issue: &Issue,
-        survey: Option<&IssueSurvey>,
+        attention: Vec<Attention>,
         protocol: &Protocol,
         output: &mut Output,
     ) -> Result<(), Failure> {
@@ -125,8 +126,8 @@ impl Arguments {
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
-            if let Some(idle) = survey.and_then(|survey| idle(survey, protocol)) {
-                return answer_idle(&idle, output);
+            if let Some(first) = attention.first().cloned() {
+                return answer_ended(&first, attention, output);
             }
             let nothing = Turn {
                 issue: key,
@@ -137,35 +138,46 @@ impl Arguments {
             };
             return output.answer(&NextView::of_turn(nothing));
         };
-        output.answer(&NextView::of_turn(Turn {
+        let view = NextView::of_turn(Turn {
             issue: key,
             action: Some(Action::Advance),
             agent: Some(&turn.agent),
             handoff: turn.handoff.as_ref(),
             why: turn.why.clone(),
-        }))
+        });
+        output.answer(&NextView { attention, ..view })
     }
 }
 
-/// Reports whose turn it is to send, if nothing is open but something has to follow.
-fn answer_idle(idle: &Stuck, output: &mut Output) -> Result<(), Failure> {
-    let title = idle.need.title();
-    let why = match idle.why.as_str() {
-        "" => title.to_owned(),
-        why => format!("{title}: {why}"),
+/// What needs somebody in an issue, the most urgent first.
+fn attention(folder: &IssueFolder<'_>, protocol: &Protocol) -> Result<Vec<Attention>, Failure> {
+    let Some(survey) = folder.survey()? else {
+        return Ok(Vec::new());
     };
+    let mut found = of_issue(&survey, protocol, now()?);
+    found.sort_by_key(|one| one.need);
+    Ok(found)
+}
+
+/// Reports whose turn it is if nothing is open: a handoff that ended awaits somebody.
+fn answer_ended(
+    first: &Attention,
+    attention: Vec<Attention>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let turn = Turn {
-        issue: &idle.issue,
-        action: idle.turn.as_ref().map(|_| Action::Advance),
-        agent: idle.turn.as_ref(),
-        handoff: None,
-        why,
+        issue: &first.issue,
+        action: Some(Action::Advance),
+        agent: Some(&first.turn),
+        handoff: Some(&first.id),
+        why: format!("{}: {}", first.need.title(), first.why),
     };
     output.answer(&NextView {
-        commands: Some(vec![idle.next.clone()]),
+        commands: Some(vec![first.next.clone()]),
+        attention,
         ..NextView::of_turn(turn)
     })?;
-    output.say(&format!("next: {}", idle.next));
+    output.say(&format!("next: {}", first.next));
     Ok(())
 }
 
@@ -180,6 +192,8 @@ pub(crate) struct NextView<'a> {
     /// the commands that carry it out; present if something needs attention, or has to follow
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<Vec<String>>,
+    /// what needs somebody in the issue, and whom, the most urgent first
+    attention: Vec<Attention>,
     /// with `--apply`: what was written
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<ReceiptView<'a>>,
@@ -223,6 +237,7 @@ impl<'a> NextView<'a> {
             turn,
             advice: None,
             commands: None,
+            attention: Vec::new(),
             applied: None,
         }
     }

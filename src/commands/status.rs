@@ -4,8 +4,7 @@ use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::plain;
-use handoff_insight::attention;
-use handoff_insight::attention::Stuck;
+use handoff_ledger::attention::{self, Attention};
 use handoff_ledger::{Rejected, RemoteDistance, Snapshot};
 use handoff_model::{Issue, IssueStatus, Refusal, View};
 use handoff_protocol::{Policy, State};
@@ -17,6 +16,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, as_object, counted};
 use crate::render;
+use crate::render::attention::attention_text;
 use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
@@ -43,7 +43,6 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
-        let look = output.look(now);
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
@@ -55,12 +54,7 @@ impl Arguments {
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
-        let wants_attention = output.is_json() || look.is_for_terminal();
-        let attention = if wants_attention && !records.is_empty() {
-            attention::of_open(&records, &attention::protocols(&tip)?, now)
-        } else {
-            Vec::new()
-        };
+        let attention = attention::of_tip(&tip, &records, &attention::protocols(&tip)?, now)?;
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
         output.answer(&StatusView {
@@ -82,6 +76,9 @@ impl Arguments {
         })
     }
 }
+
+/// How much of what needs somebody is printed.
+const PRINTED: usize = 5;
 
 /// An issue.
 #[derive(Serialize, JsonSchema)]
@@ -119,8 +116,8 @@ pub(crate) struct StatusView<'a> {
     open: Vec<(State, usize)>,
     /// how many of them have an expired lease that nobody has recorded yet
     expired: usize,
-    /// the open handoffs that need attention, the most urgent first
-    attention: Vec<Stuck>,
+    /// what needs somebody, and whom, the most urgent first
+    attention: Vec<Attention>,
     /// every open handoff
     handoffs: Vec<RecordView>,
     /// with `--idle`: each open issue without open handoffs
@@ -184,7 +181,7 @@ impl Answer for StatusView<'_> {
             head += &format!("  contracts' claims are checked: {policy}\n");
         }
         let table = look.sentences(&head)
-            + &attention_text(&self.attention, look)
+            + &attention_text(&self.attention, PRINTED, look)
             + &rows::table(self.handoffs.iter().map(|h| &h.record), look);
         let mut more = String::new();
         if self.expired > 0 {
@@ -211,32 +208,6 @@ impl Answer for StatusView<'_> {
         };
         table + &look.sentences(&more)
     }
-}
-
-/// The most urgent handoffs that need attention, for a terminal only: elsewhere, the rows suffice.
-fn attention_text(stuck: &[Stuck], look: &Look) -> String {
-    const MOST: usize = 5;
-    let Some(first) = stuck.first().filter(|_| look.is_for_terminal()) else {
-        return String::new();
-    };
-    let rows = stuck.iter().take(MOST).map(|stuck| {
-        let about = stuck.id.as_ref().map(|id| look.id(id));
-        let turn = stuck.turn.as_ref().map(|agent| format!("{agent}'s turn"));
-        vec![
-            about.unwrap_or_else(|| stuck.issue.to_string()),
-            look.urgent(&format!("! {}", stuck.need.title())),
-            turn.unwrap_or_default(),
-            look.time(stuck.since),
-            look.cell(&stuck.why),
-        ]
-    });
-    let table = look.inner_table(&rows.collect::<Vec<_>>());
-    let more = match stuck.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!("  and {more} more\n"),
-    };
-    let (heading, next) = (look.heading("needs attention"), &first.next);
-    format!("\n{heading}\n{table}{more}  next: {next}\n\n")
 }
 
 impl RemoteView {

@@ -6,9 +6,9 @@ use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
-use handoff_ledger::{Clock, Snapshot, claimable};
+use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
-use handoff_protocol::State;
+use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,13 +22,15 @@ use crate::output::{Answer, Output};
 use crate::view::{Look, colored};
 use crate::{exit, render};
 
-/// Wait until handoffs or issues are done, or until there is work to claim
+/// Wait until handoffs or issues are done, or until something waits for you
 ///
 /// A handoff ends the wait when it is completed (exit 0), or when it is failed,
 /// dead, rejected or cancelled (exit 1); a handoff whose lease ran out has failed.
 /// An issue ends the wait when it is completed, or when it can no longer progress: no
 /// handoff in it is being worked on or can be claimed or sent on, and no question is
-/// open. With several targets, all must end. Exits 7 on timeout.
+/// open. With several targets, all must end. With --inbox, the wait ends when you can
+/// claim something, or when it is your turn to take something up: a handoff of yours
+/// that was rejected, an answer, a failure that you decide about. Exits 7 on timeout.
 ///
 /// Returns as soon as something changes on this machine. If the ledger has a remote
 /// (handoff.remote), it is polled too: changes by others are seen within the poll
@@ -44,7 +46,7 @@ pub(crate) struct Arguments {
     /// Handoffs (123.4) and issues (123)
     #[arg(value_name = "TARGET", required_unless_present = "inbox")]
     targets: Vec<String>,
-    /// Wait until something can be claimed by the acting agent
+    /// Wait until the acting agent can claim something or something else needs it
     #[arg(long, conflicts_with = "targets")]
     inbox: bool,
     /// Wait for the first target to end, instead of all
@@ -116,16 +118,17 @@ impl Answer for WaitView<'_> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WaitTarget")]
 struct Seen {
-    /// the issue; null while an inbox has nothing to claim
+    /// the issue; null while nothing waits in an inbox
     issue: Option<IssueKey>,
-    /// the handoff: the named one, or the first that can be claimed; null for an issue
+    /// the handoff: the named one, or the first that can be claimed or needs the agent; null for an
+    /// issue
     id: Option<HandoffId>,
     /// the handoff's receiver, or whose inbox it is; null for an issue
     agent: Option<AgentName>,
     /// the handoff's state, or the issue's status (`open`, `completed`). A handoff whose lease
     /// expired is `failed`, even before that is recorded
     state: Option<TargetState>,
-    /// `completed`, `failed`, `blocked` or `waiting`; an inbox with something to claim is `completed`
+    /// `completed`, `failed`, `blocked` or `waiting`; an inbox in which something waits is `completed`
     outcome: Outcome,
     /// whether it counts as failed because its lease expired and nobody has recorded that yet
     expired: bool,
@@ -438,31 +441,55 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     }
 }
 
+/// What an agent can claim, else what it is its turn to take up.
 fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Failure> {
-    let found = claimable(tip, agent, now)?;
-    let record = found.first.as_ref().map(|id| self::found(tip, id));
-    let record = record.transpose()?;
+    let queue = claimable(tip, agent, now)?;
+    let mut protocols = Vec::new();
+    for name in tip.protocols()? {
+        protocols.push(tip.rules(&name)?.protocol().clone());
+    }
+    let known: Vec<&Protocol> = protocols.iter().collect();
+    let name = known
+        .iter()
+        .find_map(|p| Some(&p.agent(agent.as_str())?.id));
+    let name = name.unwrap_or(agent);
+    let overview = overview(tip, name, &known, now, OverviewLimits::ALL)?;
+    let mut own = overview.attention.iter();
+    let needed = own
+        .find(|one| one.turn == *name)
+        .filter(|_| queue.first.is_none());
+    let id = queue.first.clone().or(needed.map(|one| one.id.clone()));
+    let record = id.as_ref().map(|id| self::found(tip, id)).transpose()?;
     let outcome = match &record {
         Some(_) => Outcome::Completed,
         None => Outcome::Waiting,
     };
-    let (state_text, text) = match &record {
-        Some(record) => (String::new(), format!("{}\n", render::headline(record))),
-        None => (format!("nothing can be claimed by {agent}"), String::new()),
+    let (state_text, text) = match (&record, needed) {
+        (_, Some(one)) => {
+            let why = handoff_base::text::plain(&one.why);
+            (
+                String::new(),
+                format!("{} {}: {why}\n", one.id, one.need.title()),
+            )
+        }
+        (Some(record), None) => (String::new(), format!("{}\n", render::headline(record))),
+        (None, None) => (format!("nothing waits for {agent}"), String::new()),
     };
-    let next = found.first;
+    let claim = || format!("git handoff claim --next --as {agent}");
+    let next = needed.map(|one| one.next.clone());
+    let later = queue.later.map(|(at, _)| at);
     Ok(Seen {
-        issue: next.as_ref().map(|id| id.issue().clone()),
+        issue: id.as_ref().map(|id| id.issue().clone()),
         agent: Some(agent.clone()),
         state: record.as_ref().map(|r| TargetState::Handoff(r.state)),
         outcome,
         expired: false,
-        by: next.clone().into_iter().collect(),
-        record,
-        wake: found.later.map(|(at, _)| at),
+        by: id.clone().into_iter().collect(),
+        wake: [later, overview.next_change].into_iter().flatten().min(),
         text,
         state_text,
-        next: { next.as_ref() }.map(|_| format!("git handoff claim --next --as {agent}")),
-        id: next,
+        next: next.or_else(|| record.as_ref().map(|_| claim())),
+        record,
+        id,
     })
 }

@@ -13,6 +13,7 @@ use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::moment::{self, Moment};
 use handoff_git::Repository;
+use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::{Claimable, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Protocol, State};
@@ -58,6 +59,8 @@ pub(crate) struct Prime {
     stuck: BucketView,
     /// work of others that it must decide on
     to_decide: BucketView,
+    /// everything that it is told of, the most urgent first
+    attention: Vec<Attention>,
     /// how many open handoffs were not read, because reading all would take too long
     unread: usize,
     /// the next contract
@@ -216,7 +219,8 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     Ok(facts.finish())
 }
 
-/// The message for an agent that is about to stop while it holds handoffs; none if it holds none.
+/// The message for an agent that is about to stop while it holds handoffs or something else is its
+/// turn; none if nothing is.
 ///
 /// # Errors
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
@@ -225,13 +229,9 @@ pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     let tip = context.tip(&repository)?;
     let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
-    // No handoff that is held may be missed, however long this takes.
-    let limits = OverviewLimits {
-        records: usize::MAX,
-        each: usize::MAX,
-    };
     let now = now()?;
-    let overview = overview(&tip, &agent, &protocols, now, limits)?;
+    // No handoff that is held may be missed, however long this takes.
+    let overview = overview(&tip, &agent, &protocols, now, OverviewLimits::ALL)?;
     let held: Vec<&Record> = overview
         .held
         .first
@@ -241,6 +241,7 @@ pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     Ok(text::still_held(
         &agent,
         &held,
+        &overview.attention,
         &branch_option(context.branch()),
     ))
 }
@@ -466,6 +467,7 @@ impl Facts<'_> {
             later: bucket(self.overview.later),
             stuck: bucket(self.overview.stuck),
             to_decide: bucket(self.overview.to_decide),
+            attention: self.overview.attention,
             unread: self.overview.unread,
             contract: self.contract.map(ContractView::from),
             others: self.others,

@@ -2,6 +2,7 @@
 
 use handoff_base::ids::AgentName;
 use handoff_ledger::Bucket;
+use handoff_ledger::attention::Attention;
 use handoff_model::Record;
 use handoff_protocol::{AgentKind, State};
 
@@ -60,10 +61,25 @@ pub(super) fn tell(facts: &Facts<'_>) -> (String, Vec<Cut>) {
     (page.finish(), cut)
 }
 
-/// The message for an agent that is about to stop while it holds these handoffs.
-pub(super) fn still_held(agent: &AgentName, held: &[&Record], branch: &str) -> Option<String> {
+/// The message for an agent that is about to stop while it holds these handoffs, or it is its turn
+/// to take something up.
+pub(super) fn still_held(
+    agent: &AgentName,
+    held: &[&Record],
+    attention: &[Attention],
+    branch: &str,
+) -> Option<String> {
     const SHOWN: usize = 3;
-    let first = held.first()?;
+    let Some(first) = held.first() else {
+        let one = attention.iter().find(|one| one.turn == *agent)?;
+        return Some(format!(
+            "You are {agent}, and it is your turn: {} {}. Before you stop, see `git handoff prime --as {agent}{branch}`; \
+             the next command is `{}{branch}`.",
+            one.id,
+            one.need.title(),
+            one.next
+        ));
+    };
     let shown: Vec<String> = held.iter().take(SHOWN).map(|r| r.id.to_string()).collect();
     let more = match held.len() - shown.len() {
         0 => String::new(),
@@ -113,14 +129,17 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
             &overview.waiting,
             "Waiting for you to claim, most urgent first",
         ),
-        (&overview.stuck, "Yours, needing attention"),
-        (&overview.to_decide, "Needing attention, for you to decide"),
+        (
+            &overview.stuck,
+            "Yours, waiting for a decision or an answer",
+        ),
         (
             &overview.later,
             "Yours later, waiting for other handoffs or a next attempt",
         ),
     ];
     let mut is_cut = overview.unread > 0;
+    is_cut |= needs(facts, &inbox, page);
     for (bucket, title) in buckets {
         if bucket.count == 0 {
             continue;
@@ -144,9 +163,10 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
         .iter()
         .all(|bucket: &&Bucket| bucket.count == 0)
     {
+        let nothing_else = overview.attention.is_empty() && overview.unread == 0;
         page.line(match facts.contract {
-            Some(_) => "You hold nothing, and nothing waits for you.",
-            None => "You hold nothing, and nothing waits for you: you may stop.",
+            None if nothing_else => "You hold nothing, and nothing waits for you: you may stop.",
+            _ => "You hold nothing, and nothing waits for you to claim it.",
         });
     }
     if overview.unread > 0 {
@@ -158,6 +178,51 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     if is_cut {
         page.line(&format!("Full list: {inbox}"));
     }
+}
+
+/// What the agent is told of: what it is its turn to take up, then what others have to. Returns
+/// whether some did not fit.
+fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
+    const SHOWN: usize = 5;
+    let before = page.cut.len();
+    let mine = |one: &&Attention| one.turn == facts.agent;
+    let all = &facts.overview.attention;
+    let groups: [(&str, Vec<&Attention>); 2] = [
+        ("Needs you", all.iter().filter(mine).collect()),
+        (
+            "Told to you; it is others' turn",
+            all.iter().filter(|one| !mine(one)).collect(),
+        ),
+    ];
+    for (title, group) in groups {
+        if group.is_empty() {
+            continue;
+        }
+        page.line(&format!("{title}:"));
+        let shown = group.iter().take(SHOWN);
+        let lines: Vec<String> = shown.map(|one| need(facts, one)).collect();
+        let more = group.len() - lines.len();
+        page.lines(&lines, more, 800, ("of these", inbox));
+    }
+    page.cut.len() > before
+}
+
+/// Something that needs somebody: what, why, and the command.
+fn need(facts: &Facts<'_>, one: &Attention) -> String {
+    let branch = branch_option(facts.branch);
+    let mut text = format!("- {} {}", foreign(&one.id), one.need.title());
+    if one.turn != facts.agent {
+        text += &format!(", {}'s turn", foreign(&one.turn));
+    } else if one.with != facts.agent {
+        text += &format!(" ({})", foreign(&one.with));
+    }
+    let next = foreign_parts(&format!("{}{branch}", one.next));
+    let title = if one.title == one.why {
+        String::new()
+    } else {
+        format!(", in {}", quote(&one.title, QUOTED))
+    };
+    format!("{text}: {}{title}: `{next}`", quote(&one.why, QUOTED))
 }
 
 /// One handoff: its subject, and the details of its state.

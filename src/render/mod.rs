@@ -5,6 +5,7 @@
 //! lay out a value, and a `Look` adapts it to the terminal.
 
 pub(crate) mod advice;
+pub(crate) mod attention;
 pub(crate) mod audit;
 pub(crate) mod kept;
 pub(crate) mod receipt;

@@ -146,18 +146,6 @@ impl Look {
         }
     }
 
-    /// Indented rows in columns.
-    pub(crate) fn inner_table(&self, rows: &[Vec<String>]) -> String {
-        const INDENT: usize = 2;
-        let screen = self.screen.map(|screen| Screen {
-            width: screen.width.saturating_sub(INDENT),
-            ..screen
-        });
-        let table = Self { screen, ..*self }.table(rows);
-        let set_in = |line: &str| format!("{:INDENT$}{line}\n", "");
-        table.lines().map(set_in).collect()
-    }
-
     /// An id, highlighted on a terminal.
     pub(crate) fn id(&self, id: &HandoffId) -> String {
         match self.screen {

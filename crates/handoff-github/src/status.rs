@@ -4,9 +4,9 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_insight::alerts::Firing;
-use handoff_insight::attention::{Stuck, idle, of_issue};
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
+use handoff_ledger::attention::{Attention, of_issue};
 use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
 use handoff_model::{Answered, Record, Refusal, View, needs_attention, turn};
 use handoff_protocol::{Action, State};
@@ -36,7 +36,7 @@ pub struct Issue {
     /// The oldest first.
     pub records: Vec<Record>,
     /// What needs attention, and whom.
-    pub stuck: Vec<Stuck>,
+    pub stuck: Vec<Attention>,
     /// What should happen next; `None` if nothing has to.
     pub next: Option<Next>,
     /// The requirements that were named, or those of a merge.
@@ -81,14 +81,14 @@ impl Issue {
                 why: turn.why,
             }),
         };
-        // If nothing is open, it is the turn of the agent that has to send.
+        // If nothing is open, it is the turn of the agent that something awaits.
         let next = next.or_else(|| {
-            let idle = idle(&survey, protocol)?;
+            let first = stuck.first()?;
             Some(Next {
                 action: Action::Advance,
-                agent: idle.turn?,
-                id: None,
-                why: idle.need.title().to_owned(),
+                agent: first.turn.clone(),
+                id: Some(first.id.clone()),
+                why: format!("{} is {}: {}", first.id, first.need.title(), first.why),
             })
         });
         Ok(Some(Self {
@@ -150,7 +150,7 @@ pub struct Ledger {
     /// The number of open handoffs in each state.
     pub counts: Vec<(State, usize)>,
     /// What needs attention, and whom.
-    pub stuck: Vec<Stuck>,
+    pub stuck: Vec<Attention>,
     /// The thresholds that are crossed.
     pub firing: Vec<Firing>,
 }

@@ -3,12 +3,12 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_insight::attention::{Need, Stuck};
 use handoff_insight::graph::{mermaid, span};
 use handoff_insight::times::times;
+use handoff_ledger::attention::Attention;
 use handoff_ledger::{HandoffSurvey, PastFailure, failures};
 use handoff_model::{Record, Verdict};
-use handoff_protocol::State;
+use handoff_protocol::{Need, State};
 
 use super::comment::{MOST_COMMENT, marker};
 use super::parts::{Part, fit};
@@ -200,25 +200,19 @@ fn head(standing: &Issue) -> String {
     text
 }
 
-fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
+fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {
     let rows = stuck.iter().map(|stuck| {
-        let about = match &stuck.id {
-            Some(id) => id.to_string(),
-            None => format!("issue {}", code(stuck.issue.as_str(), MOST_CELL)),
-        };
+        let about = &stuck.id;
         let mark = if stuck.need <= Need::LeaseRanOut {
             "! "
         } else {
             ""
         };
-        let turn = stuck
-            .turn
-            .as_ref()
-            .map(|agent| cell(agent.as_str(), MOST_CELL));
+        let turn = cell(stuck.turn.as_str(), MOST_CELL);
         format!(
             "| {about} | {mark}{} | {} | {} | {} | {} |\n",
             stuck.need.title(),
-            turn.unwrap_or_default(),
+            turn,
             minute(stuck.since),
             cell(&stuck.why, MOST_CELL),
             cell(&stuck.next, MOST_REASON)

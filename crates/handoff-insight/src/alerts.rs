@@ -13,10 +13,10 @@ use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, Sta
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attention::{Protocols, is_idle};
 use super::events::events;
 use super::metrics::{Local, average, rank};
 use super::times;
+use handoff_ledger::attention::Protocols;
 
 /// A threshold that is crossed now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -426,9 +426,13 @@ impl<'s> AlertInput<'s> {
         sample.into_iter().collect()
     }
 
-    /// Open issues without open handoffs that need a successor.
+    /// Open issues without open handoffs in which something awaits somebody.
     fn idle(&self, patience: TimeDelta) -> Vec<Sample<'s>> {
-        let idle = self.issues.iter().filter(|i| is_idle(i, self.protocol));
+        let ended = |issue: &IssueSurvey| issue.handoffs.iter().all(|h| h.state.is_terminal());
+        let idle = self
+            .issues
+            .iter()
+            .filter(|i| ended(i) && !i.awaiting.is_empty());
         let sample = idle.filter_map(|issue| {
             Some(Sample {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,

@@ -5,7 +5,6 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod alerts;
-pub mod attention;
 pub mod cloudevents;
 mod events;
 pub mod graph;

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use super::attention::Need;
 use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures};
+use handoff_protocol::Need;
 
 /// Formats metrics, labelled by protocol, and by `by` if rows are grouped.
 pub fn openmetrics(metrics: &Metrics, by: Option<By>) -> String {
@@ -285,7 +285,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
             let labels = format!(
                 "protocol=\"{}\",need=\"{}\"",
                 label_value(protocol.as_str()),
-                need_word(need)
+                need.as_str()
             );
             sample(text, name, &labels, whole(count));
         }
@@ -305,12 +305,6 @@ fn ledger(text: &mut String, metrics: &Metrics) {
     if let Some(audited) = &metrics.corruption {
         sample(text, name, "", number(audited.faults));
     }
-}
-
-/// A need as a label's value.
-fn need_word(need: Need) -> String {
-    let value = serde_json::to_value(need).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn head(text: &mut String, name: &str, kind: &str, unit: &str, help: &str) {

@@ -90,7 +90,7 @@ impl Choice<'_, '_> {
             let Some(id) = layout::open_with(name, self.agent) else {
                 continue;
             };
-            let (brief, sent) = notes.brief(self.tip, name, blob)?;
+            let Noted { brief, sent, .. } = notes.brief(self.tip, name, blob)?;
             if verdicts.len() <= brief {
                 verdicts.resize(brief + 1, None);
             }
@@ -160,8 +160,7 @@ fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
 pub(super) struct Notes {
     file: Scratch,
     briefs: Vec<Brief>,
-    /// The brief of each blob, and when its handoff was sent.
-    known: ById<(usize, i64)>,
+    known: ById<Noted>,
     /// The index of each brief, filled once one is added.
     places: HashMap<Brief, usize>,
     /// The number of blobs that were read now.
@@ -170,8 +169,19 @@ pub(super) struct Notes {
     used: usize,
 }
 
+/// What is noted about a record.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    /// The index of its brief.
+    pub(super) brief: usize,
+    /// When it was sent, as a Unix timestamp.
+    pub(super) sent: i64,
+    /// When its lease ends, likewise.
+    pub(super) due: Option<i64>,
+}
+
 /// The name of the notes file; a new format gets a new name.
-const FILE: &str = "open-1.json";
+const FILE: &str = "open-2.json";
 
 /// How many new blobs make rewriting the file worthwhile.
 const WORTH: usize = 16;
@@ -180,8 +190,14 @@ const WORTH: usize = 16;
 #[derive(Serialize, Deserialize)]
 struct Left<T> {
     briefs: Vec<Brief>,
-    /// The blob, the index of its brief, and the time of sending.
-    known: Vec<(T, usize, i64)>,
+    /// The blob, the index of its brief, the time of sending, and the end of its lease.
+    known: Vec<(T, usize, i64, Option<i64>)>,
+}
+
+/// When a record's lease ends, as a Unix timestamp.
+fn due(record: &Record) -> Option<i64> {
+    let end = record.lease.as_ref()?.expires_at?;
+    Some(end.timestamp())
 }
 
 impl Notes {
@@ -198,22 +214,26 @@ impl Notes {
         };
         if let Ok(left) = serde_json::from_slice::<Left<&str>>(&bytes) {
             notes.briefs = left.briefs;
-            let kept = left.known.into_iter().filter_map(|(blob, brief, sent)| {
-                let is_there = blob.len() == 40 && brief < notes.briefs.len();
-                Some((is_there.then(|| blob.parse().ok())??, (brief, sent)))
-            });
+            let kept = left
+                .known
+                .into_iter()
+                .filter_map(|(blob, brief, sent, due)| {
+                    let is_there = blob.len() == 40 && brief < notes.briefs.len();
+                    let noted = Noted { brief, sent, due };
+                    Some((is_there.then(|| blob.parse().ok())??, noted))
+                });
             notes.known = kept.collect();
         }
         notes
     }
 
-    /// A record's brief, and when it was sent.
+    /// What is noted about a record.
     pub(super) fn brief(
         &mut self,
         tip: &Snapshot<'_>,
         name: &str,
         blob: ObjectId,
-    ) -> Result<(usize, i64), LedgerError> {
+    ) -> Result<Noted, LedgerError> {
         if let Some(&known) = self.known.get(&blob) {
             self.used += 1;
             return Ok(known);
@@ -228,7 +248,11 @@ impl Notes {
             self.briefs.push(brief.clone());
             self.briefs.len() - 1
         });
-        let known = (place, sent_at(&record).unwrap_or_default());
+        let known = Noted {
+            brief: place,
+            sent: sent_at(&record).unwrap_or_default(),
+            due: due(&record),
+        };
         self.known.insert(blob, known);
         self.added += 1;
         Ok(known)
@@ -246,8 +270,10 @@ impl Notes {
     /// Whether a record agrees with its note.
     pub(super) fn agrees(&self, blob: ObjectId, record: &Record) -> bool {
         let noted = self.known.get(&blob);
-        noted.is_some_and(|&(brief, sent)| {
-            self.briefs[brief] == Brief::of(record) && Some(sent) == sent_at(record)
+        noted.is_some_and(|noted| {
+            self.briefs[noted.brief] == Brief::of(record)
+                && Some(noted.sent) == sent_at(record)
+                && noted.due == due(record)
         })
     }
 
@@ -270,12 +296,12 @@ impl Notes {
         // The briefs of closed handoffs are dropped.
         let mut places: Vec<Option<usize>> = vec![None; self.briefs.len()];
         for (_, blob) in open.named() {
-            if let Some(&(brief, sent)) = self.known.get(&blob) {
+            if let Some(&Noted { brief, sent, due }) = self.known.get(&blob) {
                 let place = *places[brief].get_or_insert_with(|| {
                     left.briefs.push(self.briefs[brief].clone());
                     left.briefs.len() - 1
                 });
-                left.known.push((blob.to_string(), place, sent));
+                left.known.push((blob.to_string(), place, sent, due));
             }
         }
         if let Ok(bytes) = serde_json::to_vec(&left) {

@@ -128,7 +128,9 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     let before = parent.map(|&id| repository.commit(id)).transpose()?;
     let tree = Tree::new(repository, commit.tree);
     // Open entries repeat the records, and a failure's context never changes.
-    let closed = |path: &str| path == layout::OPEN || layout::is_failure_folder(path);
+    let closed = |path: &str| {
+        [layout::OPEN, layout::AWAITING].contains(&path) || layout::is_failure_folder(path)
+    };
     let changes = tree.changes_since(before.map(|b| b.tree), closed)?;
     let plain = |kind| {
         let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);

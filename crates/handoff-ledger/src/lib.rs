@@ -11,6 +11,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod artifacts;
+pub mod attention;
 mod briefing;
 mod claim_queue;
 mod code_branches;

@@ -1,18 +1,20 @@
-//! An agent's overview: its work, its queue, and the handoffs that need its decision.
+//! An agent's overview: its work, its queue, and what it is told of.
 
 use std::collections::HashMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Moment, ObjectId};
-use handoff_model::claim_queue::ClaimVerdict;
+use handoff_git::Listing;
+use handoff_model::claim_queue::{Brief, ClaimVerdict};
 use handoff_model::{Record, layout};
-use handoff_protocol::{AgentKind, Protocol, State, Style};
+use handoff_protocol::{Need, Protocol, State};
 
-use super::claim_queue::Notes;
+use super::attention::{Attention, ENDING, hears_of_others, of_record, patience, sorted};
+use super::claim_queue::{Noted, Notes};
 use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
-/// An agent's open handoffs, as far as they were read.
+/// An agent's open handoffs and what it is told of, as far as they were read.
 #[derive(Debug, Default)]
 pub struct Overview {
     /// The handoffs it works on, the oldest first.
@@ -25,7 +27,11 @@ pub struct Overview {
     pub stuck: Bucket,
     /// Other agents' handoffs that failed or are blocked or dead and that it decides about.
     pub to_decide: Bucket,
-    /// The number of open handoffs that were not read.
+    /// What it is told of, the most urgent first.
+    pub attention: Vec<Attention>,
+    /// When more may need it if nobody does anything.
+    pub next_change: Option<Moment>,
+    /// The number of handoffs that were not read, and may need it.
     pub unread: usize,
 }
 
@@ -45,6 +51,14 @@ pub struct OverviewLimits {
     pub records: usize,
     /// The maximum number of records in each bucket.
     pub each: usize,
+}
+
+impl OverviewLimits {
+    /// Reads everything.
+    pub const ALL: Self = Self {
+        records: usize::MAX,
+        each: usize::MAX,
+    };
 }
 
 /// Builds an agent's overview. Reads only the tip, and no more of it than `limits` allows.
@@ -74,6 +88,17 @@ pub fn overview(
 /// The sort key of an entry in its bucket, and its blob.
 type Place<'n> = ((usize, i64, &'n str), ObjectId);
 
+/// What an overview is built for.
+struct Overviewer<'a, 'r> {
+    tip: &'a Snapshot<'r>,
+    agent: &'a AgentName,
+    known: HashMap<&'a str, &'a Protocol>,
+    now: Moment,
+    limits: OverviewLimits,
+    /// The number of records read that are not in the notes.
+    read: usize,
+}
+
 /// The overview; `None` if a record contradicts the notes.
 fn sort(
     tip: &Snapshot<'_>,
@@ -83,53 +108,17 @@ fn sort(
     limits: OverviewLimits,
     notes: &mut Notes,
 ) -> Result<Option<Overview>, LedgerError> {
-    // A deciding agent sees every handoff that needs attention; in a call, that is the requester.
-    let leads = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
-    let asks = |p: &Protocol| p.definition().style == Style::Call;
-    let everywhere = protocols.iter().any(|p| leads(p) || asks(p));
-    let known: HashMap<&str, &Protocol> = protocols.iter().map(|p| (p.name(), *p)).collect();
-    let open = tip.open_listing()?;
-    let mut buckets: [Vec<Place<'_>>; 5] = Default::default();
-    let [held, waiting, later, stuck, others] = &mut buckets;
-    let (mut read, mut unread) = (0, 0);
-    // Its own handoffs come first, so that the read limit does not cut them off.
-    let own = |name: &str| layout::open_with(name, agent).is_some();
-    let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
-    let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
-    for (name, blob) in all {
-        if !notes.knows(blob) {
-            if read == limits.records {
-                unread += 1;
-                continue;
-            }
-            read += 1;
-        }
-        let (brief, sent) = notes.brief(tip, name, blob)?;
-        let brief = notes.noted(brief);
-        let is_stuck = matches!(brief.state, State::Failed | State::Blocked | State::Dead);
-        let bucket = match (own(name), brief.state) {
-            (false, _) if !is_stuck => continue,
-            (false, _) => &mut *others,
-            (_, State::InProgress) => &mut *held,
-            _ if is_stuck => &mut *stuck,
-            _ => match brief.hindrance(now) {
-                None => &mut *waiting,
-                Some(ClaimVerdict::Waits | ClaimVerdict::Later(_)) => &mut *later,
-                Some(_) => continue,
-            },
-        };
-        let protocol = known.get(brief.protocol.as_str());
-        let rank = protocol.map_or(0, |p| p.priority_rank(brief.priority.as_deref()));
-        bucket.push(((rank, sent, name), blob));
-    }
-    held.sort_by_key(|((_, sent, name), _)| (*sent, *name));
-    for bucket in [&mut *waiting, later, stuck, &mut *others] {
-        bucket.sort();
-    }
-    let mut overview = Overview {
-        unread,
-        ..Overview::default()
+    let mut viewer = Overviewer {
+        tip,
+        agent,
+        known: protocols.iter().map(|p| (p.name(), *p)).collect(),
+        now,
+        limits,
+        read: 0,
     };
+    let open = tip.open_listing()?;
+    let mut overview = Overview::default();
+    let (buckets, candidates) = viewer.buckets(&open, notes, &mut overview)?;
     let counted = [
         &mut overview.held,
         &mut overview.waiting,
@@ -146,21 +135,133 @@ fn sort(
             counted.first.push(record);
         }
     }
-    // Only the records show which of the others are for this agent.
-    for ((_, _, name), blob) in &buckets[4] {
-        if read == limits.records {
-            overview.unread += 1;
-            continue;
+    for (name, blob) in candidates {
+        viewer.judge(&mut overview, None, || tip.record_in(name, blob))?;
+    }
+    let everywhere = viewer.hears_of_others();
+    for entry in tip.awaiting()? {
+        if everywhere || entry.to == *agent {
+            viewer.judge(&mut overview, Some(&entry.to), || tip.open_record(&entry))?;
         }
-        read += 1;
-        let record = tip.record_in(name, *blob)?;
-        let own = |p: &&Protocol| leads(p) || asks(p) && record.from == *agent;
-        if known.get(record.protocol.as_str()).is_some_and(own) {
+    }
+    overview.attention = sorted(overview.attention);
+    Ok(Some(overview))
+}
+
+impl<'a> Overviewer<'a, '_> {
+    fn hears_of_others(&self) -> bool {
+        let mut protocols = self.known.values();
+        protocols.any(|protocol| hears_of_others(protocol, self.agent))
+    }
+
+    /// Sorts the agent's open handoffs, and finds those of anybody that may need it.
+    #[allow(clippy::type_complexity)]
+    fn buckets<'n>(
+        &mut self,
+        open: &'n Listing,
+        notes: &mut Notes,
+        overview: &mut Overview,
+    ) -> Result<([Vec<Place<'n>>; 4], Vec<(&'n str, ObjectId)>), LedgerError> {
+        let mut buckets: [Vec<Place<'n>>; 4] = Default::default();
+        let mut candidates = Vec::new();
+        let [held, waiting, later, stuck] = &mut buckets;
+        // Its own handoffs come first, so that the read limit does not cut them off.
+        let own = |name: &str| layout::open_with(name, self.agent).is_some();
+        let everywhere = self.hears_of_others();
+        let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
+        let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
+        for (name, blob) in all {
+            if !notes.knows(blob) {
+                if self.read == self.limits.records {
+                    overview.unread += 1;
+                    continue;
+                }
+                self.read += 1;
+            }
+            let noted = notes.brief(self.tip, name, blob)?;
+            let brief = notes.noted(noted.brief);
+            let protocol = self.known.get(brief.protocol.as_str()).copied();
+            let changes = protocol.and_then(|protocol| self.changes_at(brief, noted, protocol));
+            overview.next_change = [overview.next_change, changes].into_iter().flatten().min();
+            if protocol.is_some_and(|protocol| self.may_need(brief, noted, protocol)) {
+                candidates.push((name, blob));
+            }
+            let bucket = match (own(name), brief.state) {
+                (false, _) => continue,
+                (_, State::InProgress) => &mut *held,
+                (_, State::Failed | State::Blocked | State::Dead) => &mut *stuck,
+                _ => match brief.hindrance(self.now) {
+                    None => &mut *waiting,
+                    Some(ClaimVerdict::Waits | ClaimVerdict::Later(_)) => &mut *later,
+                    Some(_) => continue,
+                },
+            };
+            let rank = protocol.map_or(0, |p| p.priority_rank(brief.priority.as_deref()));
+            bucket.push(((rank, noted.sent, name), blob));
+        }
+        held.sort_by_key(|((_, sent, name), _)| (*sent, *name));
+        for bucket in [waiting, later, stuck] {
+            bucket.sort();
+        }
+        Ok((buckets, candidates))
+    }
+
+    /// Whether the record may show that somebody is needed.
+    fn may_need(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> bool {
+        let now = self.now.timestamp();
+        match brief.state {
+            State::Failed | State::Blocked | State::Dead => true,
+            State::InProgress => noted.due.is_some_and(|due| due <= now + ENDING),
+            State::Pending => {
+                brief.answered || brief.waits_for.is_some() || late(noted, protocol) <= now
+            }
+            State::Completed | State::Rejected | State::Cancelled => false,
+        }
+    }
+
+    /// When a handoff may begin to need somebody if nobody does anything.
+    fn changes_at(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> Option<Moment> {
+        let at = match brief.state {
+            State::InProgress => noted.due?,
+            State::Pending => late(noted, protocol),
+            _ => return None,
+        };
+        Moment::from_timestamp(at, 0).filter(|at| *at > self.now)
+    }
+
+    /// Adds what a handoff needs, if the agent is told of it.
+    fn judge(
+        &mut self,
+        overview: &mut Overview,
+        awaited: Option<&AgentName>,
+        read: impl FnOnce() -> Result<Record, LedgerError>,
+    ) -> Result<(), LedgerError> {
+        if self.read >= self.limits.records {
+            overview.unread += 1;
+            return Ok(());
+        }
+        self.read += 1;
+        let record = read()?;
+        let Some(protocol) = self.known.get(record.protocol.as_str()) else {
+            return Ok(());
+        };
+        let found = of_record(self.tip, &record, awaited, protocol, self.now)?;
+        let Some(found) = found.filter(|found| found.is_told(self.agent)) else {
+            return Ok(());
+        };
+        let stuck = [Need::Dead, Need::Failed, Need::Blocked];
+        if stuck.contains(&found.need) && record.to != *self.agent {
             overview.to_decide.count += 1;
-            if overview.to_decide.first.len() < limits.each {
+            if overview.to_decide.first.len() < self.limits.each {
                 overview.to_decide.first.push(record);
             }
         }
+        overview.attention.push(found);
+        Ok(())
     }
-    Ok(Some(overview))
+}
+
+/// When a handoff has stayed unclaimed for too long, if it could be claimed at once.
+fn late(noted: Noted, protocol: &Protocol) -> i64 {
+    noted.sent.saturating_add(patience(protocol).num_seconds())
 }

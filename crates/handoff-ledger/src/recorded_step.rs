@@ -303,7 +303,12 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
         () if !expected && change.old.is_none() => FindingCode::FileStray,
         () if contract => FindingCode::ContractAltered,
         () if layout::is_failure_folder(path) => FindingCode::FailureAltered,
-        () if path.starts_with(layout::OPEN) => FindingCode::OpenStale,
+        () if [layout::OPEN, layout::AWAITING]
+            .iter()
+            .any(|f| path.starts_with(f)) =>
+        {
+            FindingCode::OpenStale
+        }
         () if path.ends_with("/issue.json") => FindingCode::IssueAltered,
         () if path.starts_with(layout::ISSUES) => FindingCode::RecordAltered,
         () => FindingCode::FileAltered,
@@ -348,7 +353,9 @@ pub(super) fn issues_of(changes: &[Change]) -> BTreeSet<IssueKey> {
 }
 
 fn issue_of_path(path: &str) -> Option<IssueKey> {
-    if let Some(entry) = path.strip_prefix("open/") {
+    let mut folders = [layout::OPEN, layout::AWAITING].into_iter();
+    let entry = folders.find_map(|folder| path.strip_prefix(folder)?.strip_prefix('/'));
+    if let Some(entry) = entry {
         return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());
     }
     let key: IssueKey = path

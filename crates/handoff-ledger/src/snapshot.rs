@@ -192,7 +192,20 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when the folder can't be read.
     pub fn open(&self) -> Result<Vec<OpenEntry>, LedgerError> {
-        let entries = self.tree.list(layout::OPEN)?.into_iter();
+        self.entries(layout::OPEN)
+    }
+
+    /// Every handoff that ended and awaits somebody, with whom it awaits, the oldest first within
+    /// an issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder can't be read.
+    pub fn awaiting(&self) -> Result<Vec<OpenEntry>, LedgerError> {
+        self.entries(layout::AWAITING)
+    }
+
+    fn entries(&self, folder: &str) -> Result<Vec<OpenEntry>, LedgerError> {
+        let entries = self.tree.list(folder)?.into_iter();
         let mut open: Vec<OpenEntry> = entries
             .filter_map(|entry| {
                 let (id, to) = layout::parse_open_entry(&entry.name)?;
@@ -270,12 +283,12 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// An open handoff, as listed at the tip.
+/// A handoff that is open or awaits somebody, as listed at the tip.
 #[derive(Clone, Debug)]
 pub struct OpenEntry {
     /// Its id.
     pub id: HandoffId,
-    /// Its receiver.
+    /// Its receiver, or the agent that it awaits.
     pub to: AgentName,
     blob: ObjectId,
 }

@@ -93,6 +93,17 @@ pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentNa
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
+/// The person that steps in when no attempt is left, by a rule or by its kind.
+pub fn person(protocol: &Protocol) -> Option<&AgentName> {
+    let definition = protocol.definition();
+    let mut rules = definition.decisions.iter();
+    let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
+    let mut agents = definition.agents.iter();
+    let person = agents.find(|agent| agent.kind == AgentKind::Human);
+    let named = rule.and_then(|rule| rule.to.as_ref());
+    named.or(person.map(|person| &person.id))
+}
+
 /// The choices that the protocol leaves for a handoff that needs attention.
 pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
     let case = Case::new(protocol, None, record, None, at);

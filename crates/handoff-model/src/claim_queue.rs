@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_protocol::State;
+use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,8 @@ pub struct Brief {
     pause: Option<(i64, i64)>,
     /// The first handoff that must be completed before it.
     pub waits_for: Option<HandoffId>,
+    /// Whether it is pending because its question was answered.
+    pub answered: bool,
 }
 
 impl Brief {
@@ -64,6 +66,10 @@ impl Brief {
                 .pause()
                 .map(|(since, end)| (since.timestamp(), end.timestamp())),
             waits_for: record.waits_for.first().cloned(),
+            answered: record.state == State::Pending
+                && record
+                    .latest()
+                    .is_some_and(|t| t.event == Some(Event::Answer)),
         }
     }
 
@@ -97,6 +103,7 @@ mod tests {
             priority: None,
             pause: Some((40, 100)),
             waits_for: None,
+            answered: false,
         };
         assert_eq!(brief.hindrance(at(99)), Some(ClaimVerdict::Later(at(100))));
         assert_eq!(brief.hindrance(at(100)), None);

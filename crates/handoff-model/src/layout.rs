@@ -10,6 +10,8 @@ pub const MANIFEST: &str = "ledger.json";
 pub const README: &str = "README.md";
 /// The folder with one entry for each open handoff.
 pub const OPEN: &str = "open";
+/// The folder with one entry for each handoff that ended and awaits somebody.
+pub const AWAITING: &str = "awaiting";
 /// The folder with one folder for each issue.
 pub const ISSUES: &str = "issues";
 /// The folder with the active protocols.
@@ -82,7 +84,12 @@ pub fn open_entry(id: &HandoffId, to: &AgentName) -> String {
     format!("{OPEN}/{}", open_name(id, to))
 }
 
-/// The name of an open handoff's entry in its folder.
+/// The entry of a handoff that ended and awaits this agent.
+pub fn awaiting_entry(id: &HandoffId, agent: &AgentName) -> String {
+    format!("{AWAITING}/{}", open_name(id, agent))
+}
+
+/// The name of an entry in its folder: the handoff, and the agent that it is with.
 pub fn open_name(id: &HandoffId, to: &AgentName) -> String {
     format!("{id}@{to}")
 }
@@ -93,7 +100,7 @@ pub fn open_with<'n>(name: &'n str, agent: &AgentName) -> Option<&'n str> {
     (to == agent.as_str()).then_some(id)
 }
 
-/// Parses the name of an open handoff's entry.
+/// Parses the name of an entry.
 pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
     let (id, agent) = name.split_once('@')?;
     Some((id.parse().ok()?, agent.parse().ok()?))

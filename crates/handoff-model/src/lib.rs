@@ -35,7 +35,7 @@ pub mod turn;
 pub mod value;
 pub mod waiting;
 
-pub use advice::{Advice, Choice, choices, decider, needs_attention};
+pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use annotation::Annotation;
 pub use answers::read as read_answer;
 pub use claim_queue::Claimable;
@@ -51,7 +51,7 @@ pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{
-    Artifact, ContractFile, Counted, Decision, Expected, Failure, FailureContext, Issue,
+    Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure, FailureContext, Issue,
     IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record, Reopening, Task,
     TaskName, Transition,
 };

@@ -75,6 +75,17 @@ pub struct OpenHandoff {
     pub expires_at: Option<Moment>,
 }
 
+/// A handoff that ended and awaits somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Awaiting {
+    /// Its id.
+    pub id: HandoffId,
+    /// The agent that it awaits: the sender of one that was rejected or cancelled, the asker of an
+    /// answer, and the agent that completed work without handing it on.
+    pub agent: AgentName,
+}
+
 /// A handoff that the protocol's limits count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -173,6 +184,9 @@ pub struct Issue {
     /// Completed handoffs that nothing was sent on from yet: their receivers may still send.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<HandoffId>,
+    /// Handoffs that ended and await somebody, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaiting: Vec<Awaiting>,
     /// When and why it was reopened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,

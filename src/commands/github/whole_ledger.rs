@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_github::status::Ledger as WaitStatus;
 use handoff_insight::alerts::firing;
-use handoff_insight::attention::{attention, protocols};
+use handoff_ledger::attention::{of_survey, protocols};
 use handoff_ledger::{Ledger, Snapshot};
 use handoff_model::IssueStatus;
 use handoff_protocol::State;
@@ -39,7 +39,7 @@ pub(super) fn ledger_status(
         protocol: tip.manifest().default_protocol.to_string(),
         issues: (survey.issues.len(), completed.count()),
         counts: counts.collect(),
-        stuck: attention(&survey, &rules, now),
+        stuck: of_survey(&survey, &rules, now),
         firing: firing(&survey, &rules, &local(ledger)?, None, now),
         open,
     })

@@ -15,12 +15,13 @@ pub use distribution::{BUCKETS, Distribution};
 pub(crate) use distribution::{average, rank};
 pub use tally::{Figures, IssueFigures};
 
-use super::attention::{Need, Protocols, Stuck, attention};
 use super::times;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_ledger::attention::{Attention, Protocols, of_survey};
 use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
 use handoff_model::IssueStatus;
+use handoff_protocol::Need;
 use handoff_protocol::Protocol;
 use tally::{Counts, Tally};
 
@@ -170,7 +171,7 @@ pub struct Metrics {
     /// Offline steps that were refused and wait for a decision.
     pub rejected_steps: usize,
     /// What needs attention now.
-    pub stuck: Vec<Stuck>,
+    pub stuck: Vec<Attention>,
     /// How much of that there is in each protocol, by why.
     #[serde(skip)]
     pub(crate) stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
@@ -207,7 +208,7 @@ impl Metrics {
         for name in protocols.keys() {
             count.by_protocol.of(name, name.as_str());
         }
-        let stuck = attention(survey, protocols, now);
+        let stuck = of_survey(survey, protocols, now);
         let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = protocols
             .keys()
             .map(|name| (name.clone(), BTreeMap::new()))

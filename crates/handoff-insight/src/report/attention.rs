@@ -10,7 +10,8 @@ use handoff_ledger::IssueSurvey;
 use super::Shown;
 use super::escape::escaped;
 use super::words::{age, counted, thousands, time};
-use crate::attention::{Need, Stuck};
+use handoff_ledger::attention::Attention;
+use handoff_protocol::Need;
 
 /// How many entries are shown open.
 const AT_ONCE: usize = 25;
@@ -23,7 +24,7 @@ const REASON: usize = 60;
 /// Writes the section.
 pub(super) fn section(
     page: &mut String,
-    stuck: &[Stuck],
+    stuck: &[Attention],
     issues: &[&IssueSurvey],
     shown: &Shown<'_>,
     now: Moment,
@@ -60,7 +61,7 @@ pub(super) fn section(
 }
 
 /// How many entries of which need, and the oldest.
-fn summary(stuck: &[Stuck], now: Moment) -> String {
+fn summary(stuck: &[Attention], now: Moment) -> String {
     let mut issues: Vec<&str> = stuck.iter().map(|s| s.issue.as_str()).collect();
     issues.sort_unstable();
     issues.dedup();
@@ -90,22 +91,21 @@ fn summary(stuck: &[Stuck], now: Moment) -> String {
 
 fn so_many(need: Need, count: usize) -> String {
     let what = match (need, count) {
-        (_, 1) | (Need::Failed | Need::Unclaimed, _) => need.title(),
-        (Need::Dead, _) => "with no attempt left",
-        (Need::Blocked, _) => "wait for an answer",
-        (Need::LeaseRanOut, _) => "leases ran out",
-        (Need::Idle, _) => "with nobody at it",
+        (Need::Dead, 2..) => "with no attempt left",
+        (Need::Stranded, 2..) => "wait in vain",
+        (Need::Blocked, 2..) => "wait for an answer",
+        (Need::LeaseRanOut, 2..) => "leases ran out",
+        (Need::LeaseEnding, 2..) => "leases about to end",
+        _ => need.title(),
     };
     format!("{} {what}", thousands(count))
 }
 
 /// For an agent with many entries of the same need: how many, why, and since when.
-fn sums(page: &mut String, stuck: &[Stuck], issues: &[&IssueSurvey], now: Moment) {
-    let mut alike: BTreeMap<(Need, &AgentName), Vec<&Stuck>> = BTreeMap::new();
+fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey], now: Moment) {
+    let mut alike: BTreeMap<(Need, &AgentName), Vec<&Attention>> = BTreeMap::new();
     for one in stuck {
-        if let Some(agent) = one.with.as_ref().or(one.turn.as_ref()) {
-            alike.entry((one.need, agent)).or_default().push(one);
-        }
+        alike.entry((one.need, &one.with)).or_default().push(one);
     }
     alike.retain(|_, all| all.len() >= ALIKE);
     if alike.is_empty() {
@@ -129,13 +129,11 @@ fn sums(page: &mut String, stuck: &[Stuck], issues: &[&IssueSurvey], now: Moment
 
 /// The most frequent failure: its code, or its message without one. Other needs have no common
 /// reason.
-fn reason(all: &[&Stuck], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<String> {
+fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.need <= Need::Failed) {
-        let handoff = one
-            .id
-            .as_ref()
-            .and_then(|id| surveys.get(&one.issue)?.handoff(id.number()));
+        let issue = surveys.get(&one.issue);
+        let handoff = issue.and_then(|issue| issue.handoff(one.id.number()));
         let code = handoff.and_then(|handoff| {
             let mut newest = handoff.changes.iter().rev();
             newest.find_map(|change| change.failure.as_deref())
@@ -151,24 +149,22 @@ fn reason(all: &[&Stuck], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<
     })
 }
 
-fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
+fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment) {
     page.push_str("<ol class=\"stuck\">\n");
     for one in stuck {
-        let (what, anchor) = match &one.id {
-            Some(id) => (id.to_string(), format!("h-{id}")),
-            None => (format!("Issue {}", one.issue), format!("i-{}", one.issue)),
-        };
+        let (id, anchor) = (&one.id, format!("h-{}", one.id));
         let what = if shown.has(&one.issue) {
-            format!("<a href=\"#{anchor}\">{what}</a>")
+            format!("<a href=\"#{anchor}\">{id}</a>")
         } else {
-            what
+            id.to_string()
         };
         *page += &format!(
-            "<li class=\"n {}\" id=\"s-{anchor}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b></h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
+            "<li class=\"n {}\" id=\"s-{anchor}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b> {}</h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
             class(one.need),
             age(one.since, now),
             time(one.since),
             one.need.title(),
+            escaped(&one.title),
             escaped(&one.why),
             position(one),
             escaped(&one.next)
@@ -178,16 +174,14 @@ fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
 }
 
 /// The agent that has it, and whose turn it is.
-fn position(stuck: &Stuck) -> String {
+fn position(stuck: &Attention) -> String {
     let name = |agent: &AgentName| escaped(agent.as_str().to_owned()).to_string();
     let turn = |agent: &AgentName| format!("<b>{}</b>'s turn", name(agent));
-    match (&stuck.with, &stuck.turn) {
-        (Some(with), Some(next)) if with != next => {
-            format!("stuck at <b>{}</b>; {}", name(with), turn(next))
-        }
-        (Some(with), _) => format!("stuck at <b>{}</b>, whose turn it is", name(with)),
-        (None, Some(next)) => format!("with nobody; {}", turn(next)),
-        (None, None) => "with nobody".to_owned(),
+    let (with, next) = (&stuck.with, &stuck.turn);
+    if with == next {
+        format!("with <b>{}</b>, whose turn it is", name(with))
+    } else {
+        format!("with <b>{}</b>; {}", name(with), turn(next))
     }
 }
 
@@ -198,7 +192,10 @@ pub(super) fn class(need: Need) -> &'static str {
         Need::Failed => "failed",
         Need::Blocked => "blocked",
         Need::LeaseRanOut => "late",
-        Need::Unclaimed => "pending",
-        Need::Idle => "idle",
+        Need::Stranded | Need::Unclaimed | Need::Answered => "pending",
+        Need::Rejected => "rejected",
+        Need::Cancelled => "cancelled",
+        Need::NotHandedOn => "idle",
+        Need::LeaseEnding => "in_progress",
     }
 }

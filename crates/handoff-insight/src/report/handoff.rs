@@ -9,8 +9,9 @@ use handoff_protocol::{Event, State};
 
 use super::escape::{escape_into, escaped};
 use super::words::{badge, counted, length, minute, size, state};
-use crate::attention::{Need, Stuck};
 use crate::times::{acknowledgment, times};
+use handoff_ledger::attention::Attention;
+use handoff_protocol::Need;
 
 /// A handoff with everything that belongs to it.
 pub(super) struct HandoffDetails {
@@ -26,7 +27,7 @@ pub(super) fn handoff(
     page: &mut String,
     details: &HandoffDetails,
     issue: &IssueSurvey,
-    stuck: Option<&Stuck>,
+    stuck: Option<&Attention>,
     now: Moment,
 ) {
     let record = &details.record;
@@ -37,7 +38,16 @@ pub(super) fn handoff(
         escaped(record.to.as_str()),
         badge(record.state)
     );
-    if let Some(stuck) = stuck.filter(|s| s.need >= Need::LeaseRanOut) {
+    // The state already shows the others.
+    let more = [
+        Need::Stranded,
+        Need::LeaseRanOut,
+        Need::NotHandedOn,
+        Need::Unclaimed,
+        Need::LeaseEnding,
+        Need::Answered,
+    ];
+    if let Some(stuck) = stuck.filter(|stuck| more.contains(&stuck.need)) {
         *page += &format!(" <b class=\"s stuck\">{}</b>", stuck.need.title());
     }
     page.push_str("</h4><p>");

@@ -10,15 +10,16 @@ use super::escape::escaped;
 use super::flow::flow;
 use super::handoff::{HandoffDetails, handoff};
 use super::words::{ago, badge, counted, length, minute, time};
-use crate::attention::{Need, Stuck};
 use crate::times::{Times, times};
+use handoff_ledger::attention::Attention;
+use handoff_protocol::Need;
 
 /// Everything about one issue.
 pub(super) struct Facts<'a> {
     pub(super) issue: &'a Issue,
     pub(super) survey: &'a IssueSurvey,
     pub(super) handoffs: &'a [HandoffDetails],
-    pub(super) stuck: &'a [Stuck],
+    pub(super) stuck: &'a [Attention],
     /// The time of the page.
     pub(super) now: Moment,
 }
@@ -28,7 +29,8 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let key = &issue.issue;
     *page += &format!(
         "<section class=\"issue\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
-         <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b></h3>",
+         <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b> {title}</h3>",
+        title = escaped(&issue.title),
         status = issue.status.as_str()
     );
     *page += &format!("<p class=\"meta\">{}</p>", about(facts));
@@ -43,7 +45,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
         let stuck = facts
             .stuck
             .iter()
-            .find(|s| s.id.as_ref() == Some(&details.record.id));
+            .find(|stuck| stuck.id == details.record.id);
         handoff(page, details, facts.survey, stuck, now);
     }
     page.push_str("</ol>");
@@ -79,11 +81,8 @@ fn about(facts: &Facts<'_>) -> String {
 }
 
 /// A need, in one line.
-fn note(stuck: &Stuck, now: Moment) -> String {
-    let what = match &stuck.id {
-        Some(id) => format!("<a href=\"#h-{id}\">{id}</a> "),
-        None => String::new(),
-    };
+fn note(stuck: &Attention, now: Moment) -> String {
+    let what = format!("<a href=\"#h-{0}\">{0}</a> ", stuck.id);
     format!(
         "<p class=\"note\"><strong>{what}{}</strong> since {} ({}). Next: <code>{}</code></p>\n",
         stuck.need.title(),

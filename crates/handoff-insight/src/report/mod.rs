@@ -31,7 +31,7 @@ use handoff_model::IssueStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attention::{Protocols, Stuck};
+use handoff_ledger::attention::{self as attention_model, Attention, Protocols};
 
 pub use page::{Frame, gone, policy};
 
@@ -68,7 +68,7 @@ pub struct Report<'a> {
     issues: Vec<&'a IssueSurvey>,
     /// Those that have a section, in the same order.
     sections: Vec<&'a IssueSurvey>,
-    stuck: Vec<Stuck>,
+    stuck: Vec<Attention>,
     wanted: &'a Wanted,
     tip: String,
     now: Moment,
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
             (is_done, std::cmp::Reverse(issue.updated_at))
         });
         let sections = with_sections(&issues, wanted);
-        let mut stuck = super::attention::attention(survey, protocols, now);
+        let mut stuck = attention_model::of_survey(survey, protocols, now);
         stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
         Self {
             branch,

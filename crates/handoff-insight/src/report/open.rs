@@ -13,8 +13,9 @@ use super::charts::median;
 use super::escape::escaped;
 use super::issue::is_late;
 use super::words::{ago, length, minute, sign, state, thousands};
-use crate::attention::{Need, Stuck};
 use crate::times::cycle_time;
+use handoff_ledger::attention::Attention;
+use handoff_protocol::Need;
 
 /// How many handoffs of an agent are listed.
 const NAMED: usize = 12;
@@ -22,7 +23,7 @@ const NAMED: usize = 12;
 /// The longest agent name that is not broken.
 const LONG: usize = 32;
 
-pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck]) {
+pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Attention]) {
     let handoffs: usize = issues.iter().map(|issue| issue.handoffs.len()).sum();
     let all = issues.iter().flat_map(|issue| &issue.handoffs);
     let open = all.filter(|h| !h.state.is_terminal()).count();

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::escape::escaped;
 use super::words::{ago, counted, thousands, time};
 use super::{MOST_HANDOFFS, Report, open};
-use crate::attention::Stuck;
+use handoff_ledger::attention::Attention;
 
 const STYLE: &str = include_str!("style.css");
 const FILTERS: &str = include_str!("filters.js");
@@ -108,7 +108,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
 }
 
 /// The title: how much needs attention, and the repository.
-fn title(stuck: &[Stuck], frame: &Frame) -> String {
+fn title(stuck: &[Attention], frame: &Frame) -> String {
     match stuck.len() {
         0 => format!("Handoffs of {}", frame.name),
         count => format!("({}) Handoffs of {}", thousands(count), frame.name),

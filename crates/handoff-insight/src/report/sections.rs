@@ -17,7 +17,7 @@ use super::contract::contract;
 use super::handoff::HandoffDetails;
 use super::issue::{Facts, section};
 use super::{Report, ReportError};
-use crate::attention::of_issue;
+use handoff_ledger::attention::of_issue;
 
 /// How many handoffs a thread reads at a time.
 const PART: usize = 100;

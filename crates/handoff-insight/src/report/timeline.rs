@@ -13,8 +13,8 @@ use super::Shown;
 use super::escape::escaped;
 use super::issue::{is_late, status_line};
 use super::words::{badge, length, minute, state};
-use crate::attention::Stuck;
 use crate::times::spells;
+use handoff_ledger::attention::Attention;
 
 /// The most issues with a bar; at most this many of them for needing attention.
 const ISSUES: usize = 40;
@@ -29,7 +29,7 @@ const SPELLS: usize = 400;
 pub(super) fn section(
     page: &mut String,
     issues: &[&IssueSurvey],
-    stuck: &[Stuck],
+    stuck: &[Attention],
     shown: &Shown<'_>,
     now: Moment,
 ) {
@@ -93,7 +93,7 @@ pub(super) fn section(
 
 /// The issues with a bar: those that need attention the longest, then the others in the page's
 /// order.
-fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Stuck]) -> Vec<&'a IssueSurvey> {
+fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Attention]) -> Vec<&'a IssueSurvey> {
     let mut since: HashMap<&IssueKey, Moment> = HashMap::new();
     for one in stuck {
         let oldest = since.entry(&one.issue).or_insert(one.since);

@@ -20,6 +20,7 @@ use super::types::{
 struct Issue<'a> {
     version: u32,
     issue: IssueKey,
+    title: String,
     protocol: AgentName,
     status: IssueStatus,
     #[serde(with = "moment")]
@@ -36,12 +37,21 @@ struct Issue<'a> {
     #[serde(default, borrow)]
     unfollowed: Vec<Number<'a>>,
     #[serde(default, borrow)]
+    awaiting: Vec<Awaiting<'a>>,
+    #[serde(default, borrow)]
     decisions: Vec<Decision<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Reopening {
     handoffs: u32,
+}
+
+#[derive(Deserialize)]
+struct Awaiting<'a> {
+    #[serde(borrow)]
+    id: Number<'a>,
+    agent: AgentName,
 }
 
 #[derive(Deserialize)]
@@ -128,6 +138,7 @@ struct Evidence {
 
 #[derive(Deserialize)]
 struct Lease {
+    seconds: Option<u64>,
     #[serde(default, with = "moment::optional")]
     expires_at: Option<Moment>,
 }
@@ -178,8 +189,11 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
         let named = counted.rounds.into_iter();
         named.map(move |name| RoundSurvey { name, number })
     });
+    let awaiting = issue.awaiting.into_iter();
+    let awaiting = awaiting.filter_map(|one| Some((one.id.number()?, one.agent)));
     Ok(IssueSurvey {
         key: issue.issue,
+        title: issue.title,
         protocol: issue.protocol,
         status: issue.status,
         opened_at: issue.opened_at,
@@ -190,6 +204,7 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
         counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
         rounds: rounds.collect(),
         unfollowed: numbers(&issue.unfollowed),
+        awaiting: awaiting.collect(),
         decisions: decisions.collect(),
         handoffs: Vec::new(),
     })
@@ -225,7 +240,8 @@ pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
         waits_for: numbers(&record.waits_for),
         attempt: record.attempt,
         not_before: record.not_before,
-        expires_at: record.lease.and_then(|lease| lease.expires_at),
+        expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+        lease_seconds: record.lease.and_then(|lease| lease.seconds),
         contradicted: count(record.evidence.iter().filter(contradicted).count()),
         violations: count(record.violations.len()),
         changes: record.transitions.into_iter().map(change).collect(),

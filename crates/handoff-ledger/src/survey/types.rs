@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct IssueSurvey {
     /// Its key.
     pub key: IssueKey,
+    /// Its title.
+    pub title: String,
     /// The protocol it is bound to.
     pub protocol: AgentName,
     /// Whether it is open.
@@ -35,6 +37,8 @@ pub struct IssueSurvey {
     pub rounds: Vec<RoundSurvey>,
     /// Completed handoffs that nothing was sent on from yet.
     pub unfollowed: Vec<u32>,
+    /// Handoffs that ended and await somebody, and whom.
+    pub awaiting: Vec<(u32, AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// Its handoffs, the oldest first.
@@ -101,6 +105,8 @@ pub struct HandoffSurvey {
     /// When the holder's lease ends.
     #[serde(with = "optional_seconds")]
     pub expires_at: Option<Moment>,
+    /// The length of that lease, in seconds.
+    pub lease_seconds: Option<u64>,
     /// The number of its contract's claims that the repository contradicts.
     pub contradicted: u32,
     /// The number of role violations of its sender.
@@ -149,6 +155,7 @@ impl IssueSurvey {
         });
         Self {
             key: issue.issue.clone(),
+            title: issue.title.clone(),
             protocol: issue.protocol.clone(),
             status: issue.status,
             opened_at: issue.opened_at,
@@ -159,6 +166,9 @@ impl IssueSurvey {
             counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
             rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
+            awaiting: { issue.awaiting.iter() }
+                .map(|one| (one.id.number(), one.agent.clone()))
+                .collect(),
             decisions: decisions.collect(),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
         }
@@ -205,6 +215,7 @@ impl HandoffSurvey {
             attempt: record.attempt,
             not_before: record.not_before,
             expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+            lease_seconds: record.lease.as_ref().and_then(|lease| lease.seconds),
             contradicted: count(record.evidence.iter().filter(contradicted).count()),
             violations: count(record.violations.len()),
             changes: record.transitions.iter().map(ChangeSurvey::of).collect(),

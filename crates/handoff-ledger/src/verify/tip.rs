@@ -46,8 +46,14 @@ impl<'r, 's> Tip<'r, 's> {
         for key in keys {
             handoffs.read(&snapshot.issue(&key)?, found);
         }
-        let Handoffs { mut open, unknown } = handoffs;
-        for entry in snapshot.open()? {
+        let Handoffs {
+            mut open,
+            mut awaiting,
+            unknown,
+        } = handoffs;
+        let listed = snapshot.open()?.into_iter().map(|entry| (true, entry));
+        let ended = snapshot.awaiting()?.into_iter().map(|entry| (false, entry));
+        for (is_open, entry) in listed.chain(ended) {
             let key = entry.id.issue();
             if !self.scope.covers(&BTreeSet::from([key.clone()])) {
                 continue;
@@ -60,8 +66,12 @@ impl<'r, 's> Tip<'r, 's> {
             {
                 continue;
             }
-            let path = layout::open_entry(&entry.id, &entry.to);
-            let right = match (open.remove(&path), snapshot.open_record(&entry)) {
+            let (path, expected) = if is_open {
+                (layout::open_entry(&entry.id, &entry.to), &mut open)
+            } else {
+                (layout::awaiting_entry(&entry.id, &entry.to), &mut awaiting)
+            };
+            let right = match (expected.remove(&path), snapshot.open_record(&entry)) {
                 (Some(record), Ok(listed)) => record == listed,
                 _ => false,
             };
@@ -74,6 +84,10 @@ impl<'r, 's> Tip<'r, 's> {
             let text = "the handoff is open, and has no entry";
             found.push(Finding::error(FindingCode::OpenMissing, path, text));
         }
+        for path in awaiting.into_keys() {
+            let text = "the handoff awaits somebody, and has no entry";
+            found.push(Finding::error(FindingCode::OpenMissing, path, text));
+        }
         Ok(())
     }
 }
@@ -83,6 +97,8 @@ impl<'r, 's> Tip<'r, 's> {
 struct Handoffs {
     /// The open ones, by the path of their entry.
     open: BTreeMap<String, Record>,
+    /// Those that ended and await somebody, likewise.
+    awaiting: BTreeMap<String, Record>,
     /// The unreadable ones; without a number, all those of an issue.
     unknown: BTreeSet<(IssueKey, Option<u32>)>,
 }
@@ -92,8 +108,8 @@ impl Handoffs {
     fn read(&mut self, folder: &IssueFolder<'_>, found: &mut Vec<Finding>) {
         let key = folder.key();
         let missing = |path, text| Finding::error(FindingCode::FileMissing, path, text);
-        let handoffs = match folder.issue() {
-            Ok(Some(issue)) => issue.handoffs,
+        let (handoffs, awaiting) = match folder.issue() {
+            Ok(Some(issue)) => (issue.handoffs, issue.awaiting),
             other => {
                 found.push(match other {
                     Err(error) => unreadable(&error),
@@ -107,6 +123,10 @@ impl Handoffs {
             match folder.record(number) {
                 Ok(Some(record)) => {
                     check_contract(folder, &record, found);
+                    for one in awaiting.iter().filter(|one| one.id == record.id) {
+                        let path = layout::awaiting_entry(&one.id, &one.agent);
+                        self.awaiting.insert(path, record.clone());
+                    }
                     if !record.state.is_terminal() {
                         let path = layout::open_entry(&record.id, &record.to);
                         self.open.insert(path, record);

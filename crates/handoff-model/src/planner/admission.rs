@@ -348,6 +348,7 @@ impl<V> Planner<'_, V> {
             steps: 0,
             open: Vec::new(),
             unfollowed: Vec::new(),
+            awaiting: Vec::new(),
             reopened: Vec::new(),
             counted: Vec::new(),
             decisions: Vec::new(),

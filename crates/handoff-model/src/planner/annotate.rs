@@ -52,7 +52,7 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, note)
         };
         let message = message.render();
-        Ok(self.in_the_issue(issue, record, message))
+        self.in_the_issue(issue, record, message)
     }
 }
 

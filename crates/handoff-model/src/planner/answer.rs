@@ -86,7 +86,7 @@ impl<V> Planner<'_, V> {
             issue.status = IssueStatus::Completed;
             issue.completed_at = Some(self.actor.at);
         }
-        Ok(self.written(issue, vec![request, new], send))
+        self.written(issue, vec![request, new], send)
     }
 
     /// Whether a request of a type is an issue by itself: the issue's key is the request's own id.

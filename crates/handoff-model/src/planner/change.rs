@@ -95,14 +95,11 @@ impl<V> Planner<'_, V> {
             .or(args.reason);
         let summary = words.unwrap_or_else(|| record.summary.clone());
         let mut changed = Changed {
-            issue,
-            subject: record.id.clone(),
-            records: vec![record],
-            quiet: Vec::new(),
             was_with,
-            goes_on: false,
+            ..Changed::of(issue, record.id.clone(), vec![record])
         };
         self.follow_tasks(&mut changed)?;
+        self.await_somebody(&mut changed)?;
         let mut step = self.commit(changed, &summary);
         step.files.extend(folder);
         Ok(Planned::Write(Box::new(step)))

@@ -54,7 +54,7 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, why)
         };
         let message = message.render();
-        Ok(self.in_the_issue(issue, record, message))
+        self.in_the_issue(issue, record, message)
     }
 }
 

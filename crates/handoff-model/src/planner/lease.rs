@@ -117,12 +117,8 @@ impl<V> Planner<'_, V> {
             (None, None) => format!("{} is at work", lease.holder),
         };
         let changed = Changed {
-            issue,
-            subject: record.id.clone(),
-            records: vec![record],
-            quiet: Vec::new(),
-            was_with: None,
             goes_on: true,
+            ..Changed::of(issue, record.id.clone(), vec![record])
         };
         Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
     }

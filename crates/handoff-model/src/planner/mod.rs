@@ -11,6 +11,7 @@
 mod admission;
 mod annotate;
 mod answer;
+mod awaiting;
 mod change;
 mod decide;
 mod held;
@@ -29,7 +30,7 @@ use crate::message::{Change, Message};
 use crate::record::{Issue, OpenHandoff, Record, Transition};
 use crate::refusal::{LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
-use crate::step::{Actor, Planned, Receipt, Step, Stop, View};
+use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
@@ -92,6 +93,23 @@ struct Changed {
     was_with: Option<AgentName>,
     /// Whether the work only continues, so that no state changes.
     goes_on: bool,
+    /// The entries of handoffs that await somebody, as they are added and removed.
+    entries: FileChanges,
+}
+
+impl Changed {
+    /// Changes of the states of these handoffs, the step being about one of them.
+    fn of(issue: Issue, subject: HandoffId, records: Vec<Record>) -> Self {
+        Self {
+            issue,
+            records,
+            subject,
+            quiet: Vec::new(),
+            was_with: None,
+            goes_on: false,
+            entries: FileChanges::new(),
+        }
+    }
 }
 
 /// The record of a handoff that the issue names.
@@ -176,19 +194,28 @@ impl<V> Planner<'_, V> {
     }
 
     /// A step that changes the issue but none of its handoffs.
-    fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
+    fn in_the_issue<E>(
+        &self,
+        issue: Issue,
+        about: Record,
+        message: String,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let (mut issue, mut files) = self.await_in_issue(issue)?;
         let previous = self.next_step(&mut issue, about.id.number());
-        let files = vec![(
+        files.push((
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
-        )];
+        ));
         let receipt = self.receipt(about, issue, Vec::new());
-        Planned::Write(Box::new(Step {
+        Ok(Planned::Write(Box::new(Step {
             files,
             message,
             receipt,
             previous,
-        }))
+        })))
     }
 
     /// Counts one more step of the issue, about a handoff; returns when the previous one was made.
@@ -298,9 +325,10 @@ impl<V> Planner<'_, V> {
             quiet,
             was_with,
             goes_on,
+            entries,
         } = changed;
         let previous = self.next_step(&mut issue, subject.number());
-        let mut files = Vec::with_capacity(records.len() * 2 + 2);
+        let mut files = entries;
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
             let stored = record::write(record);

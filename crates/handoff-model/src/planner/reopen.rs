@@ -46,7 +46,7 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
-        Ok(self.in_the_issue(issue, record, message))
+        self.in_the_issue(issue, record, message)
     }
 }
 

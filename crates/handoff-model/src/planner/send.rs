@@ -108,7 +108,7 @@ impl<V> Planner<'_, V> {
             .clone();
         let state = State::Completed;
         let new = self.begin(&mut issue, send, from, to, state);
-        Ok(self.written(issue, vec![new], send))
+        self.written(issue, vec![new], send)
     }
 
     /// Hands work on from what its sender holds: a step of a relay, or a request.
@@ -193,15 +193,12 @@ impl<V> Planner<'_, V> {
         let summary = new.summary.clone();
         let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
         let mut changed = Changed {
-            issue,
-            subject: id,
-            records: touched,
             quiet,
-            was_with: None,
-            goes_on: false,
+            ..Changed::of(issue, id, touched)
         };
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
+        self.await_somebody(&mut changed)?;
         let mut step = self.commit(changed, &summary);
         step.files
             .push((contract_path, Edit::Bytes(contract.bytes.clone())));
@@ -238,27 +235,24 @@ impl<V> Planner<'_, V> {
     }
 
     /// A step that changes these handoffs, the last of which is new.
-    pub(super) fn written(
+    pub(super) fn written<E>(
         &self,
         issue: Issue,
         records: Vec<Record>,
         send: &SendRequest<'_>,
-    ) -> Planned {
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
         let new = records.last().expect("a contract begins a handoff");
         let (subject, summary) = (new.id.clone(), new.summary.clone());
         let path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
-        let changed = Changed {
-            issue,
-            records,
-            subject,
-            quiet: Vec::new(),
-            was_with: None,
-            goes_on: false,
-        };
+        let mut changed = Changed::of(issue, subject, records);
+        self.await_somebody(&mut changed)?;
         let mut step: Step = self.commit(changed, &summary);
         step.files
             .push((path, Edit::Bytes(send.contract.bytes.clone())));
-        Planned::Write(Box::new(step))
+        Ok(Planned::Write(Box::new(step)))
     }
 
     /// Starts the handoff of a contract and records its facts in the issue.

@@ -4,6 +4,7 @@
 //! definition does not depend on them.
 
 mod alerts;
+mod attention;
 mod checker;
 mod evidence;
 mod github;
@@ -48,6 +49,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.traces();
     checker.rules();
     checker.time_and_failure();
+    checker.attention();
     checker.evidence();
     checker.requirements();
     checker.alerts();

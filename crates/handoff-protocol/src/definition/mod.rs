@@ -5,6 +5,7 @@
 //! needs a contract, a whole protocol or a finding is elsewhere.
 
 mod alerts;
+mod attention;
 mod contract_type;
 mod decision;
 mod evidence;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::lifecycle::State;
 
 pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
+pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
     NamedSchema, Outcome, Words,
@@ -310,6 +312,11 @@ pub struct Definition {
     /// carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
+    /// Who is told of what needs somebody, beginning with the agent whose turn it is: `sender`,
+    /// `receiver`, `lead` (the orchestrator), `person` (the one who steps in) or an agent's name;
+    /// for the needs that are not given, [the defaults](#who-is-told).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attention: BTreeMap<Need, Vec<String>>,
     /// What happens to claims that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,

@@ -1,0 +1,375 @@
+//! Attention: what needs whom, since when, why, and the command to run.
+//!
+//! This is the one place that decides it. A handoff is judged from its summary alone, so that the
+//! tip's entries and a survey of the whole ledger give the same; every view that shows what needs
+//! somebody takes it from here.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_model::{IssueStatus, Record, View, decider, person};
+use handoff_protocol::{
+    AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::LedgerError;
+use crate::snapshot::Snapshot;
+use crate::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
+
+/// How long a handoff may stay unclaimed if its protocol has no leases.
+const PATIENCE: TimeDelta = TimeDelta::days(1);
+
+/// The longest time before its end in which a lease is about to end, in seconds; of a short lease,
+/// the last tenth.
+pub(crate) const ENDING: i64 = 600;
+
+/// The failure code of an agent that violated its role, which is told of it too.
+const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
+
+/// The protocols in force, by name.
+pub type Protocols = BTreeMap<AgentName, Protocol>;
+
+/// Reads the protocols in force.
+///
+/// # Errors
+/// [`LedgerError`] when one is missing or invalid.
+pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
+    let mut found = Protocols::new();
+    for name in tip.protocols()? {
+        let protocol = tip.rules(&name)?.protocol().clone();
+        found.insert(protocol.definition().name.clone(), protocol);
+    }
+    Ok(found)
+}
+
+/// Something that needs somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Attention {
+    /// Its issue.
+    pub issue: IssueKey,
+    /// The issue's title.
+    pub title: String,
+    /// Its handoff.
+    pub id: HandoffId,
+    /// Why it needs somebody.
+    pub need: Need,
+    /// The agent that has the handoff, or had it.
+    pub with: AgentName,
+    /// The agent whose turn it is.
+    pub turn: AgentName,
+    /// Every agent that is told, the one whose turn it is first.
+    pub told: Vec<AgentName>,
+    /// Since when.
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
+    #[schemars(with = "Moment")]
+    pub since: Moment,
+    /// What went wrong, what is asked, the reason that was given, or what it is about.
+    pub why: String,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// The next command.
+    pub next: String,
+}
+
+impl Attention {
+    /// Whether an agent is told of it.
+    pub fn is_told(&self, agent: &AgentName) -> bool {
+        self.told.contains(agent)
+    }
+}
+
+/// Everything that needs somebody: the most urgent first, then the oldest.
+pub fn of_survey(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Attention> {
+    let mut found = Vec::new();
+    for issue in &survey.issues {
+        if let Some(protocol) = protocols.get(&issue.protocol) {
+            found.extend(of_issue(issue, protocol, now));
+        }
+    }
+    sorted(found)
+}
+
+/// What needs somebody in one issue, in the order of its handoffs.
+pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Attention> {
+    if issue.status != IssueStatus::Open {
+        return Vec::new();
+    }
+    let judge = |handoff: &HandoffSurvey| {
+        let awaited = issue.awaiting.iter().find(|(n, _)| *n == handoff.number);
+        let handoff = Judged {
+            id: issue.id(handoff),
+            title: &issue.title,
+            handoff,
+            awaited: awaited.map(|(_, agent)| agent),
+            protocol,
+            now,
+        };
+        handoff.attention(|number| Some(issue.handoff(number)?.state))
+    };
+    issue.handoffs.iter().filter_map(judge).collect()
+}
+
+/// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, if
+/// it ended.
+///
+/// # Errors
+/// [`LedgerError`] if a handoff that it waits for can't be read.
+pub fn of_record(
+    tip: &Snapshot<'_>,
+    record: &Record,
+    awaited: Option<&AgentName>,
+    protocol: &Protocol,
+    now: Moment,
+) -> Result<Option<Attention>, LedgerError> {
+    let mut before = BTreeMap::new();
+    if record.state == State::Pending && !record.waits_for.is_empty() {
+        let folder = tip.issue(record.id.issue())?;
+        for id in &record.waits_for {
+            let waited = folder.record(id.number())?;
+            before.extend(waited.map(|waited| (id.number(), waited.state)));
+        }
+    }
+    let judged = Judged {
+        id: record.id.clone(),
+        title: &record.title,
+        handoff: &HandoffSurvey::of(record),
+        awaited,
+        protocol,
+        now,
+    };
+    Ok(judged.attention(|number| before.get(&number).copied()))
+}
+
+/// Everything at the tip that needs somebody, and the open handoffs: the most urgent first, then
+/// the oldest.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn of_tip(
+    tip: &Snapshot<'_>,
+    open: &[Record],
+    protocols: &Protocols,
+    now: Moment,
+) -> Result<Vec<Attention>, LedgerError> {
+    let mut found = Vec::new();
+    let mut judge = |record: &Record, awaited: Option<&AgentName>| -> Result<(), LedgerError> {
+        if let Some(protocol) = protocols.get(&record.protocol) {
+            found.extend(of_record(tip, record, awaited, protocol, now)?);
+        }
+        Ok(())
+    };
+    for record in open {
+        judge(record, None)?;
+    }
+    for entry in tip.awaiting()? {
+        judge(&tip.open_record(&entry)?, Some(&entry.to))?;
+    }
+    Ok(sorted(found))
+}
+
+pub(crate) fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
+    found.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
+    found
+}
+
+/// Whether an agent may be told of handoffs that are neither with it nor await it.
+pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
+    let kinds = [AgentKind::Orchestrator, AgentKind::Human];
+    let named = |told: &Vec<String>| {
+        let mut parties = told.iter();
+        parties.any(|party| party == SENDER || party == agent.as_str())
+    };
+    let definition = protocol.definition();
+    definition.style == Style::Call
+        || protocol.lead().is_none()
+        || kinds
+            .into_iter()
+            .any(|kind| protocol.is_kind(agent.as_str(), kind))
+        || person(protocol) == Some(agent)
+        || definition.attention.values().any(named)
+}
+
+/// A handoff that is judged.
+struct Judged<'a> {
+    id: HandoffId,
+    title: &'a str,
+    handoff: &'a HandoffSurvey,
+    awaited: Option<&'a AgentName>,
+    protocol: &'a Protocol,
+    now: Moment,
+}
+
+/// Why and since when a handoff needs somebody.
+type Found = (Need, Moment);
+
+impl Judged<'_> {
+    /// What the handoff needs. `state` looks up a handoff of the issue by its number.
+    fn attention(&self, state: impl Fn(u32) -> Option<State>) -> Option<Attention> {
+        let handoff = self.handoff;
+        let last = last(handoff)?;
+        let (need, since) = self.need(last, state)?;
+        let told = self.told(need, last);
+        let turn = told.first()?.clone();
+        let reason = last.reason.as_ref().filter(|_| {
+            !matches!(
+                need,
+                Need::LeaseEnding | Need::LeaseRanOut | Need::Unclaimed
+            )
+        });
+        Some(Attention {
+            issue: self.id.issue().clone(),
+            title: self.title.to_owned(),
+            need,
+            with: handoff.to.clone(),
+            since,
+            why: reason.unwrap_or(&handoff.summary).clone(),
+            attempt: handoff.attempt,
+            next: self.command(need, &turn),
+            turn,
+            told,
+            id: self.id.clone(),
+        })
+    }
+
+    fn need(&self, last: &ChangeSurvey, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+        let handoff = self.handoff;
+        Some(match (handoff.state, self.awaited) {
+            (State::Dead, _) => (Need::Dead, last.at),
+            (State::Failed, _) => {
+                let since = last.ran_out_at.map_or(last.at, |end| end.min(last.at));
+                (Need::Failed, since)
+            }
+            (State::Blocked, _) => (Need::Blocked, last.at),
+            (State::InProgress, _) => {
+                let end = handoff.expires_at?;
+                if end <= self.now {
+                    (Need::LeaseRanOut, end)
+                } else {
+                    (
+                        Need::LeaseEnding,
+                        ending(handoff).filter(|at| *at <= self.now)?,
+                    )
+                }
+            }
+            (State::Pending, _) => return self.pending(last, state),
+            (State::Rejected, Some(_)) => (Need::Rejected, last.at),
+            (State::Cancelled, Some(_)) => (Need::Cancelled, last.at),
+            (State::Completed, Some(_)) if handoff.answers.is_some() => (Need::Answered, last.at),
+            (State::Completed, Some(_)) => (Need::NotHandedOn, last.at),
+            (State::Rejected | State::Cancelled | State::Completed, None) => return None,
+        })
+    }
+
+    fn pending(&self, last: &ChangeSurvey, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+        let waits = self.handoff.waits_for.iter().filter_map(|n| state(*n));
+        let waits: Vec<State> = waits.filter(|state| *state != State::Completed).collect();
+        let in_vain =
+            |state: &State| matches!(state, State::Dead | State::Rejected | State::Cancelled);
+        if waits.iter().any(in_vain) {
+            return Some((Need::Stranded, last.at));
+        }
+        if last.event == Some(Event::Answer) {
+            return Some((Need::Answered, last.at));
+        }
+        let late = unclaimed_at(self.handoff, self.protocol)?;
+        let is_late = waits.is_empty() && late <= self.now;
+        is_late.then_some((Need::Unclaimed, ready_at(self.handoff, last)))
+    }
+
+    /// Everyone who is told, the agent whose turn it is first.
+    fn told(&self, need: Need, last: &ChangeSurvey) -> Vec<AgentName> {
+        let own = self.protocol.definition().attention.get(&need);
+        let lead = decider(self.protocol, &self.handoff.from);
+        let party = |party: &str| match party {
+            SENDER => Some(self.handoff.from.clone()),
+            RECEIVER => Some(self.handoff.to.clone()),
+            LEAD => Some(lead.clone()),
+            PERSON => Some(person(self.protocol).unwrap_or(lead).clone()),
+            agent => agent.parse().ok(),
+        };
+        let mut told: Vec<AgentName> = match own {
+            Some(own) => own.iter().filter_map(|word| party(word)).collect(),
+            None => {
+                let usual = need.told().iter().filter_map(|word| party(word));
+                self.awaited.cloned().into_iter().chain(usual).collect()
+            }
+        };
+        if need == Need::Failed && last.failure.as_deref() == Some(ROLE_VIOLATION) {
+            told.push(self.handoff.to.clone());
+        }
+        let mut seen = Vec::new();
+        told.retain(|agent| {
+            let is_new = !seen.contains(agent);
+            seen.push(agent.clone());
+            is_new
+        });
+        told
+    }
+
+    /// The command that comes next for the agent whose turn it is.
+    fn command(&self, need: Need, turn: &AgentName) -> String {
+        let (id, issue) = (&self.id, self.id.issue());
+        match need {
+            Need::Dead | Need::Failed | Need::Stranded | Need::Blocked => {
+                format!("git handoff next {issue}")
+            }
+            Need::LeaseRanOut => "git handoff reap".to_owned(),
+            Need::LeaseEnding => format!("git handoff extend {id} --as {turn}"),
+            Need::Unclaimed => format!("git handoff claim {id} --as {}", self.handoff.to),
+            Need::Answered if self.handoff.state == State::Pending => {
+                format!("git handoff claim {id} --as {}", self.handoff.to)
+            }
+            Need::Answered => format!("git handoff show {id}"),
+            Need::Rejected | Need::Cancelled => {
+                let from = &self.handoff.from;
+                format!(
+                    "git handoff new --issue {issue} --from {from} --to {}",
+                    self.handoff.to
+                )
+            }
+            Need::NotHandedOn => {
+                let from = &self.handoff.to;
+                let to = match self.protocol.receivers(from.as_str())[..] {
+                    [only] => only.as_str(),
+                    // There are several; the reader fills one in.
+                    _ => "AGENT",
+                };
+                format!("git handoff new --issue {issue} --from {from} --to {to}")
+            }
+        }
+    }
+}
+
+/// The newest change. Running out of attempts is part of the failure before it.
+fn last(handoff: &HandoffSurvey) -> Option<&ChangeSurvey> {
+    let mut newest = handoff.changes.iter().rev();
+    newest.find(|change| change.event != Some(Event::Exhaust))
+}
+
+/// When a lease is about to end.
+fn ending(handoff: &HandoffSurvey) -> Option<Moment> {
+    let length = i64::try_from(handoff.lease_seconds?).ok()?;
+    let before = TimeDelta::try_seconds((length / 10).min(ENDING))?;
+    handoff.expires_at?.checked_sub_signed(before)
+}
+
+/// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
+fn unclaimed_at(handoff: &HandoffSurvey, protocol: &Protocol) -> Option<Moment> {
+    ready_at(handoff, last(handoff)?).checked_add_signed(patience(protocol))
+}
+
+fn ready_at(handoff: &HandoffSurvey, last: &ChangeSurvey) -> Moment {
+    handoff.not_before.map_or(last.at, |at| at.max(last.at))
+}
+
+/// How long a handoff of a protocol may stay unclaimed.
+pub(crate) fn patience(protocol: &Protocol) -> TimeDelta {
+    let leases = protocol.definition().leases.as_ref();
+    let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
+    let lease = seconds.and_then(TimeDelta::try_seconds);
+    lease.unwrap_or(PATIENCE)
+}

@@ -1,0 +1,175 @@
+//! Handoffs that ended and await somebody: rejected or cancelled ones await their sender, an answer
+//! awaits who asked, and work that was completed without a contract onward awaits who completed it.
+//!
+//! The list is derived in each step from the issue before and the handoffs that change, so that the
+//! tip alone shows what stands still.
+
+use handoff_base::Edit;
+use handoff_base::ids::HandoffId;
+use handoff_protocol::{Event, State};
+
+use crate::layout;
+use crate::planner::{Changed, Planner};
+use crate::record::{self, Awaiting, Issue, IssueStatus, OpenHandoff, Record};
+use crate::step::{FileChanges, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Updates what awaits somebody after the changes of a step.
+    pub(super) fn await_somebody<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let before = changed.issue.awaiting.clone();
+        let after = if changed.issue.status == IssueStatus::Completed {
+            Vec::new()
+        } else {
+            let mut after = Vec::new();
+            for known in &before {
+                if !self.is_taken_up(changed, known)? {
+                    after.push(known.clone());
+                }
+            }
+            after.extend(self.ended_now(changed));
+            self.unfollowed(changed, after)?
+        };
+        changed.entries = self.entries(changed, &before, &after)?;
+        changed.issue.awaiting = after;
+        Ok(())
+    }
+
+    /// The same for a step that changes the issue but none of its handoffs.
+    pub(super) fn await_in_issue<E>(&self, issue: Issue) -> Result<(Issue, FileChanges), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut changed = Changed::of(issue, self.id(1), Vec::new());
+        self.await_somebody(&mut changed)?;
+        Ok((changed.issue, changed.entries))
+    }
+
+    /// Whether the step takes up an ended handoff: it sends on from it, replaces it, or is what its
+    /// asker does after an answer.
+    fn is_taken_up<E>(&self, changed: &Changed, known: &Awaiting) -> Result<bool, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let ended = self.changed_record(changed, &known.id)?;
+        let sent = changed.records.iter().filter(|record| is_new(record));
+        let replaces = |new: &Record| {
+            ended.state != State::Completed
+                && new.from == ended.from
+                && new.follows == ended.follows
+                && new.task == ended.task
+        };
+        let mut own = sent.filter(|new| new.from == known.agent);
+        if own.any(|new| new.follows.as_ref() == Some(&ended.id) || replaces(new)) {
+            return Ok(true);
+        }
+        let acts = |record: &Record| {
+            let last = record.transitions.last();
+            last.is_some_and(|t| {
+                t.by == known.agent && !matches!(t.event, Some(Event::Claim | Event::Expire))
+            })
+        };
+        Ok(ended.answers.is_some() && changed.records.iter().any(acts))
+    }
+
+    /// The handoffs that this step ended and that await somebody.
+    fn ended_now(&self, changed: &Changed) -> Vec<Awaiting> {
+        let is_open = |open: &OpenHandoff| {
+            let now = changed.records.iter().find(|r| r.id == open.id);
+            now.is_none_or(|record| !record.state.is_terminal())
+        };
+        let begins = |record: &Record| is_new(record) && !record.state.is_terminal();
+        let goes_on = changed.issue.open.iter().any(is_open) || changed.records.iter().any(begins);
+        let ended = changed.records.iter().filter_map(|record| {
+            let last = record.latest()?;
+            let agent = match (record.state, &last.sent) {
+                (State::Completed, _) if is_new(record) && record.answers.is_some() => &record.to,
+                (State::Rejected, None) => &record.from,
+                (State::Cancelled, None) if record.from != *self.actor.name => &record.from,
+                // Whoever cancels its own handoff knows; but nothing may be left to do.
+                (State::Cancelled, None) if !goes_on => {
+                    self.protocol.lead().unwrap_or(&record.from)
+                }
+                _ => return None,
+            };
+            Some(Awaiting {
+                id: record.id.clone(),
+                agent: agent.clone(),
+            })
+        });
+        ended.collect()
+    }
+
+    /// Adds the completed handoffs from which nothing was sent on; one whose successor was turned
+    /// down is told by that.
+    fn unfollowed<E>(
+        &self,
+        changed: &Changed,
+        awaiting: Vec<Awaiting>,
+    ) -> Result<Vec<Awaiting>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut found = Vec::new();
+        let mut told = Vec::new();
+        for known in awaiting {
+            let ended = self.changed_record(changed, &known.id)?;
+            if ended.state != State::Completed {
+                told.extend(ended.follows);
+            } else if ended.answers.is_none() {
+                continue;
+            }
+            found.push(known);
+        }
+        for id in &changed.issue.unfollowed {
+            if !told.contains(id) {
+                let agent = self.changed_record(changed, id)?.to;
+                let id = id.clone();
+                found.push(Awaiting { id, agent });
+            }
+        }
+        found.sort_by_key(|awaiting| awaiting.id.number());
+        Ok(found)
+    }
+
+    /// The entries that are added and removed.
+    fn entries<E>(
+        &self,
+        changed: &Changed,
+        before: &[Awaiting],
+        after: &[Awaiting],
+    ) -> Result<FileChanges, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut files = FileChanges::new();
+        let path = |one: &Awaiting| layout::awaiting_entry(&one.id, &one.agent);
+        for gone in before.iter().filter(|one| !after.contains(one)) {
+            files.push((path(gone), Edit::Gone));
+        }
+        for new in after.iter().filter(|one| !before.contains(one)) {
+            let stored = record::write(&self.changed_record(changed, &new.id)?);
+            files.push((path(new), Edit::Bytes(stored)));
+        }
+        Ok(files)
+    }
+
+    /// A handoff's record after the step.
+    fn changed_record<E>(&self, changed: &Changed, id: &HandoffId) -> Result<Record, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut known = changed.records.iter().chain(&changed.quiet);
+        match known.find(|record| record.id == *id) {
+            Some(record) => Ok(record.clone()),
+            None => self.record(id),
+        }
+    }
+}
+
+/// Whether a record begins with this step.
+fn is_new(record: &Record) -> bool {
+    record.transitions.len() == 1
+}

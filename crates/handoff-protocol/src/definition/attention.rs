@@ -1,0 +1,108 @@
+//! What needs somebody, and who is told of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why something needs somebody, the most urgent first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// No attempt is left.
+    Dead,
+    /// It failed, and nobody has decided how to proceed.
+    Failed,
+    /// It waits for a handoff that will never be completed.
+    Stranded,
+    /// Its agent waits for an answer.
+    Blocked,
+    /// The lease ran out.
+    LeaseRanOut,
+    /// Its receiver rejected it, and its sender has not sent another.
+    Rejected,
+    /// It was cancelled, and its sender has not sent another.
+    Cancelled,
+    /// It is completed, and nothing was sent on from it.
+    NotHandedOn,
+    /// Nobody has claimed it in time.
+    Unclaimed,
+    /// The lease is about to end.
+    LeaseEnding,
+    /// The answer that its agent asked for came.
+    Answered,
+}
+
+impl Need {
+    /// Every need, the most urgent first.
+    pub const ALL: [Self; 11] = [
+        Self::Dead,
+        Self::Failed,
+        Self::Stranded,
+        Self::Blocked,
+        Self::LeaseRanOut,
+        Self::Rejected,
+        Self::Cancelled,
+        Self::NotHandedOn,
+        Self::Unclaimed,
+        Self::LeaseEnding,
+        Self::Answered,
+    ];
+
+    /// The need as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dead => "dead",
+            Self::Failed => "failed",
+            Self::Stranded => "stranded",
+            Self::Blocked => "blocked",
+            Self::LeaseRanOut => "lease_ran_out",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+            Self::NotHandedOn => "not_handed_on",
+            Self::Unclaimed => "unclaimed",
+            Self::LeaseEnding => "lease_ending",
+            Self::Answered => "answered",
+        }
+    }
+
+    /// The need in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Dead => "no attempt left",
+            Self::Failed => "failed",
+            Self::Stranded => "waits in vain",
+            Self::Blocked => "waits for an answer",
+            Self::LeaseRanOut => "lease ran out",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+            Self::NotHandedOn => "not handed on",
+            Self::Unclaimed => "not claimed",
+            Self::LeaseEnding => "lease about to end",
+            Self::Answered => "answered",
+        }
+    }
+
+    /// Who is told if the protocol does not say, beginning with the agent whose turn it is.
+    pub fn told(self) -> &'static [&'static str] {
+        match self {
+            Self::Dead => &[PERSON, LEAD],
+            Self::Failed | Self::Stranded | Self::Blocked | Self::LeaseRanOut => &[LEAD],
+            Self::Rejected | Self::Cancelled => &[SENDER, LEAD],
+            Self::NotHandedOn | Self::Unclaimed => &[RECEIVER, LEAD],
+            Self::LeaseEnding | Self::Answered => &[RECEIVER],
+        }
+    }
+}
+
+/// Who is told: the sender of the handoff.
+pub const SENDER: &str = "sender";
+/// Who is told: its receiver.
+pub const RECEIVER: &str = "receiver";
+/// Who is told: the orchestrator; in a call, the agent that made the request.
+pub const LEAD: &str = "lead";
+/// Who is told: the person who steps in, else the lead.
+pub const PERSON: &str = "person";
+
+/// The words for who is told, besides agents.
+pub const PARTIES: [&str; 4] = [SENDER, RECEIVER, LEAD, PERSON];
