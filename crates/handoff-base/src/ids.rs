@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::quoted;
 
-/// The longest issue key and agent name, in bytes.
+/// The longest issue key, agent name and worker id, in bytes.
 pub const MAX_NAME: usize = 64;
 
 /// Why a name or an id was refused.
@@ -170,6 +170,32 @@ pub struct HandoffId {
     number: u32,
 }
 
+/// A worker's id: the process, session or working tree that holds a lease. ASCII letters, digits,
+/// `.`, `_`, `-`, `:`, `@` and `/`, starting with a letter or digit, so that it needs no quotes in
+/// a shell and breaks no line.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct WorkerId(String);
+
+name_type!(WorkerId);
+
+impl FromStr for WorkerId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        checked(
+            "worker id",
+            "letters, digits, `.`, `_`, `-`, `:`, `@` and `/`, the first a letter or digit",
+            text,
+            |b| b.is_ascii_alphanumeric(),
+            |b| b.is_ascii_alphanumeric() || b"._-:@/".contains(&b),
+        )?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl HandoffId {
     /// Creates the id of an issue's handoff with this number, from 1.
     pub fn new(issue: IssueKey, number: u32) -> Self {
@@ -250,6 +276,20 @@ mod tests {
         assert!("a..b".parse::<AgentName>().is_err());
         assert!("@react-specialist".parse::<AgentName>().is_ok());
         assert!("003_1".parse::<IssueKey>().is_ok());
+    }
+
+    #[test]
+    fn worker_ids_need_no_quotes() {
+        for good in ["w", "host/tree:7@ci", "github-run-1234-2", "9.a_b"] {
+            assert_eq!(good.parse::<WorkerId>().unwrap().as_str(), good);
+        }
+        let long = "a".repeat(65);
+        for bad in [
+            "", "a b", "-a", "/a", "a\n", "a'b", "a$b", "é", "a\u{1b}", &long,
+        ] {
+            assert!(bad.parse::<WorkerId>().is_err(), "{bad:?}");
+        }
+        assert!(serde_json::from_str::<WorkerId>("\"a b\"").is_err());
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl State {
             (Self::Pending, E::Reject) => Ok(Self::Rejected),
             (Self::InProgress, E::Complete) => Ok(Self::Completed),
             (Self::InProgress, E::Fail | E::Expire) => Ok(Self::Failed),
-            (Self::InProgress, E::Extend) => Ok(Self::InProgress),
+            (Self::InProgress, E::Extend | E::TakeOver) => Ok(Self::InProgress),
             (Self::InProgress, E::Block) => Ok(Self::Blocked),
             (Self::Blocked, E::Answer)
             | (Self::Failed, E::Retry)
@@ -126,11 +126,13 @@ pub enum Event {
     Extend,
     /// The holder's lease ran out.
     Expire,
+    /// Another worker of the receiver takes it from the one that holds it.
+    TakeOver,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Claim,
         Self::Complete,
         Self::Fail,
@@ -144,9 +146,10 @@ impl Event {
         Self::Reassign,
         Self::Extend,
         Self::Expire,
+        Self::TakeOver,
     ];
 
-    /// The event's name, as stored and as the command that causes it.
+    /// The event's name as stored; with dashes, the command or the option that causes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claim => "claim",
@@ -162,7 +165,13 @@ impl Event {
             Self::Reassign => "reassign",
             Self::Extend => "extend",
             Self::Expire => "expire",
+            Self::TakeOver => "take_over",
         }
+    }
+
+    /// Whether it starts a lease.
+    pub fn is_claim(self) -> bool {
+        matches!(self, Self::Claim | Self::TakeOver)
     }
 
     /// Whether only the holder of a handoff's lease may cause this event.
@@ -185,6 +194,7 @@ impl Event {
                 | Self::Reject
                 | Self::Extend
                 | Self::Expire
+                | Self::TakeOver
         )
     }
 }
@@ -232,14 +242,14 @@ mod tests {
             table.push('\n');
         }
         insta::assert_snapshot!(table, @"
-        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:-
-        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail
-        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:-
-        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:-
-        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend reassign:- extend:- expire:-
-        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
-        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
-        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
+        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:- take_over:-
+        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail take_over:work
+        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
+        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:- take_over:-
+        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend reassign:- extend:- expire:- take_over:-
+        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
+        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
+        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
         ");
     }
 }
