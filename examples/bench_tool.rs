@@ -67,6 +67,7 @@ fn root(repository: &Repository) -> ObjectId {
         email: "bench@handoff.invalid".to_owned(),
         patience: Duration::from_secs(10),
         jitter: |_| 0,
+        worker: None,
         traceparent: None,
         delivery: None,
         quarantined: false,

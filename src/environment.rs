@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use handoff_base::ids::{IdError, WorkerId};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, to_second};
 use handoff_git::{Person, Repository};
@@ -127,6 +128,30 @@ fn identity(repository: &Repository) -> (String, String) {
     (name, email)
 }
 
+/// The worker that the environment names.
+pub(crate) fn worker() -> Option<String> {
+    env::var("GIT_HANDOFF_WORKER")
+        .ok()
+        .filter(|id| !id.is_empty())
+}
+
+/// The worker that a GitHub workflow's run is, if this runs in one.
+///
+/// # Errors
+/// A usage [`Failure`] if the run's id is malformed.
+pub(crate) fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
+    let Some(run) = given("GITHUB_RUN_ID") else {
+        return Ok(None);
+    };
+    let attempt = given("GITHUB_RUN_ATTEMPT").map(|attempt| format!("-{attempt}"));
+    let id = format!("github-run-{run}{}", attempt.unwrap_or_default());
+    let id = id.parse().map_err(|error: IdError| {
+        Failure::from(error).advice("it comes from GITHUB_RUN_ID; --worker ID names another")
+    });
+    id.map(Some)
+}
+
 /// The session of a write, from the environment.
 ///
 /// # Errors
@@ -149,6 +174,7 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
         began: SystemTime::now(),
         wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
+        worker: None,
         traceparent: None,
         delivery: None,
         quarantined: is_set(&QUARANTINE),

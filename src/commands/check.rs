@@ -89,24 +89,28 @@ impl Arguments {
         let repository = context.repository().ok();
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let against = Against::choose(context, repository.as_deref(), protocol.as_ref())?;
-        let agent = match &repository {
-            Some(repository) => context.agent(repository)?,
-            None => None,
+        let (agent, worker) = match &repository {
+            Some(repository) => (context.agent(repository)?, context.worker(repository)?),
+            None => (None, None),
         };
+        let worker = worker.map(|worker| worker.id);
         let mut checked = CheckView::default();
         let mut verdict = exit::DONE;
         for name in &self.files {
             let review = match input::contract(context, name) {
-                Ok(bytes) => against.review_claims(&Offer {
-                    input: &Input::read(&bytes),
-                    agent: agent.as_ref(),
-                    issue: issue.as_ref(),
-                    protocol: protocol.as_ref(),
-                    answers: None,
-                    token: None,
-                    allow: &[],
-                    reports: None,
-                })?,
+                Ok(bytes) => {
+                    let offer = Offer {
+                        input: &Input::read(&bytes),
+                        agent: agent.as_ref(),
+                        issue: issue.as_ref(),
+                        protocol: protocol.as_ref(),
+                        answers: None,
+                        token: None,
+                        allow: &[],
+                        reports: None,
+                    };
+                    against.review_claims(&offer, worker.as_ref())?
+                }
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);
                     let missing = Finding::error(FindingCode::InputNotFound, "", failure.message);

@@ -104,6 +104,7 @@ impl<'o> Stage<'o> {
         stage.git(&["config", "user.email", "demo@example.com"])?;
         stage.git(&["config", "commit.gpgsign", "false"])?;
         stage.git(&["config", "handoff.sign", "false"])?;
+        stage.git(&["config", "handoff.worker", "demo"])?;
         stage.git(&["config", "core.hooksPath", ".git/hooks"])?;
         stage.git(&[
             "remote",

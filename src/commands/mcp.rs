@@ -4,6 +4,7 @@ use clap::Args;
 use handoff_base::ids::AgentName;
 
 use crate::context::Context;
+use crate::context::worker::random_worker;
 use crate::failure::Failure;
 use crate::mcp::{Fixed, serve};
 use crate::output::Output;
@@ -17,6 +18,9 @@ use crate::output::Output;
 ///
 /// With `--as`, the server acts only as that agent: a call that names another is refused.
 /// Without it, each call names its agent; the default is GIT_HANDOFF_AGENT or handoff.agent.
+///
+/// A server is one worker: what it claims, it alone may finish. Its id is random unless
+/// `--worker`, GIT_HANDOFF_WORKER or handoff.worker names one.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff mcp                                  (each call names its agent)
@@ -36,6 +40,21 @@ impl Arguments {
         serve(Fixed {
             agent: context.named_agent().map(str::to_owned),
             branch: context.branch().map(str::to_owned),
+            worker: worker(context)?,
         })
     }
+}
+
+/// The worker that the server is, if each call must be given it.
+fn worker(context: &Context) -> Result<Option<String>, Failure> {
+    let named = match context.repository() {
+        Ok(repository) => context.named_worker(&repository)?,
+        // The calls report what is wrong with the repository.
+        Err(_) => None,
+    };
+    Ok(match named {
+        Some(named) if named.option().is_empty() => None,
+        Some(named) => Some(named.id.to_string()),
+        None => Some(random_worker("mcp")),
+    })
 }

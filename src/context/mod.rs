@@ -2,13 +2,15 @@
 //!
 //! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
 //! for commands that wait, and `interruption` ends their wait; `call` replaces standard input and
-//! signals for a command that a server runs; `local` reads this clone's own notes. Modules here
+//! signals for a command that a server runs; `local` reads this clone's own notes; `worker` finds
+//! the acting worker. Modules here
 //! give commands a library's value, ready to use.
 
 pub(crate) mod call;
 pub(crate) mod interruption;
 pub(crate) mod local;
 pub(crate) mod lookout;
+pub(crate) mod worker;
 pub(crate) mod writer;
 
 use std::cell::RefCell;
@@ -20,7 +22,7 @@ use std::thread;
 use call::Call;
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
@@ -42,6 +44,10 @@ pub(crate) struct Global {
     /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
     #[arg(long = "as", value_name = "AGENT", global = true)]
     agent: Option<String>,
+    /// Act as this worker of the agent; else GIT_HANDOFF_WORKER, else the configuration's
+    /// handoff.worker, else an id that this working tree keeps
+    #[arg(long, value_name = "ID", global = true)]
+    worker: Option<String>,
     /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
     #[arg(long, value_name = "BRANCH", global = true)]
     branch: Option<String>,
@@ -66,6 +72,8 @@ pub(crate) struct Context {
     /// Every handle of the repository that was given out.
     opened: Rc<RefCell<Vec<Rc<Repository>>>>,
     remote_args: RemoteArgs,
+    /// The worker that acts if none is named.
+    fallback_worker: Option<WorkerId>,
     /// Set if a server runs the command.
     call: Option<Rc<Call>>,
 }
@@ -76,6 +84,7 @@ impl Context {
             global,
             opened: Rc::default(),
             remote_args: RemoteArgs::default(),
+            fallback_worker: None,
             call: None,
         }
     }
@@ -114,10 +123,8 @@ impl Context {
     /// The same, for a command that writes.
     pub(crate) fn with(&self, remote_args: RemoteArgs) -> Self {
         Self {
-            global: self.global.clone(),
-            opened: Rc::clone(&self.opened),
             remote_args,
-            call: self.call.clone(),
+            ..self.clone()
         }
     }
 

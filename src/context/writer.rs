@@ -21,7 +21,9 @@ impl Context {
         repository: &'r Repository,
         output: &mut Output,
     ) -> Result<(Ledger<'r>, Session), Failure> {
-        let (mut ledger, session) = self.writer_apart(repository, output)?;
+        let worker = self.acting_worker(repository)?;
+        let (mut ledger, mut session) = self.writer_apart(repository, output)?;
+        session.worker = Some(worker.id);
         let synced = ledger.catch_up(&session)?;
         if let Some(missed) = ledger.out_of_reach() {
             let trouble = missed.trouble.unwrap_or_default();
@@ -87,6 +89,7 @@ impl Context {
             ledger = ledger.shared_through(remote);
         }
         let mut session = self.remote_args().session(repository, ledger.is_shared())?;
+        session.worker = self.worker(repository)?.map(|worker| worker.id);
         match environment::traceparent() {
             Ok(traceparent) => session.traceparent = traceparent,
             Err(why) => output.say(&why),

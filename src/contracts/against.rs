@@ -1,6 +1,6 @@
 //! The rules that contracts are checked against without recording anything.
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, WorkerId};
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, Offer, Snapshot};
 use handoff_model::{Review, first_match, review};
@@ -82,13 +82,18 @@ impl<'r> Against<'r> {
         }
     }
 
-    /// The same, and if there is a ledger, compares the contract's claims with the repository.
+    /// The same, and if there is a ledger, compares the claims of a worker's contract with the
+    /// repository.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger, the repository or a schema can't be read.
-    pub(crate) fn review_claims(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
+    pub(crate) fn review_claims(
+        &self,
+        offer: &Offer<'_>,
+        worker: Option<&WorkerId>,
+    ) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer)?),
+            Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer, worker)?),
             Self::BuiltIn(_) => self.review(offer),
         }
     }

@@ -74,6 +74,7 @@ error_codes! {
     FolderUnwritable = "folder_unwritable", ENVIRONMENT;
     GateClosed = "gate_closed", NO;
     Git = "git", ENVIRONMENT;
+    HeldByWorker = "held_by_worker", CONFLICT;
     HookChanged = "hook_changed", CONFLICT;
     HookFile = "hook_file", ENVIRONMENT;
     HookRefused = "hook_refused", NO;
@@ -119,6 +120,7 @@ error_codes! {
     NoTask = "no_task", NOT_FOUND;
     NoTasks = "no_tasks", NOT_FOUND;
     NoType = "no_type", NOT_FOUND;
+    NoWorker = "no_worker", USAGE;
     NoWorkflow = "no_workflow", USAGE;
     NotALedger = "not_a_ledger", ENVIRONMENT;
     NotAbout = "not_about", PROTOCOL;
@@ -146,6 +148,7 @@ error_codes! {
     OutOfOrder = "out_of_order", PROTOCOL;
     Output = "output", ENVIRONMENT;
     Overdue = "overdue", PROTOCOL;
+    OwnClaim = "own_claim", CONFLICT;
     Panicked = "panicked", ENVIRONMENT;
     Port = "port", ENVIRONMENT;
     ProtocolBroken = "protocol_broken", INTEGRITY;
@@ -187,6 +190,7 @@ error_codes! {
     Usage = "usage", USAGE;
     WaitFailed = "wait_failed", NO;
     Waits = "waits", PROTOCOL;
+    WorkerFile = "worker_file", ENVIRONMENT;
 }
 
 impl Serialize for ErrorCode {

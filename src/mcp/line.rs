@@ -20,10 +20,11 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A command's words, for an agent and a ledger's branch.
-    pub(super) fn new(words: &[&str], agent: Option<&str>, branch: Option<&str>) -> Self {
+    /// A command's words, for an agent and the server's own options.
+    pub(super) fn new(words: &[&str], agent: Option<&str>, fixed: &Fixed) -> Self {
         let mut arguments: Vec<OsString> = vec!["git-handoff".into(), "--json".into()];
-        for (option, value) in [("--as", agent), ("--branch", branch)] {
+        let (branch, worker) = (fixed.branch.as_deref(), fixed.worker.as_deref());
+        for (option, value) in [("--as", agent), ("--branch", branch), ("--worker", worker)] {
             arguments.extend(value.map(|value| format!("{option}={value}").into()));
         }
         arguments.extend(words.iter().map(OsString::from));
@@ -47,7 +48,7 @@ impl Line {
             .collect();
         refuse_unknown(verb, &known, given)?;
         let agent = acting(given, fixed.agent.as_deref())?;
-        let mut line = Self::new(verb.words, agent.as_deref(), fixed.branch.as_deref());
+        let mut line = Self::new(verb.words, agent.as_deref(), fixed);
         let mut positionals = Vec::new();
         for argument in known {
             let name = property(argument);

@@ -122,8 +122,7 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
 
 /// The document of a command that reads.
 fn run(fixed: &Fixed, words: &[&str], interruption: &Interruption) -> Answer {
-    let Fixed { agent, branch } = fixed;
-    let line = Line::new(words, agent.as_deref(), branch.as_deref());
+    let line = Line::new(words, fixed.agent.as_deref(), fixed);
     calls::run(line, interruption)
 }
 

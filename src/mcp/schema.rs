@@ -16,6 +16,8 @@ pub(crate) struct Fixed {
     pub(crate) agent: Option<String>,
     /// The ledger's branch.
     pub(crate) branch: Option<String>,
+    /// The worker that the server is, unless the environment or the configuration names it.
+    pub(crate) worker: Option<String>,
 }
 
 /// The property that holds a contract's text.

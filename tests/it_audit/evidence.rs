@@ -615,6 +615,7 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         wall: SystemTime::now,
         jitter: |_| 0,
         sign: false,
+        worker: Some("repo".parse().unwrap()),
         traceparent: None,
         delivery: None,
         quarantined: false,

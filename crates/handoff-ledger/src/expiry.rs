@@ -54,6 +54,7 @@ impl<'r> Ledger<'r> {
         let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let actor = Actor {
             name: &record.to,
+            worker: None,
             at,
             traceparent: None,
             delivery: None,

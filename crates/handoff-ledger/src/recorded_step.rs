@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
@@ -23,6 +23,8 @@ use super::snapshot::{IssueFolder, Parsed, Rules};
 pub(super) struct RecordedStep {
     /// The agent that made the step.
     pub(super) actor: AgentName,
+    /// The worker that made it as that agent, if it changed a handoff.
+    pub(super) worker: Option<WorkerId>,
     pub(super) path: String,
     pub(super) request: RecordedRequest,
     /// The trace that it belongs to, if it changed a handoff's state.
@@ -134,6 +136,7 @@ impl States<'_> {
         };
         Ok(RecordedStep {
             actor,
+            worker: None,
             path: layout::issue_file(self.after.key()),
             request: RecordedRequest::Update(update),
             traceparent: None,
@@ -151,6 +154,10 @@ impl States<'_> {
         };
         Ok(RecordedStep {
             actor: last.map_or(&record.to, |t| &t.by).clone(),
+            worker: match last {
+                Some(last) => last.worker.clone(),
+                None => record.lease.as_ref().map(|lease| lease.worker.clone()),
+            },
             path,
             traceparent: last.and_then(|t| t.traceparent),
             request: RecordedRequest::Update(update),
@@ -180,6 +187,7 @@ impl States<'_> {
         contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
         Ok(Ok(RecordedStep {
             actor: contract.from.as_ref().unwrap_or(&record.from).clone(),
+            worker: sent.and_then(|t| t.worker.clone()),
             path,
             traceparent: sent.and_then(|t| t.traceparent),
             request: RecordedRequest::Sent(Box::new(contract), Box::new(record)),

@@ -1,13 +1,13 @@
 //! Sending a contract: the data gathered for it, and the step that it becomes.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{Code, Moment, ObjectId, digest, to_second};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
-use handoff_model::planner::held;
+use handoff_model::planner::{Holder, held};
 use handoff_model::{
     Artifact, Contract, ContractRefusal, Evidence, LeaseRefusal, Planned, Receipt, Record, Refusal,
     Reports, Request, RequestRefusal, Review, RoleRefusal, SendRequest, View, plan,
@@ -60,6 +60,8 @@ struct PreparedContract<'r, 'o> {
     origin: Origin<'o>,
     /// The acting agent's name in the protocol, if it is known.
     actor: Option<AgentName>,
+    /// The worker that acts as it, if it is known.
+    worker: Option<WorkerId>,
     /// The code branch that it names, or that its issue is known to have.
     branch: Option<String>,
     code: Option<Code>,
@@ -86,7 +88,7 @@ impl<'r> Ledger<'r> {
         origin: Origin<'_>,
     ) -> Result<Done, LedgerError> {
         let snapshot = self.tip()?;
-        let mut prepared = self.prepared(&snapshot, offer, origin)?;
+        let mut prepared = self.prepared(&snapshot, session, offer, origin)?;
         if !prepared.demanded.is_empty() {
             // Walking history takes time, so do it before other writers have to wait. A refusal of
             // the step is reported where it is decided.
@@ -100,7 +102,7 @@ impl<'r> Ledger<'r> {
         let mut done = self.publish(session, Some(snapshot), |ledger, tip, at| {
             let rules = &prepared.rules;
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
-                prepared = ledger.prepared(tip, offer, origin)?;
+                prepared = ledger.prepared(tip, session, offer, origin)?;
             }
             ledger.decide(&mut prepared, tip, session, at)
         })?;
@@ -110,8 +112,8 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Runs a contract through the pipeline, and compares it with the state of the tasks and its
-    /// claims with the repository.
+    /// Runs a contract that a worker would send through the pipeline, and compares it with the
+    /// state of the tasks and its claims with the repository.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger or the repository can't be read; faults of the contract are in
@@ -120,12 +122,14 @@ impl<'r> Ledger<'r> {
         &self,
         snapshot: &Snapshot<'r>,
         offer: &Offer<'_>,
+        worker: Option<&WorkerId>,
     ) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
         let mut review = placed_in_tasks(snapshot, rules.protocol(), review)?;
         if let Some(contract) = review.contract.take() {
             let mut prepared =
                 PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
+            prepared.worker = worker.cloned();
             let mut found = Vec::new();
             if !prepared.demanded.is_empty() {
                 self.gather(&mut prepared, snapshot)?;
@@ -144,6 +148,7 @@ impl<'r> Ledger<'r> {
     fn prepared<'o>(
         &self,
         tip: &Snapshot<'r>,
+        session: &Session,
         offer: &'o Offer<'o>,
         origin: Origin<'o>,
     ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
@@ -158,6 +163,7 @@ impl<'r> Ledger<'r> {
             (_, None) => {}
         }
         let mut prepared = PreparedContract::new(tip, rules, contract, offer, origin);
+        prepared.worker.clone_from(&session.worker);
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
     }
@@ -372,6 +378,7 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             contract,
             offer,
             origin,
+            worker: None,
             branch: None,
             code: None,
             artifacts: Vec::new(),
@@ -404,7 +411,10 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
         let Some(issue) = folder.issue()? else {
             return Ok(None);
         };
-        let from = contract.sender(actor);
+        let from = Holder {
+            agent: contract.sender(actor),
+            worker: self.worker.as_ref(),
+        };
         Ok(held(
             &folder,
             &issue,

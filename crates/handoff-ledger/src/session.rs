@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, WorkerId};
 use handoff_git::Person;
 use handoff_model::{Actor, Delivery, TraceParent};
 
@@ -28,6 +28,8 @@ pub struct Session {
     pub clock: Rc<dyn Clock>,
     /// The name of the person or machine that runs it.
     pub name: String,
+    /// The worker that makes the steps; `None` if it is not known.
+    pub worker: Option<WorkerId>,
     /// Their email address.
     pub email: String,
     /// How long a write may wait for other writers and for a remote.
@@ -82,14 +84,16 @@ impl Session {
         (Self { clock, ..self }, at)
     }
 
-    /// The same session for a step that replaces another: in that step's trace, and for the outside
-    /// event that it carried out.
+    /// The same session for a step that replaces another: by that step's worker, in its trace, and
+    /// for the outside event that it carried out.
     pub(super) fn instead_of(
         &self,
+        worker: Option<WorkerId>,
         traceparent: Option<TraceParent>,
         delivery: Option<Delivery>,
     ) -> Self {
         Self {
+            worker,
             traceparent,
             delivery,
             ..self.clone()
@@ -109,6 +113,7 @@ impl Session {
     pub(super) fn actor<'a>(&'a self, name: &'a AgentName, at: Moment) -> Actor<'a> {
         Actor {
             name,
+            worker: self.worker.as_ref(),
             at,
             traceparent: self.traceparent,
             delivery: self.delivery.as_ref(),

@@ -56,8 +56,8 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{
-    ContractRefusal, LeaseRefusal, Limit, LimitReached, LookupRefusal, QueueRefusal, Refusal,
-    RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
+    ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,
+    QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
 pub use requirement::{Answered, required};

@@ -14,7 +14,7 @@ pub use crate::stored::StoredError;
 pub use crate::stored::{VERSION, read, write};
 use crate::traceparent::TraceParent;
 use handoff_base::Code;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
 use handoff_contract::{Allowance, Format};
 use handoff_protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
@@ -302,6 +302,8 @@ impl ContractFile {
 pub struct Lease {
     /// The agent that holds it.
     pub holder: AgentName,
+    /// The worker of that agent that holds it.
+    pub worker: WorkerId,
     /// When it was claimed.
     #[serde(with = "moment")]
     #[schemars(with = "Moment")]
@@ -381,7 +383,10 @@ pub struct Transition {
     pub at: Moment,
     /// The agent that caused it.
     pub by: AgentName,
-    /// `claim`, `complete`, `fail`, `expire` (its lease expired), `exhaust` (no attempt is left),
+    /// The worker that caused it; `None` if none did, as when a lease expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    /// `claim`, `take_over` (by another worker), `complete`, `fail`, `expire` (its lease expired), `exhaust` (no attempt is left),
     /// `block`, `answer`, `retry`, `reassign`, `redrive`, `reject` or `cancel`; `None` for the sending
     /// that started the handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -429,6 +434,7 @@ impl Transition {
         Self {
             at,
             by,
+            worker: None,
             event: None,
             from: None,
             to,
@@ -575,9 +581,9 @@ impl Record {
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
-    /// The number of claims, which is the token of the newest one.
+    /// The number of claims and takeovers, which is the token of the newest one.
     pub fn claims(&self) -> u32 {
-        let claimed = |t: &&Transition| t.event == Some(Event::Claim);
+        let claimed = |t: &&Transition| t.event.is_some_and(Event::is_claim);
         let claims = self.transitions.iter().filter(claimed).count();
         u32::try_from(claims).unwrap_or(u32::MAX)
     }

@@ -1,6 +1,6 @@
 //! One step as data: the input for planning it, and the step that a request becomes.
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Edit, Moment};
 
 use crate::delivery::Delivery;
@@ -13,6 +13,9 @@ use crate::traceparent::TraceParent;
 pub struct Actor<'a> {
     /// The agent.
     pub name: &'a AgentName,
+    /// The worker that acts as the agent; `None` if no worker makes the step, as when a lease
+    /// expired.
+    pub worker: Option<&'a WorkerId>,
     /// The time of the step.
     pub at: Moment,
     /// The trace that it belongs to.

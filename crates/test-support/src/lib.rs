@@ -197,7 +197,7 @@ impl TestEnvironment {
     }
 
     /// A command in the repository, in this environment only, a minute later
-    /// unless the pace is another.
+    /// unless the pace is another. Its worker has a fixed name.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let pace = self.pace.load(Ordering::Relaxed);
         let now = self.now.fetch_add(pace, Ordering::Relaxed) + pace;
@@ -217,6 +217,7 @@ impl TestEnvironment {
             .env("GIT_COMMITTER_DATE", format!("@{now} +0000"))
             .env("GIT_CEILING_DIRECTORIES", &self.root)
             .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_HANDOFF_WORKER", "repo")
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8")
             .current_dir(dir)
@@ -240,6 +241,7 @@ impl TestEnvironment {
     pub fn handoff_in(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.program(args);
         command.current_dir(dir);
+        command.env("GIT_HANDOFF_WORKER", worker_of(dir));
         self.run(command, args, None)
     }
 
@@ -369,6 +371,14 @@ impl TestEnvironment {
         assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
         assert!(!fsck.stderr.contains("warning"), "{}", fsck.stderr);
     }
+}
+
+/// The worker of a folder: the name of the working tree or repository that it is in.
+pub fn worker_of(dir: &Path) -> String {
+    let is_root = |dir: &&Path| dir.join(".git").exists() || dir.join("HEAD").exists();
+    let root = dir.ancestors().find(is_root).unwrap_or(dir);
+    let name = root.file_name().unwrap().to_str().unwrap();
+    name.trim_start_matches('.').to_owned()
 }
 
 impl Ran {

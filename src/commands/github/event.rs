@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::given::{Given, read};
 use crate::context::Context;
+use crate::environment;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, pretty, render, replace};
 use crate::view::Look;
@@ -51,6 +52,8 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let event = read(context, &self.given)?;
         let delivery = self.delivery(&event)?;
+        let run = environment::workflow_worker()?;
+        let context = &context.with_fallback_worker(run);
         let repository = context.repository()?;
         let (ledger, session) = if self.dry_run {
             context.writer_apart(&repository, output)?

@@ -1,18 +1,37 @@
 //! Leases and claims.
 
-use handoff_model::LeaseRefusal;
+use handoff_model::{Holding, LeaseRefusal};
 use handoff_protocol::State;
 
 use crate::failure::{ErrorCode, Failure};
+
+/// The command that takes a handoff over from its worker.
+fn take_over(by: &Holding) -> String {
+    let (id, agent) = (&by.id, &by.agent);
+    format!("`git handoff claim {id} --take-over --reason WHY --as {agent}`")
+}
 
 impl From<LeaseRefusal> for Failure {
     fn from(refusal: LeaseRefusal) -> Self {
         let message = refusal.to_string();
         let at = |code| Self::new(code, message);
         match refusal {
-            LeaseRefusal::AlreadyClaimed { id, .. } => at(ErrorCode::AlreadyClaimed).hint(format!(
-                "if you claimed it yourself, and not another process with your name, continue: `git handoff show {id}`; otherwise claim another: `git handoff claim --next`"
+            LeaseRefusal::AlreadyClaimed(by) => at(ErrorCode::AlreadyClaimed).hint(format!(
+                "claim another: `git handoff claim --next`; only if that worker is gone, take it over: {}",
+                take_over(&by)
             )),
+            LeaseRefusal::HeldByWorker(by) => at(ErrorCode::HeldByWorker).hint(format!(
+                "nothing was recorded, so keep your work; see `git handoff show {}`; only if that worker is gone, take it over: {}",
+                by.id,
+                take_over(&by)
+            )),
+            LeaseRefusal::OwnClaim { id, .. } => at(ErrorCode::OwnClaim)
+                .hint(format!("you hold it, so go on: `git handoff context {}`", id.issue())),
+            LeaseRefusal::NoReason(id) => at(ErrorCode::Usage).hint(format!(
+                "`git handoff claim {id} --take-over --reason WHY`"
+            )),
+            LeaseRefusal::NoWorker(_) => at(ErrorCode::NoWorker)
+                .advice("name the worker with --worker ID or GIT_HANDOFF_WORKER"),
             LeaseRefusal::NotClaimed { id, agent } => at(ErrorCode::NotClaimed).hint(format!(
                 "claim it first: `git handoff claim {id} --as {agent}`"
             )),

@@ -99,7 +99,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         source: Source,
     ) -> Self {
         // Steps made elsewhere do not belong to the trace of the importing agent.
-        let (session, at) = session.instead_of(None, None).timed();
+        let worker = session.worker.clone();
+        let (session, at) = session.instead_of(worker, None, None).timed();
         session.tally.begin(Work::Importing, None);
         Self {
             ledger,

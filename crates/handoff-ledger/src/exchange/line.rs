@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{Allowance, Format};
 use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, TraceParent, Update, layout};
 use serde::de::value::MapAccessDeserializer;
@@ -66,6 +66,9 @@ pub(super) struct Line {
     pub(super) at: DateTime<FixedOffset>,
     /// The agent; for a protocol, the person who ran the program.
     pub(super) by: String,
+    /// The worker that made it as that agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) worker: Option<WorkerId>,
     /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) traceparent: Option<TraceParent>,

@@ -311,10 +311,12 @@ impl<'a, 'r> Replay<'a, 'r> {
         issue: &IssueKey,
         agent: &AgentName,
     ) -> Result<(), Taking> {
-        let session = &self
-            .importer
-            .session
-            .instead_of(line.traceparent, line.delivery.clone());
+        let session = &self.importer.session.instead_of(
+            // A step that was written by hand is the importing worker's.
+            line.worker.clone().or(self.importer.session.worker.clone()),
+            line.traceparent,
+            line.delivery.clone(),
+        );
         let done = match &line.request {
             LineRequest::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;

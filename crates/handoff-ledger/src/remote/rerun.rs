@@ -278,10 +278,11 @@ impl<'r> Rerun<'r> {
 
     fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
         let agent = &recorded.actor;
-        // The step belongs to the trace in which it was first made, not to that of the sync.
-        let session = &self
-            .session
-            .instead_of(recorded.traceparent, recorded.delivery);
+        // The step is of the worker and the trace that first made it, not of the sync's.
+        let session =
+            &self
+                .session
+                .instead_of(recorded.worker, recorded.traceparent, recorded.delivery);
         match recorded.request {
             RecordedRequest::Sent(contract, record) => {
                 let answers = record.answers.clone().map(|id| self.origins.now(id));
@@ -360,7 +361,7 @@ impl<'r> Rerun<'r> {
             }
         }
         self.ledger.update(session, agent, key, &update)?;
-        if let (Some(Event::Claim), Some(then)) = (event, &then) {
+        if let (Some(true), Some(then)) = (event.map(Event::is_claim), &then) {
             self.origins.lost.remove(then);
         }
         Ok(())

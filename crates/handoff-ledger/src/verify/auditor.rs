@@ -518,6 +518,7 @@ fn planned(
     };
     let actor = Actor {
         name: &recorded.actor,
+        worker: recorded.worker.as_ref(),
         at,
         traceparent: recorded.traceparent,
         delivery: recorded.delivery.as_ref(),

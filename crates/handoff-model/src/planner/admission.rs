@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, State, Style};
 
 use crate::intake::Contract;
-use crate::planner::{Planner, lease};
+use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::request::SendRequest;
@@ -274,8 +274,7 @@ impl<V> Planner<'_, V> {
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
 
-    /// Why a sender without an open handoff may not send: its lease ran out and another agent took
-    /// over, or it never held anything.
+    /// Why a sender without an open handoff may not send: its lease ran out or was taken over, or it never held anything.
     pub(super) fn not_held<E>(
         &self,
         issue: &Issue,
@@ -287,7 +286,7 @@ impl<V> Planner<'_, V> {
     {
         for number in (1..=issue.handoffs).rev() {
             let record = self.record(&self.id(number))?;
-            if lease::ran_out(&record, from).is_some()
+            if self.claim_end(&record).is_some()
                 && let Err(lost) = self.ensure_lease_held(&record, token)
             {
                 return Ok(lost);
@@ -326,7 +325,7 @@ impl<V> Planner<'_, V> {
         }
         for open in issue.open.iter().rev() {
             let record = self.record(&open.id)?;
-            if lease::ran_out(&record, from).is_some() {
+            if self.claim_end(&record).is_some() {
                 self.ensure_lease_held(&record, token)?;
             }
         }

@@ -27,6 +27,10 @@ impl<V> Planner<'_, V> {
     {
         let mut record = self.record(&self.id(number))?;
         // A caller that names another claim did not do what was done under the newest one.
+        if event == Event::Claim && self.holds(&record) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
         let own = args.token.is_none_or(|token| token == record.claims());
         if event != Event::Claim && own && self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
@@ -122,9 +126,11 @@ impl<V> Planner<'_, V> {
 
     /// Whether this was requested and done before, with nothing after it.
     fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
+        let by_worker = event.is_holders() || event == Event::TakeOver;
         record.latest().is_some_and(|last| {
             last.event == Some(event)
                 && last.by == *self.actor.name
+                && (!by_worker || last.worker.as_ref() == self.actor.worker)
                 && last.sent.is_none()
                 && last.reason == args.reason
                 && last.questions == args.questions
@@ -153,6 +159,7 @@ impl<V> Planner<'_, V> {
                 Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
                 None => return Ok(()),
             },
+            Event::TakeOver => return Ok(self.ensure_can_take_over(record, args)?),
             Event::Complete => {
                 let waits_for = self.open_parts(issue, record);
                 let types = self.protocol.answers_to(&record.contract_type);

@@ -1,6 +1,6 @@
 //! What a sender holds: the handoff that its contract continues or answers.
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_protocol::{ContractType, State};
 
 use crate::intake::Contract;
@@ -8,9 +8,25 @@ use crate::planner::{recorded, task_handoff};
 use crate::record::{Issue, OpenHandoff, Record};
 use crate::step::{Stop, View};
 
+/// An agent and its worker, which may hold a handoff.
+#[derive(Clone, Copy)]
+pub struct Holder<'a> {
+    /// The agent.
+    pub agent: &'a AgentName,
+    /// Its worker, if known.
+    pub worker: Option<&'a WorkerId>,
+}
+
+impl Holder<'_> {
+    fn holds(self, record: &Record) -> bool {
+        let lease = record.lease.as_ref();
+        lease.is_some_and(|l| l.holder == *self.agent && self.worker == Some(&l.worker))
+    }
+}
+
 /// The handoff that a contract's sender holds: for an answer, the request it answers; for a note,
 /// none; otherwise the handoff it is sent on from. `number` names the request if the sender works
-/// on several.
+/// on several. What another worker of the sender's agent holds is found only if its own holds none.
 ///
 /// # Errors
 /// [`Stop`]: an open handoff has no record, or it can't be read.
@@ -20,7 +36,7 @@ pub fn held<E>(
     kind: &ContractType,
     contract: &Contract,
     number: Option<u32>,
-    from: &AgentName,
+    from: Holder<'_>,
 ) -> Result<Option<Record>, Stop<E>> {
     if !kind.answers.is_empty() {
         answered(view, issue, kind, contract, number, from)
@@ -38,18 +54,22 @@ fn answered<E>(
     kind: &ContractType,
     contract: &Contract,
     number: Option<u32>,
-    from: &AgentName,
+    from: Holder<'_>,
 ) -> Result<Option<Record>, Stop<E>> {
     let meant = |id: &HandoffId| number.is_none_or(|n| id.number() == n);
+    let mut others = None;
     for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
-        if open.to == *from && open.state == State::InProgress {
+        if open.to == *from.agent && open.state == State::InProgress {
             let record = recorded(view, &open.id)?;
             if answers(kind, contract, &record) {
-                return Ok(Some(record));
+                if from.holds(&record) {
+                    return Ok(Some(record));
+                }
+                others = others.or(Some(record));
             }
         }
     }
-    Ok(None)
+    Ok(others)
 }
 
 /// Whether a contract answers this request: type, id and requester match.
@@ -59,35 +79,43 @@ pub(super) fn answers(kind: &ContractType, contract: &Contract, request: &Record
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
 }
 
-/// The handoff that a sender sends on from: the newest one it works on, or the newest it completed
-/// and has not sent on from.
+/// The handoff that a sender sends on from: the newest one its worker works on, else the newest one
+/// another worker does, or the newest it completed and has not sent on from.
 fn basis<E>(
     view: &impl View<E>,
     issue: &Issue,
     kind: &ContractType,
     contract: &Contract,
-    from: &AgentName,
+    from: Holder<'_>,
 ) -> Result<Option<Record>, Stop<E>> {
     if let Some(id) = task_handoff(issue, kind, contract) {
         let works = |open: &OpenHandoff| open.id == id && open.state == State::InProgress;
         if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
             let record = recorded(view, &id)?;
-            if record.to == *from {
+            if record.to == *from.agent {
                 return Ok(Some(record));
             }
         }
     }
-    let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
-    if let Some(open) = issue.open.iter().rev().find(held) {
-        return recorded(view, &open.id).map(Some);
+    let held = |open: &&OpenHandoff| open.to == *from.agent && open.state == State::InProgress;
+    let mut others = None;
+    for open in issue.open.iter().rev().filter(held) {
+        let record = recorded(view, &open.id)?;
+        if from.holds(&record) {
+            return Ok(Some(record));
+        }
+        others = others.or(Some(record));
+    }
+    if others.is_some() {
+        return Ok(others);
     }
     // A pending handoff comes before one that was completed earlier.
-    if issue.open.iter().any(|open| open.to == *from) {
+    if issue.open.iter().any(|open| open.to == *from.agent) {
         return Ok(None);
     }
     for id in issue.unfollowed.iter().rev() {
         let record = recorded(view, id)?;
-        if record.to == *from {
+        if record.to == *from.agent {
             return Ok(Some(record));
         }
     }

@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, TimeDelta};
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, Planner, TIMED_OUT};
-use crate::record::{Failure, Issue, Lease, Progress, Record};
-use crate::refusal::{LeaseRefusal, Refusal, StateRefusal};
+use crate::record::{Failure, Issue, Lease, Progress, Record, Transition};
+use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
 use crate::step::Planned;
 
@@ -16,15 +16,6 @@ pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
     let mut open = issue.open.iter();
     let open = open.find(|open| open.expires_at.is_some_and(|end| end <= at))?;
     Some(open.id.clone())
-}
-
-/// When an agent's last claim of a handoff ran out, if it ended that way.
-pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
-    let mine =
-        |event| move |t: &&crate::record::Transition| t.event == Some(event) && t.by == *agent;
-    let newest = record.transitions.iter().rev();
-    let since = newest.take_while(|t| !mine(Event::Claim)(t));
-    since.filter(mine(Event::Expire)).last().map(|t| t.at)
 }
 
 /// The text between the holder and the end of its lease in the message of the resulting failure.
@@ -38,15 +29,22 @@ pub fn ran_out_at(message: &str) -> Option<Moment> {
 }
 
 impl<V> Planner<'_, V> {
-    /// The lease of a new claim.
+    /// The lease of a new claim or takeover.
     pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, LeaseRefusal> {
+        let Some(worker) = self.actor.worker else {
+            return Err(LeaseRefusal::NoWorker(record.id.clone()));
+        };
         let seconds = self.length(record, args)?;
+        // The new worker of work that waits for others has no deadline either.
+        let waits = |lease: &Lease| lease.seconds.is_some() && lease.expires_at.is_none();
+        let length = seconds.filter(|_| !record.lease.as_ref().is_some_and(waits));
         Ok(Lease {
             holder: self.actor.name.clone(),
+            worker: worker.clone(),
             since: self.actor.at,
             token: record.claims().saturating_add(1),
             seconds,
-            expires_at: seconds.and_then(|seconds| self.after(seconds)),
+            expires_at: length.and_then(|seconds| self.after(seconds)),
             progress: None,
         })
     }
@@ -147,8 +145,58 @@ impl<V> Planner<'_, V> {
         Ok(reported.unwrap_or(failure))
     }
 
-    /// Refuses a caller that no longer holds the handoff: its claim is not the newest, or its lease
-    /// ran out.
+    /// Whether the actor holds a lease.
+    fn is_holder(&self, lease: &Lease) -> bool {
+        lease.holder == *self.actor.name && self.actor.worker == Some(&lease.worker)
+    }
+
+    /// Whether the actor holds the handoff, so that a claim repeats its own.
+    pub(super) fn holds(&self, record: &Record) -> bool {
+        let lease = record.lease.as_ref();
+        lease.is_some_and(|lease| self.is_holder(lease)) && !record.is_expired(self.actor.at)
+    }
+
+    /// Whether the actor made this claim.
+    fn is_own_claim(&self, transition: &Transition) -> bool {
+        let worker = self.actor.worker;
+        transition.event.is_some_and(Event::is_claim)
+            && transition.by == *self.actor.name
+            && (worker.is_none() || transition.worker.as_ref() == worker)
+    }
+
+    /// How the actor lost its newest claim of a handoff, if it did.
+    pub(super) fn claim_end(&self, record: &Record) -> Option<ClaimEnd> {
+        let all = &record.transitions;
+        let claim = all.iter().rposition(|t| self.is_own_claim(t))?;
+        let mut since = all[claim + 1..].iter();
+        let end = since.find(|t| t.from == Some(State::InProgress))?;
+        match end.event? {
+            Event::Expire => Some(ClaimEnd::RanOut(end.at)),
+            Event::TakeOver => Some(ClaimEnd::TakenOver(Box::new(end.clone()))),
+            _ => None,
+        }
+    }
+
+    /// Refuses a takeover without a reason, or of the actor's own claim.
+    pub(super) fn ensure_can_take_over(
+        &self,
+        record: &Record,
+        args: &EventArgs,
+    ) -> Result<(), LeaseRefusal> {
+        let id = || record.id.clone();
+        match &record.lease {
+            Some(lease) if self.is_holder(lease) => Err(LeaseRefusal::OwnClaim {
+                id: id(),
+                worker: lease.worker.clone(),
+                since: lease.since,
+            }),
+            _ if args.reason.is_none() => Err(LeaseRefusal::NoReason(id())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a caller that does not hold the handoff: another worker of its agent does, its claim
+    /// is not the newest, or its lease ran out.
     pub(super) fn ensure_lease_held(
         &self,
         record: &Record,
@@ -156,22 +204,33 @@ impl<V> Planner<'_, V> {
     ) -> Result<(), LeaseRefusal> {
         let agent = self.actor.name;
         let lease = record.lease.as_ref();
-        let current = lease.is_some_and(|lease| {
-            lease.holder == *agent && token.is_none_or(|token| token == lease.token)
-        });
-        let ran_out = ran_out(record, agent);
-        if current || token.is_none() && ran_out.is_none() {
+        if let Some(lease) = lease.filter(|lease| lease.holder == *agent) {
+            if !self.is_holder(lease) {
+                return Err(LeaseRefusal::HeldByWorker(Holding::of(record, lease)));
+            }
+            if token.is_none_or(|token| token == lease.token) {
+                return Ok(());
+            }
+        }
+        let end = self.claim_end(record);
+        if token.is_none() && end.is_none() {
             return Ok(());
         }
         // A handoff that was given up for another reason reports that reason itself.
-        if token.is_none() && record.state.is_terminal() && record.to == *agent {
+        let mut claims = record.transitions.iter().rev();
+        let newest = claims.find(|t| t.event.is_some_and(Event::is_claim));
+        if token.is_none()
+            && record.state.is_terminal()
+            && record.to == *agent
+            && newest.is_some_and(|claim| self.is_own_claim(claim))
+        {
             return Ok(());
         }
         Err(LeaseRefusal::Lost {
             id: record.id.clone(),
             agent: agent.clone(),
             token,
-            ran_out,
+            end,
             state: record.state,
             holder: lease.map(|lease| (lease.holder.clone(), lease.token)),
         })

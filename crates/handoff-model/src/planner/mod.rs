@@ -28,14 +28,14 @@ use handoff_protocol::{AgentKind, Event, Protocol, State};
 use crate::delivery::Delivered;
 use crate::message::{Change, Message};
 use crate::record::{Issue, OpenHandoff, Record, Transition};
-use crate::refusal::{LeaseRefusal, Refusal, StateRefusal};
+use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-pub use held::held;
+pub use held::{Holder, held};
 pub use lease::ran_out_at;
 pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
@@ -263,11 +263,9 @@ impl<V> Planner<'_, V> {
         let to = from
             .on(event)
             .map_err(|illegal| match (event, &record.lease) {
-                (Event::Claim, Some(lease)) => Refusal::from(LeaseRefusal::AlreadyClaimed {
-                    id: record.id.clone(),
-                    holder: lease.holder.clone(),
-                    since: lease.since,
-                }),
+                (Event::Claim, Some(lease)) => {
+                    Refusal::from(LeaseRefusal::AlreadyClaimed(Holding::of(record, lease)))
+                }
                 _ => StateRefusal::Illegal {
                     id: record.id.clone(),
                     illegal,
@@ -296,6 +294,12 @@ impl<V> Planner<'_, V> {
         record.transitions.push(Transition {
             at: self.actor.at,
             by: self.actor.name.clone(),
+            // The worker that notices an expired lease did not cause the event either.
+            worker: self
+                .actor
+                .worker
+                .filter(|_| event != Event::Expire)
+                .cloned(),
             event: Some(event),
             from: Some(from),
             to,

@@ -10,7 +10,7 @@ use crate::artifacts::delivered;
 use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
-use crate::planner::held::held;
+use crate::planner::held::{Holder, held};
 use crate::planner::{Changed, Planner};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
@@ -53,8 +53,12 @@ impl<V> Planner<'_, V> {
             }
             .into());
         }
+        let holder = Holder {
+            agent: from,
+            worker: self.actor.worker,
+        };
         let held = match &issue {
-            Some(issue) => held(self.view, issue, kind, contract, send.answers, from)?,
+            Some(issue) => held(self.view, issue, kind, contract, send.answers, holder)?,
             None => None,
         };
         let planned = if !kind.answers.is_empty() {
@@ -322,6 +326,7 @@ impl<V> Planner<'_, V> {
             transitions: vec![Transition {
                 allowed_secrets: contract.allowed_secrets.clone(),
                 traceparent: self.actor.traceparent,
+                worker: self.actor.worker.cloned(),
                 ..Transition::new(self.actor.at, self.actor.name.clone(), state)
             }],
         }

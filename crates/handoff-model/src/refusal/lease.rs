@@ -1,21 +1,36 @@
 //! Leases and claims: who holds a handoff, and for how long.
 
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_protocol::State;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::text::quoted;
+use handoff_protocol::{Event, State};
+
+use crate::record::{Lease, Record, Transition};
 
 use crate::refusal::time;
 
 /// The agent does not hold the handoff, or another one does.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LeaseRefusal {
-    /// Another agent claimed the handoff first.
-    #[error("{id} has been claimed by {holder} since {}", time(*since))]
-    AlreadyClaimed {
+    /// Another worker claimed the handoff first.
+    #[error("{} has been claimed by {}", .0.id, .0)]
+    AlreadyClaimed(Box<Holding>),
+    /// Another worker of the agent holds the handoff.
+    #[error("{} is held by {}", .0.id, .0)]
+    HeldByWorker(Box<Holding>),
+    /// The worker that takes the handoff over holds it already.
+    #[error("worker {worker} itself has held {id} since {}", time(*since))]
+    OwnClaim {
         id: HandoffId,
-        holder: AgentName,
+        worker: WorkerId,
         since: Moment,
     },
+    /// A takeover came without a reason.
+    #[error("{0} can be taken over only with a reason")]
+    NoReason(HandoffId),
+    /// A claim was made by no worker.
+    #[error("{0} can be claimed only by a worker, and none is named")]
+    NoWorker(HandoffId),
     /// The sender has not claimed the work it was handed.
     #[error("{agent} has not claimed {id}")]
     NotClaimed { id: HandoffId, agent: AgentName },
@@ -41,12 +56,13 @@ pub enum LeaseRefusal {
         most: u64,
     },
     /// The sender, or the claim that it names, no longer holds the handoff.
-    #[error("{agent} no longer holds {id}: {}", lost(*token, *ran_out, holder.as_ref()))]
+    #[error("{agent} no longer holds {id}: {}", lost(*token, end.as_ref(), holder.as_ref()))]
     Lost {
         id: HandoffId,
         agent: AgentName,
         token: Option<u32>,
-        ran_out: Option<Moment>,
+        /// How the claim was lost, if that is known.
+        end: Option<ClaimEnd>,
         state: State,
         /// The agent that holds it now, and the token of its claim.
         holder: Option<(AgentName, u32)>,
@@ -57,6 +73,62 @@ pub enum LeaseRefusal {
     /// The lease has not run out.
     #[error("{0} has no lease that ran out")]
     NotOverdue(HandoffId),
+}
+
+/// Who holds a handoff, and for how long.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// The handoff.
+    pub id: HandoffId,
+    /// The agent that holds it.
+    pub agent: AgentName,
+    /// The worker of that agent that holds it.
+    pub worker: WorkerId,
+    /// When it was claimed or taken over.
+    pub since: Moment,
+    /// When the lease runs out, if it does.
+    pub until: Option<Moment>,
+    /// The reason for which it was taken over, if it was.
+    pub taken_over: Option<String>,
+}
+
+impl Holding {
+    pub(crate) fn of(record: &Record, lease: &Lease) -> Box<Self> {
+        let mut claims = record.transitions.iter().rev();
+        let claim = claims.find(|t| t.event.is_some_and(Event::is_claim));
+        let taken_over = claim.filter(|t| t.event == Some(Event::TakeOver));
+        Box::new(Self {
+            id: record.id.clone(),
+            agent: lease.holder.clone(),
+            worker: lease.worker.clone(),
+            since: lease.since,
+            until: lease.expires_at,
+            taken_over: taken_over.and_then(|t| t.reason.clone()),
+        })
+    }
+}
+
+impl std::fmt::Display for Holding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (agent, worker, since) = (&self.agent, &self.worker, time(self.since));
+        write!(f, "{agent} (worker {worker}) since {since}")?;
+        if let Some(until) = self.until {
+            write!(f, ", until {}", time(until))?;
+        }
+        match &self.taken_over {
+            Some(why) => write!(f, "; that worker took it over: {}", quoted(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a worker lost its claim.
+#[derive(Clone, Debug)]
+pub enum ClaimEnd {
+    /// Its lease ran out, which was recorded at this time.
+    RanOut(Moment),
+    /// Another worker took the handoff over with this transition.
+    TakenOver(Box<Transition>),
 }
 
 impl LeaseRefusal {
@@ -70,9 +142,18 @@ impl LeaseRefusal {
     }
 }
 
-fn lost(token: Option<u32>, ran_out: Option<Moment>, holder: Option<&(AgentName, u32)>) -> String {
-    let why = match (ran_out, token) {
-        (Some(at), _) => format!("its lease ran out, recorded at {}", time(at)),
+fn lost(token: Option<u32>, end: Option<&ClaimEnd>, holder: Option<&(AgentName, u32)>) -> String {
+    let why = match (end, token) {
+        (Some(ClaimEnd::RanOut(at)), _) => format!("its lease ran out, recorded at {}", time(*at)),
+        (Some(ClaimEnd::TakenOver(by)), _) => {
+            let worker = by.worker.as_ref().map(|worker| format!(" {worker}"));
+            format!(
+                "worker{} took it over at {}: {}",
+                worker.unwrap_or_default(),
+                time(by.at),
+                quoted(by.reason.as_deref().unwrap_or_default())
+            )
+        }
         (None, Some(token)) => format!("claim {token} is over"),
         (None, None) => "its claim is over".to_owned(),
     };

@@ -15,7 +15,7 @@ mod role;
 mod state;
 
 pub use contract::ContractRefusal;
-pub use lease::LeaseRefusal;
+pub use lease::{ClaimEnd, Holding, LeaseRefusal};
 pub use limit::{Limit, LimitReached};
 pub use lookup::LookupRefusal;
 pub use queue::QueueRefusal;

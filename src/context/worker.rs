@@ -1,0 +1,159 @@
+//! The worker that acts: where its id comes from.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use handoff_base::ids::WorkerId;
+use handoff_git::Repository;
+
+use super::Context;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure, chain};
+
+/// The file with a working tree's own id, in its own Git directory.
+const FILE: &str = "handoff/worker";
+
+/// A worker, and whether its commands must name it to run elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    /// Whether the environment or the configuration names it, which other working trees share.
+    is_shared: bool,
+}
+
+impl Worker {
+    /// The option that a command needs to run as this worker in another working tree; none if that
+    /// has the same worker anyway.
+    pub(crate) fn option(&self) -> String {
+        if self.is_shared {
+            String::new()
+        } else {
+            format!(" --worker {}", self.id)
+        }
+    }
+}
+
+impl Context {
+    /// The acting worker, if it is known: nothing is written to find out.
+    ///
+    /// # Errors
+    /// A [`Failure`] if its id is malformed or can't be read.
+    pub(crate) fn worker(&self, repository: &Repository) -> Result<Option<Worker>, Failure> {
+        if let Some(named) = self.named_worker(repository)? {
+            return Ok(Some(named));
+        }
+        let file = repository.path().join(FILE);
+        Ok(own_id(&file)?.map(|id| Worker {
+            id,
+            is_shared: false,
+        }))
+    }
+
+    /// The acting worker. A working tree whose worker is not named gets an id of its own, once.
+    ///
+    /// # Errors
+    /// A [`Failure`] if its id is malformed, or can't be read or written.
+    pub(crate) fn acting_worker(&self, repository: &Repository) -> Result<Worker, Failure> {
+        if let Some(known) = self.worker(repository)? {
+            return Ok(known);
+        }
+        let file = repository.path().join(FILE);
+        create(&file).map_err(|error| fault(&file, "written", &error))?;
+        let id = own_id(&file)?
+            .ok_or_else(|| fault(&file, "read", &io::Error::from(io::ErrorKind::NotFound)))?;
+        Ok(Worker {
+            id,
+            is_shared: false,
+        })
+    }
+
+    /// The worker that the command line, the environment or the configuration names.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] for a malformed id.
+    pub(crate) fn named_worker(&self, repository: &Repository) -> Result<Option<Worker>, Failure> {
+        let parsed = |text: String, place: &str| -> Result<WorkerId, Failure> {
+            let id = text.parse();
+            id.map_err(|error| Failure::from(error).advice(format!("it comes from {place}")))
+        };
+        if let Some(text) = &self.global.worker {
+            let id = parsed(text.clone(), "--worker")?;
+            return Ok(Some(Worker {
+                id,
+                is_shared: false,
+            }));
+        }
+        let shared = if let Some(text) = environment::worker() {
+            parsed(text, "GIT_HANDOFF_WORKER")?
+        } else if let Some(text) = repository.config("handoff.worker") {
+            parsed(text, "the configuration's handoff.worker")?
+        } else if let Some(id) = &self.fallback_worker {
+            id.clone()
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Worker {
+            id: shared,
+            is_shared: true,
+        }))
+    }
+
+    /// The same, for a command that acts as this worker if none is named.
+    pub(crate) fn with_fallback_worker(&self, worker: Option<WorkerId>) -> Self {
+        Self {
+            fallback_worker: worker,
+            ..self.clone()
+        }
+    }
+}
+
+/// A random worker id, with the kind of worker it is for.
+pub(crate) fn random_worker(kind: &str) -> String {
+    let word = environment::random_word();
+    format!("{kind}-{}", &word[..12])
+}
+
+/// The id in a working tree's file, if there is one.
+fn own_id(file: &Path) -> Result<Option<WorkerId>, Failure> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fault(file, "read", &error)),
+    };
+    match text.trim_end().parse() {
+        Ok(id) => Ok(Some(id)),
+        Err(error) => Err(fault(file, "used", &error)),
+    }
+}
+
+/// Creates the file with a random id, whole or not at all; another process may be faster.
+fn create(file: &Path) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let id = random_worker("tree");
+    let new: PathBuf = file.with_extension(&id);
+    let mut out = File::create_new(&new)?;
+    let written = writeln!(out, "{id}").and_then(|()| out.sync_all());
+    drop(out);
+    // A link, unlike a renaming, replaces nothing; some file systems have none.
+    let linked = written.and_then(|()| match fs::hard_link(&new, file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) if !file.exists() => fs::copy(&new, file).map(drop),
+        other => other,
+    });
+    // If it can't be removed, a file is left over.
+    let _ = fs::remove_file(&new);
+    linked
+}
+
+fn fault(file: &Path, verb: &str, error: &dyn std::error::Error) -> Failure {
+    let text = format!(
+        "the worker id of this working tree can't be {verb}: {}: {}",
+        file.display(),
+        chain(error)
+    );
+    Failure::new(ErrorCode::WorkerFile, text)
+        .advice("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+}
