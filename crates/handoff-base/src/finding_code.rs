@@ -192,6 +192,7 @@ finding_codes! {
     ProtocolTime = "protocol.time";
     ProtocolTitle = "protocol.title";
     ProtocolTrace = "protocol.trace";
+    ProtocolTrail = "protocol.trail";
     ProtocolUnknownAgent = "protocol.unknown_agent";
     ProtocolUnknownField = "protocol.unknown_field";
     ProtocolUnknownRule = "protocol.unknown_rule";

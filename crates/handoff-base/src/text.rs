@@ -68,13 +68,18 @@ const SUMMARY: usize = 200;
 /// A line that begins with `-` or `#` could be read as the divider before a patch or as a comment,
 /// so it is prefixed with a middle dot.
 pub fn summary_line(text: &str) -> String {
+    message_line(text, SUMMARY)
+}
+
+/// Like [`summary_line`], with at most this many characters.
+pub fn message_line(text: &str, most: usize) -> String {
     let spaced: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
         .filter(|c| !c.is_control() && !is_misleading(*c))
         .collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut line = fit(&words.join(" "), SUMMARY);
+    let mut line = fit(&words.join(" "), most);
     if line.starts_with(['-', '#']) {
         line.insert_str(0, "· ");
     }

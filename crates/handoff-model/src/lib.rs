@@ -47,7 +47,7 @@ pub use failure::{
 };
 pub use intake::{Contract, Review, first_match, review};
 pub use layout::{issue_folder, record_file};
-pub use message::{Change, trailers};
+pub use message::{Change, StepEvent, trailers};
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{

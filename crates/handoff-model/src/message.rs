@@ -1,16 +1,17 @@
-//! The commit message of a step: subject, summary, trailers.
+//! The commit message of a step: a subject that names the event, the issue's title, the text that
+//! did not fit in the subject, and trailers.
 //!
-//! `git interpret-trailers --parse` reads the trailers back. Text from a contract stays on one line
-//! in its own paragraph, so that it cannot add a trailer, end the message early or move a
-//! terminal's cursor.
+//! `git interpret-trailers --parse` reads the trailers back. Text that somebody wrote stays on one
+//! line, in its own paragraph or trailer, so that it cannot add a trailer, end the message early or
+//! move a terminal's cursor.
 
-use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::text::summary_line;
-use handoff_protocol::State;
+use handoff_base::ids::HandoffId;
+use handoff_base::text::{message_line, summary_line};
+use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::record::Record;
+use crate::record::{Issue, Record};
 
 /// A change of one handoff's state, as trailers and receipts name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,54 +32,163 @@ impl std::fmt::Display for Change {
     }
 }
 
-pub(crate) struct Message<'a> {
-    pub(crate) subject: String,
-    pub(crate) summary: &'a str,
-    pub(crate) handoff: &'a HandoffId,
-    pub(crate) issue: &'a IssueKey,
-    pub(crate) from: &'a str,
-    pub(crate) to: &'a str,
-    pub(crate) transitions: Vec<String>,
-    pub(crate) contract_type: &'a str,
-    pub(crate) contract_sha256: &'a str,
-    pub(crate) protocol: &'a str,
+/// The longest subject, in characters. It is not measured in columns, since the tables of widths
+/// differ between versions of Unicode, and an audit must derive the same subject.
+const SUBJECT: usize = 100;
+
+/// The longest text in the body, in characters.
+const TEXT: usize = 2000;
+
+/// The event of a step, as its `Event` trailer names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepEvent {
+    /// Work was sent to its receiver.
+    Send,
+    /// An event of a handoff's lifecycle.
+    Lifecycle(Event),
+    /// A decision was recorded.
+    Decide,
+    /// A note was added.
+    Annotate,
+    /// A completed issue was reopened.
+    Reopen,
 }
 
-impl<'a> Message<'a> {
-    /// The message of a step about a handoff.
-    pub(crate) fn about(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Self {
+impl StepEvent {
+    /// Every event that a step can have.
+    pub fn all() -> impl Iterator<Item = Self> {
+        // Running out of attempts is part of the failure before it.
+        let lifecycle = Event::ALL.into_iter().filter(|e| *e != Event::Exhaust);
+        std::iter::once(Self::Send)
+            .chain(lifecycle.map(Self::Lifecycle))
+            .chain([Self::Decide, Self::Annotate, Self::Reopen])
+    }
+
+    /// The event as its trailer has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Lifecycle(event) => event.as_str(),
+            Self::Decide => "decide",
+            Self::Annotate => "annotate",
+            Self::Reopen => "reopen",
+        }
+    }
+}
+
+/// What a step did and why, for its subject and its trailers.
+pub(crate) struct Account {
+    pub(crate) event: StepEvent,
+    /// The id of the handoff that it happened to, or the issue's key.
+    pub(crate) about: String,
+    /// What happened: `claimed, until 14:32`.
+    pub(crate) done: String,
+    /// Why, or what was said.
+    pub(crate) reason: Option<String>,
+    /// What the subject says if there is no reason.
+    pub(crate) summary: Option<String>,
+    pub(crate) failure_code: Option<String>,
+    pub(crate) attempt: Option<u32>,
+    /// How long it could be claimed before it was, in seconds.
+    pub(crate) waited: Option<u64>,
+    /// How long its holder held it, in seconds.
+    pub(crate) held: Option<u64>,
+    /// The counts of a review: `critical=1, important=2`.
+    pub(crate) findings: Option<String>,
+}
+
+impl Account {
+    pub(crate) fn new(event: StepEvent, about: String, done: String) -> Self {
         Self {
-            subject: format!(
-                "{} {} → {}: {}",
-                record.id, record.from, record.to, record.state
-            ),
-            summary,
-            handoff: &record.id,
-            issue,
-            from: record.from.as_str(),
-            to: record.to.as_str(),
-            transitions: Vec::new(),
-            contract_type: &record.contract_type,
-            contract_sha256: &record.contract.sha256,
-            protocol: record.protocol.as_str(),
+            event,
+            about,
+            done,
+            reason: None,
+            summary: None,
+            failure_code: None,
+            attempt: None,
+            waited: None,
+            held: None,
+            findings: None,
         }
     }
 
-    pub(crate) fn render(&self) -> String {
-        let mut text = format!("{}\n\n", self.subject);
-        let summary = summary_line(self.summary);
-        if !summary.is_empty() {
-            text += &format!("{summary}\n\n");
+    /// The subject, and its text if the subject has only the start of it.
+    fn subject(&self) -> (String, Option<String>) {
+        let text = self.reason.as_ref().or(self.summary.as_ref());
+        let text = message_line(text.map_or("", String::as_str), TEXT);
+        let named = self.failure_code.as_ref();
+        let code = named.filter(|_| self.event == StepEvent::Lifecycle(Event::Fail));
+        let code = message_line(code.map_or("", String::as_str), SUBJECT);
+        let parts = [&code, &text].into_iter().filter(|part| !part.is_empty());
+        let said: Vec<&str> = parts.map(String::as_str).collect();
+        let mut subject = format!("{} {}", self.about, self.done);
+        if !said.is_empty() {
+            subject += &format!(": {}", said.join(": "));
         }
-        text += &format!("Handoff-Id: {}\n", self.handoff);
-        text += &format!("Issue: {}\n", self.issue);
-        text += &format!("From: {}\nTo: {}\n", self.from, self.to);
-        for transition in &self.transitions {
+        let shown = message_line(&subject, SUBJECT);
+        let cut = shown != subject && !text.is_empty();
+        (shown, cut.then_some(text))
+    }
+
+    /// The trailers, in order.
+    fn trailers(&self) -> Vec<(&'static str, String)> {
+        let line = |text: &Option<String>| text.as_deref().map(summary_line);
+        let number = |number: Option<u64>| number.map(|n| n.to_string());
+        let all = [
+            ("Event", Some(self.event.as_str().to_owned())),
+            ("Reason", line(&self.reason)),
+            ("Failure-Code", line(&self.failure_code)),
+            ("Attempt", number(self.attempt.map(u64::from))),
+            ("Waited-Seconds", number(self.waited)),
+            ("Held-Seconds", number(self.held)),
+            ("Findings", line(&self.findings)),
+        ];
+        let given = all
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        given.filter(|(_, value)| !value.is_empty()).collect()
+    }
+}
+
+/// The message of a step.
+pub(crate) struct Message<'a> {
+    pub(crate) account: &'a Account,
+    /// The handoff that the step is recorded with.
+    pub(crate) record: &'a Record,
+    pub(crate) issue: &'a Issue,
+    pub(crate) transitions: &'a [String],
+    pub(crate) pull_request: Option<String>,
+}
+
+impl Message<'_> {
+    pub(crate) fn render(&self) -> String {
+        let Self {
+            account, record, ..
+        } = self;
+        let (subject, rest) = account.subject();
+        let mut text = format!("{subject}\n\n");
+        let title = summary_line(&self.issue.title);
+        for paragraph in [Some(title), rest].into_iter().flatten() {
+            if !paragraph.is_empty() {
+                text += &format!("{paragraph}\n\n");
+            }
+        }
+        text += &format!("Handoff-Id: {}\n", record.id);
+        text += &format!("Issue: {}\n", record.id.issue());
+        text += &format!("From: {}\nTo: {}\n", record.from, record.to);
+        for transition in self.transitions {
             text += &format!("Transition: {transition}\n");
         }
-        text += &format!("Contract-Type: {}\n", self.contract_type);
-        text += &format!("Contract-Sha256: {}\n", self.contract_sha256);
-        text += &format!("Protocol: {}\n", self.protocol);
+        text += &format!("Contract-Type: {}\n", record.contract_type);
+        text += &format!("Contract-Sha256: {}\n", record.contract.sha256);
+        text += &format!("Protocol: {}\n", record.protocol);
+        for (name, value) in account.trailers() {
+            text += &format!("{name}: {value}\n");
+        }
+        if let Some(pull_request) = self.pull_request.as_deref().map(summary_line) {
+            text += &format!("Pull-Request: {pull_request}\n");
+        }
         text
     }
 }
@@ -93,7 +203,40 @@ pub fn trailers(message: &str) -> Vec<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::trailers;
+    use super::{Account, StepEvent, trailers};
+    use handoff_protocol::Event;
+
+    #[test]
+    fn a_subject_is_one_bounded_line_and_its_rest_is_in_the_body() {
+        let account = |reason: &str| Account {
+            reason: Some(reason.to_owned()),
+            failure_code: Some("BuildError".to_owned()),
+            ..Account::new(
+                StepEvent::Lifecycle(Event::Fail),
+                "7.2".to_owned(),
+                "failed".to_owned(),
+            )
+        };
+        let (subject, rest) = account("linker\n\u{1b}not  found").subject();
+        assert_eq!(subject, "7.2 failed: BuildError: linker not found");
+        assert_eq!(rest, None);
+        let (subject, rest) = account(&"é".repeat(300)).subject();
+        assert_eq!(subject.chars().count(), 100);
+        assert!(subject.ends_with("é…"), "{subject}");
+        assert_eq!(rest, Some("é".repeat(300)));
+        let named = account("a\n\nIssue: 9").trailers();
+        assert_eq!(named[1], ("Reason", "a Issue: 9".to_owned()));
+    }
+
+    #[test]
+    fn every_event_has_its_own_name() {
+        let mut names: Vec<&str> = StepEvent::all().map(StepEvent::as_str).collect();
+        assert!(names.contains(&"send") && !names.contains(&"exhaust"));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 
     #[test]
     fn trailers_are_the_last_paragraph() {

@@ -8,7 +8,7 @@ use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
-    Signer, Signers, State, Traces, schema_types, schema_values,
+    Signer, Signers, State, Traces, TrailRules, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -413,7 +413,9 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
         }
     }
     let traces = definition.traces.iter().flat_map(Traces::pointers);
-    found.extend(traces.map(|(at, pointer)| (at, pointer.to_owned())));
+    let trail = definition.trail.iter().flat_map(TrailRules::pointers);
+    let places = traces.chain(trail);
+    found.extend(places.map(|(at, pointer)| (at, pointer.to_owned())));
     if let Some(limits) = &definition.limits {
         let item = limits.item.iter();
         found.extend(item.map(|item| ("/limits/item/at".to_owned(), item.at.clone())));

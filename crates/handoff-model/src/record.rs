@@ -546,11 +546,32 @@ pub struct Record {
     /// The current lease, if an agent works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// The newest progress reports of its holders, the oldest first; they stay when the lease is
+    /// over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<Progress>,
     /// Every transition, the oldest first.
     pub transitions: Vec<Transition>,
 }
 
+/// The number of progress reports that a record keeps, and their total length in bytes.
+const REPORTS: usize = 20;
+const REPORTED: usize = crate::request::MAX_TEXT;
+
 impl Record {
+    /// Adds a progress report; the oldest are dropped if there are too many.
+    pub fn report(&mut self, progress: Progress) {
+        self.progress.push(progress);
+        let mut length = 0;
+        let fits = |p: &&Progress| {
+            length += p.text.len();
+            length <= REPORTED
+        };
+        let newest = self.progress.iter().rev().take(REPORTS);
+        let kept = newest.take_while(fits).count().max(1);
+        self.progress.drain(..self.progress.len() - kept);
+    }
+
     /// When it was sent.
     pub fn sent_at(&self) -> Option<Moment> {
         self.transitions.first().map(|t| t.at)
@@ -623,5 +644,43 @@ impl Issue {
     /// The applied effect of an event, if there is one.
     pub fn delivered(&self, delivery: &Delivery) -> Option<&Delivered> {
         self.deliveries.iter().find(|known| known.is(delivery))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::{Progress, REPORTED, REPORTS, Record};
+    use handoff_base::Moment;
+
+    fn record() -> Record {
+        let contract = json!({"file": "f", "format": "json", "bytes": 1, "sha256": ""});
+        serde_json::from_value(json!({
+            "version": 2, "id": "7.1", "title": "", "protocol": "p", "contract_type": "t",
+            "from": "a", "to": "b", "state": "pending", "summary": "", "contract": contract,
+            "attempt": 1, "transitions": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_newest_reports_are_kept_within_bounds() {
+        let at = Moment::from_timestamp(0, 0).unwrap();
+        let mut record = record();
+        let mut say = |text: String| {
+            record.report(Progress { at, text });
+            record.progress.clone()
+        };
+        for i in 0..=REPORTS {
+            say(i.to_string());
+        }
+        let kept = say("last".to_owned());
+        assert_eq!(kept.len(), REPORTS);
+        assert_eq!((&*kept[0].text, &*kept[REPORTS - 1].text), ("2", "last"));
+        let kept = say("x".repeat(REPORTED));
+        assert_eq!(kept.len(), 1);
+        assert_eq!(say("y".to_owned()).len(), 1);
     }
 }

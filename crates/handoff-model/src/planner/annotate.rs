@@ -4,8 +4,8 @@ use handoff_base::ids::{AgentName, HandoffId};
 use serde_json::{Map, Value};
 
 use crate::annotation::Annotation;
-use crate::message::Message;
-use crate::planner::Planner;
+use crate::message::StepEvent;
+use crate::planner::{Planner, trail};
 use crate::record::Issue;
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
@@ -46,12 +46,9 @@ impl<V> Planner<'_, V> {
             note: note.to_owned(),
             facts: facts.clone(),
         });
-        let message = Message {
-            subject: format!("{about} annotated by {by}"),
-            transitions: vec![format!("{about} {state}..{state}")],
-            ..Message::about(&record, self.key, note)
-        };
-        let message = message.render();
+        let account = trail::remark(StepEvent::Annotate, &about, "annotated", note);
+        let transition = format!("{about} {state}..{state}");
+        let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }
 }

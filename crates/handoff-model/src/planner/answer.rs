@@ -5,8 +5,9 @@ use handoff_protocol::{ContractType, Event, State};
 
 use crate::artifacts::unfit;
 use crate::intake::Contract;
-use crate::planner::Planner;
+use crate::message::Account;
 use crate::planner::held::answers;
+use crate::planner::{Planner, trail};
 use crate::record::{Failure, Issue, IssueStatus, Question, Record};
 use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
 use crate::request::{EventArgs, SendRequest};
@@ -76,6 +77,7 @@ impl<V> Planner<'_, V> {
             args.questions = open_questions(kind, contract, &request);
         }
         let id = self.id(issue.handoffs + 1);
+        let held = self.held_seconds(&request);
         self.advance(&mut request, event, Some(&id), &args)?;
         let (to, state) = (request.from.clone(), State::Completed);
         let mut new = self.begin(&mut issue, send, from, to, state);
@@ -86,7 +88,14 @@ impl<V> Planner<'_, V> {
             issue.status = IssueStatus::Completed;
             issue.completed_at = Some(self.actor.at);
         }
-        self.written(issue, vec![request, new], send)
+        // The step is about the request: its answer is only the way it ended.
+        let account = Account {
+            held,
+            summary: Some(new.summary.clone()),
+            findings: self.findings(contract),
+            ..trail::account(&request)
+        };
+        self.written(issue, vec![request, new], send, &account)
     }
 
     /// Whether a request of a type is an issue by itself: the issue's key is the request's own id.

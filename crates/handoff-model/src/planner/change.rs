@@ -5,7 +5,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, Event, State};
 
-use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
+use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED, trail};
 use crate::record::{Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
@@ -66,6 +66,8 @@ impl<V> Planner<'_, V> {
             }
             None => None,
         };
+        let held = self.held_seconds(&record);
+        let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;
         match event {
             // A task that was broken down is followed by its parts.
@@ -92,19 +94,17 @@ impl<V> Planner<'_, V> {
         if let Some((action, why)) = &args.decision {
             self.decided(&mut issue, &record.id, *action, why);
         }
-        let words = args
-            .failure
-            .as_ref()
-            .map(|f| f.message.clone())
-            .or(args.reason);
-        let summary = words.unwrap_or_else(|| record.summary.clone());
+        let mut account = trail::account(&record);
+        (account.waited, account.held) = (waited, held);
+        let decided = args.decision.as_ref().map(|(_, why)| why);
+        account.reason = account.reason.or_else(|| decided.cloned());
         let mut changed = Changed {
             was_with,
             ..Changed::of(issue, record.id.clone(), vec![record])
         };
         self.follow_tasks(&mut changed)?;
         self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &summary);
+        let mut step = self.commit(changed, &account);
         step.files.extend(folder);
         Ok(Planned::Write(Box::new(step)))
     }

@@ -3,8 +3,8 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::Action;
 
-use crate::message::Message;
-use crate::planner::Planner;
+use crate::message::StepEvent;
+use crate::planner::{Planner, trail};
 use crate::record::{Decision, Issue};
 use crate::refusal::RoleRefusal;
 use crate::request::Update;
@@ -48,12 +48,10 @@ impl<V> Planner<'_, V> {
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.decided(&mut issue, &record.id, action, why);
-        let message = Message {
-            subject: format!("{} {}: decided", record.id, action.as_str()),
-            transitions: vec![format!("{} {}..{}", record.id, record.state, record.state)],
-            ..Message::about(&record, self.key, why)
-        };
-        let message = message.render();
+        let done = format!("decided to {}", action.as_str());
+        let account = trail::remark(StepEvent::Decide, &record.id, &done, why);
+        let transition = format!("{} {}..{}", record.id, record.state, record.state);
+        let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }
 }

@@ -5,7 +5,7 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, LONGEST, State};
 
-use crate::planner::{Changed, Planner, TIMED_OUT};
+use crate::planner::{Changed, Planner, TIMED_OUT, trail};
 use crate::record::{Failure, Issue, Lease, Progress, Record, Transition};
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
@@ -108,17 +108,18 @@ impl<V> Planner<'_, V> {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
+        let reported = extended.progress.clone();
+        let news = reported.filter(|report| lease.progress.as_ref() != Some(report));
         *lease = extended;
-        let summary = match (&args.progress, lease.expires_at) {
-            (Some(text), _) => text.clone(),
-            (None, Some(end)) => format!("{} works until {end:?}", lease.holder),
-            (None, None) => format!("{} is at work", lease.holder),
-        };
+        let account = trail::extension(&record, at, news.as_ref());
+        if let Some(news) = news {
+            record.report(news);
+        }
         let changed = Changed {
             goes_on: true,
             ..Changed::of(issue, record.id.clone(), vec![record])
         };
-        Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
+        Ok(Planned::Write(Box::new(self.commit(changed, &account))))
     }
 
     /// The failure that an expired lease leads to.

@@ -6,7 +6,8 @@
 //! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
 //! handoffs; `change` applies events to one handoff, `lease` times claims, `retry` schedules
-//! attempts, `decide` records decisions, and `annotate` adds corrections.
+//! attempts, `decide` records decisions, `annotate` adds corrections, and `trail` words what the commit
+//! says.
 
 mod admission;
 mod annotate;
@@ -22,11 +23,12 @@ mod reopen;
 mod retry;
 mod send;
 mod tasks;
+mod trail;
 
 use handoff_protocol::{AgentKind, Event, Protocol, State};
 
 use crate::delivery::Delivered;
-use crate::message::{Change, Message};
+use crate::message::{Account, Change};
 use crate::record::{Issue, OpenHandoff, Record, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
@@ -321,7 +323,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    fn commit(&self, changed: Changed, summary: &str) -> Step {
+    fn commit(&self, changed: Changed, account: &Account) -> Step {
         let Changed {
             mut issue,
             records,
@@ -388,11 +390,8 @@ impl<V> Planner<'_, V> {
             .into_iter()
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");
-        let message = Message {
-            transitions: changes.iter().map(ToString::to_string).collect(),
-            ..Message::about(&record, self.key, summary)
-        }
-        .render();
+        let transitions: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let message = self.message(&issue, &record, &transitions, account);
         let receipt = self.receipt(record, issue, changes);
         Step {
             files,

@@ -2,8 +2,8 @@
 
 use handoff_base::ids::AgentName;
 
-use crate::message::Message;
-use crate::planner::Planner;
+use crate::message::StepEvent;
+use crate::planner::{Planner, trail};
 use crate::record::{Issue, IssueStatus, Reopening};
 use crate::refusal::{RequestRefusal, StateRefusal};
 use crate::request::Update;
@@ -40,12 +40,9 @@ impl<V> Planner<'_, V> {
             reason: reason.to_owned(),
             handoffs: issue.handoffs,
         });
-        let message = Message {
-            subject: format!("{} reopened by {}", self.key, self.actor.name),
-            transitions: vec![format!("{} completed..open", self.key)],
-            ..Message::about(&record, self.key, reason)
-        };
-        let message = message.render();
+        let account = trail::remark(StepEvent::Reopen, self.key, "reopened", reason);
+        let transition = format!("{} completed..open", self.key);
+        let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }
 }

@@ -10,8 +10,9 @@ use crate::artifacts::delivered;
 use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
+use crate::message::Account;
 use crate::planner::held::{Holder, held};
-use crate::planner::{Changed, Planner};
+use crate::planner::{Changed, Planner, trail};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
 };
@@ -112,7 +113,8 @@ impl<V> Planner<'_, V> {
             .clone();
         let state = State::Completed;
         let new = self.begin(&mut issue, send, from, to, state);
-        self.written(issue, vec![new], send)
+        let account = self.sent_account(&new, kind, send.contract);
+        self.written(issue, vec![new], send, &account)
     }
 
     /// Hands work on from what its sender holds: a step of a relay, or a request.
@@ -159,11 +161,12 @@ impl<V> Planner<'_, V> {
         let number = issue.handoffs + 1;
         let id = self.id(number);
         let (mut touched, mut quiet) = (Vec::new(), Vec::new());
+        let mut released = None;
         if let Some(mut held) = basis {
             issue.unfollowed.retain(|id| *id != held.id);
             let keeps = calls || self.breaks_down(kind, contract, &held);
             if held.state == State::InProgress && !keeps {
-                self.release(&mut held, kind, contract, &id, &violations)?;
+                released = Some(self.release(&mut held, kind, contract, &id, &violations)?);
                 touched.extend(self.superseded(&held, &id)?);
                 touched.push(held);
             } else if keeps && !calls {
@@ -173,8 +176,7 @@ impl<V> Planner<'_, V> {
                 }
             }
         }
-        let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
-        let closes = ends && violations.is_empty();
+        let closes = violations.is_empty() && self.protocol.is_kind(to.as_str(), AgentKind::End);
         if closes {
             self.complete_issue(&mut issue, &mut touched, &id)?;
         }
@@ -194,7 +196,7 @@ impl<V> Planner<'_, V> {
         if calls {
             expect_answer(&mut new, kind, contract);
         }
-        let summary = new.summary.clone();
+        let account = self.outcome_account(&new, kind, contract, released);
         let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
         let mut changed = Changed {
             quiet,
@@ -203,7 +205,7 @@ impl<V> Planner<'_, V> {
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
         self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &summary);
+        let mut step = self.commit(changed, &account);
         step.files
             .push((contract_path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
@@ -244,16 +246,17 @@ impl<V> Planner<'_, V> {
         issue: Issue,
         records: Vec<Record>,
         send: &SendRequest<'_>,
+        account: &Account,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
         let new = records.last().expect("a contract begins a handoff");
-        let (subject, summary) = (new.id.clone(), new.summary.clone());
+        let subject = new.id.clone();
         let path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
         let mut changed = Changed::of(issue, subject, records);
         self.await_somebody(&mut changed)?;
-        let mut step: Step = self.commit(changed, &summary);
+        let mut step: Step = self.commit(changed, account);
         step.files
             .push((path, Edit::Bytes(send.contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
@@ -323,6 +326,7 @@ impl<V> Planner<'_, V> {
             redriven_at: None,
             not_before: None,
             lease: None,
+            progress: Vec::new(),
             transitions: vec![Transition {
                 allowed_secrets: contract.allowed_secrets.clone(),
                 traceparent: self.actor.traceparent,
@@ -332,7 +336,8 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Ends the work on the handoff that a sender held, with the outcome that its contract states.
+    /// Ends the work on the handoff that a sender held, with the outcome that its contract states;
+    /// returns what happened to it.
     fn release(
         &self,
         held: &mut Record,
@@ -340,7 +345,12 @@ impl<V> Planner<'_, V> {
         contract: &Contract,
         sent: &HandoffId,
         violations: &[String],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Account, Refusal> {
+        let seconds = self.held_seconds(held);
+        let ended = |held: &Record| Account {
+            held: seconds,
+            ..trail::account(held)
+        };
         if violations.is_empty() {
             let outcome = self.protocol.outcome(kind, contract.status.as_deref());
             let event = outcome.event();
@@ -352,7 +362,8 @@ impl<V> Planner<'_, V> {
             if event == Event::Block {
                 args.questions = lacks(kind, &contract.value);
             }
-            return self.advance(held, event, Some(sent), &args);
+            self.advance(held, event, Some(sent), &args)?;
+            return Ok(ended(held));
         }
         let failure = Failure {
             code: ROLE_VIOLATION.to_owned(),
@@ -365,7 +376,8 @@ impl<V> Planner<'_, V> {
             failure: Some(failure),
             ..EventArgs::default()
         };
-        self.advance(held, Event::Fail, Some(sent), &args)
+        self.advance(held, Event::Fail, Some(sent), &args)?;
+        Ok(ended(held))
     }
 
     /// What a contract's sender did that its role does not allow.

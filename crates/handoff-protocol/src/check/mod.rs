@@ -11,6 +11,7 @@ mod github;
 mod requirement;
 mod time;
 mod traces;
+mod trail;
 mod ways;
 
 use std::collections::BTreeSet;
@@ -47,6 +48,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.forbidden();
     checker.facts();
     checker.traces();
+    checker.trail();
     checker.rules();
     checker.time_and_failure();
     checker.attention();

@@ -16,6 +16,7 @@ mod requirement;
 mod tasks;
 mod timing;
 mod traces;
+mod trail;
 
 use std::collections::BTreeMap;
 
@@ -46,6 +47,7 @@ pub use requirement::{COMPLETED, Requirement};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
+pub use trail::TrailRules;
 
 /// How work moves from one agent to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -282,6 +284,9 @@ pub struct Definition {
     /// What traces include from its contracts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
+    /// What commit messages include from its facts and contracts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trail: Option<TrailRules>,
     /// The error codes that failures may have; any code, if this is empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,

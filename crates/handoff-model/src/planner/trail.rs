@@ -1,0 +1,232 @@
+//! What the commit of a step says it did. All of it follows from the issue, its records, the actor
+//! and the request, so that an audit derives the same message.
+
+use handoff_base::Moment;
+use handoff_protocol::{ContractType, Event, State};
+use serde_json::{Map, Value};
+
+use crate::intake::Contract;
+use crate::message::{Account, Message, StepEvent};
+use crate::planner::{Planner, UNSPECIFIED};
+use crate::record::{Issue, Lease, Progress, Question, Record, Task};
+use crate::step::{Stop, View};
+use crate::value::scalar;
+
+/// The seconds from one moment to another; none if a clock was set back.
+fn seconds(since: Moment, until: Moment) -> u64 {
+    u64::try_from((until - since).num_seconds()).unwrap_or(0)
+}
+
+/// What happened to a handoff by its newest event.
+pub(super) fn account(record: &Record) -> Account {
+    let about = record.id.to_string();
+    let latest = record.latest();
+    let Some((latest, event)) = latest.and_then(|t| Some((t, t.event?))) else {
+        return Account::new(StepEvent::Send, about, format!("sent to {}", record.to));
+    };
+    let done = done(event, record, latest.at);
+    let failure = latest.failure.as_ref();
+    let code = failure.map(|failure| failure.code.clone());
+    let said = match event {
+        Event::Block => latest.reason.clone().or_else(|| first(&latest.questions)),
+        Event::Answer if !latest.values.is_empty() => Some(listed(&latest.values)),
+        _ => None,
+    };
+    let message = || failure.map(|failure| failure.message.clone());
+    Account {
+        reason: said.or_else(message).or_else(|| latest.reason.clone()),
+        failure_code: code.filter(|code| code != UNSPECIFIED),
+        attempt: Some(record.attempt),
+        ..Account::new(StepEvent::Lifecycle(event), about, done)
+    }
+}
+
+/// What a holder reports when it extends its lease.
+pub(super) fn extension(record: &Record, at: Moment, news: Option<&Progress>) -> Account {
+    let event = Event::Extend;
+    let done = done(event, record, at);
+    Account {
+        reason: news.map(|progress| progress.text.clone()),
+        attempt: Some(record.attempt),
+        ..Account::new(StepEvent::Lifecycle(event), record.id.to_string(), done)
+    }
+}
+
+/// What an event did to a handoff, in the words of a subject.
+fn done(event: Event, record: &Record, at: Moment) -> String {
+    let spent = match record.state {
+        State::Dead => ", no attempt left",
+        _ => "",
+    };
+    let attempt = record.attempt;
+    match event {
+        Event::Claim => format!("claimed{}", end(record.lease.as_ref(), at)),
+        Event::TakeOver => format!("taken over{}", end(record.lease.as_ref(), at)),
+        Event::Extend => format!("working{}", end(record.lease.as_ref(), at)),
+        Event::Complete => "completed".to_owned(),
+        Event::Fail => format!("failed{spent}"),
+        Event::Expire => format!("timed out{spent}"),
+        Event::Exhaust => "given up".to_owned(),
+        Event::Block => "blocked".to_owned(),
+        Event::Answer => "answered".to_owned(),
+        Event::Reject => "rejected".to_owned(),
+        Event::Cancel => "cancelled".to_owned(),
+        Event::Retry => format!("retried, attempt {attempt}"),
+        Event::Redrive => format!("redriven, attempt {attempt}"),
+        Event::Reassign => format!("reassigned to {}", record.to),
+    }
+}
+
+/// Until when a lease holds, in UTC: the time, with its date on another day.
+fn end(lease: Option<&Lease>, at: Moment) -> String {
+    let Some(end) = lease.and_then(|lease| lease.expires_at) else {
+        return String::new();
+    };
+    let form = if end.date_naive() == at.date_naive() {
+        "%H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
+    format!(", until {}", end.format(form))
+}
+
+/// The first question, in the words of the agent that asks.
+fn first(questions: &[Question]) -> Option<String> {
+    let question = questions.first()?;
+    Some(
+        question
+            .description
+            .as_ref()
+            .unwrap_or(&question.key)
+            .clone(),
+    )
+}
+
+fn listed(values: &Map<String, Value>) -> String {
+    let value = |value: &Value| scalar(value).unwrap_or_else(|| value.to_string());
+    let pairs = values.iter().map(|(key, v)| format!("{key}={}", value(v)));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+impl<V> Planner<'_, V> {
+    /// How long a holder has held a handoff; time after the end of its lease does not count.
+    pub(super) fn held_seconds(&self, record: &Record) -> Option<u64> {
+        let lease = record.lease.as_ref()?;
+        let end = lease.expires_at.unwrap_or(self.actor.at);
+        Some(seconds(lease.since, end.min(self.actor.at)))
+    }
+
+    /// How long a handoff that is claimed now could be claimed: since it became pending, its pause
+    /// was over and what it waited for was completed.
+    pub(super) fn waited_seconds<E>(
+        &self,
+        issue: &Issue,
+        record: &Record,
+        event: Event,
+    ) -> Result<Option<u64>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let pending = record.latest().filter(|_| event == Event::Claim);
+        let Some(pending) = pending.map(|t| t.at) else {
+            return Ok(None);
+        };
+        let mut since = record.not_before.map_or(pending, |end| end.max(pending));
+        let task = issue.tasks.iter().find(|task| task.handoff == record.id);
+        let siblings = task.into_iter().flat_map(|task| {
+            let same = |other: &&Task| other.parent == task.parent;
+            let on = |other: &&Task| task.depends_on.contains(&other.id);
+            issue.tasks.iter().filter(same).filter(on)
+        });
+        for sibling in siblings {
+            let done = self.record(&sibling.handoff)?;
+            since = done.latest().map_or(since, |t| t.at.max(since));
+        }
+        Ok(Some(seconds(since, self.actor.at)))
+    }
+
+    /// What sending a contract did: it began a handoff.
+    pub(super) fn sent_account(
+        &self,
+        new: &Record,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Account {
+        let done = format!("sent to {}", new.to);
+        // A contract without a summary has its type's title instead.
+        let own = Some(&new.summary).filter(|summary| **summary != kind.title);
+        Account {
+            summary: Some(own.unwrap_or(&new.title).clone()),
+            findings: self.findings(contract),
+            ..Account::new(StepEvent::Send, new.id.to_string(), done)
+        }
+    }
+
+    /// What sending a contract did: it failed or blocked the handoff that its sender held, else it
+    /// began one.
+    pub(super) fn outcome_account(
+        &self,
+        new: &Record,
+        kind: &ContractType,
+        contract: &Contract,
+        released: Option<Account>,
+    ) -> Account {
+        let held = released.as_ref().and_then(|account| account.held);
+        let gave_up = |account: &Account| {
+            let event = account.event;
+            [Event::Fail, Event::Block]
+                .map(StepEvent::Lifecycle)
+                .contains(&event)
+        };
+        let given_up = released.filter(gave_up);
+        let account = given_up.unwrap_or_else(|| self.sent_account(new, kind, contract));
+        Account { held, ..account }
+    }
+
+    /// The counts of the findings in a contract.
+    pub(super) fn findings(&self, contract: &Contract) -> Option<String> {
+        let trail = self.protocol.definition().trail.as_ref()?;
+        trail.counts(&contract.value)
+    }
+
+    /// The commit's message of a step that is recorded with a handoff.
+    pub(super) fn message(
+        &self,
+        issue: &Issue,
+        record: &Record,
+        transitions: &[String],
+        account: &Account,
+    ) -> String {
+        let message = Message {
+            account,
+            record,
+            issue,
+            transitions,
+            pull_request: self.pull_request(issue),
+        };
+        message.render()
+    }
+
+    /// The issue's pull request: what its contracts say, else the newest note.
+    fn pull_request(&self, issue: &Issue) -> Option<String> {
+        let trail = self.protocol.definition().trail.as_ref()?;
+        let name = trail.pull_request.as_ref()?;
+        let noted = || {
+            issue
+                .annotations
+                .iter()
+                .rev()
+                .find_map(|note| note.facts.get(name))
+        };
+        let stated = issue.facts.get(name).or_else(noted)?;
+        scalar(stated).filter(|text| !text.trim().is_empty())
+    }
+}
+
+/// The account of something that changes no handoff's state.
+pub(super) fn remark(event: StepEvent, about: &impl ToString, done: &str, why: &str) -> Account {
+    Account {
+        reason: Some(why.to_owned()),
+        ..Account::new(event, about.to_string(), done.to_owned())
+    }
+}
