@@ -1,14 +1,16 @@
-use anstyle::AnsiColor;
+use anstyle::{AnsiColor, Style};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::plain;
+use handoff_base::text::{plain, quoted, shell_quoted};
 use handoff_base::{Moment, ObjectId, moment, to_second};
-use handoff_git::Commit;
-use handoff_model::{Refusal, View, issue_folder, trailers};
-use handoff_protocol::State;
+use handoff_git::{Commit, Repository};
+use handoff_ledger::Snapshot;
+use handoff_model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::failure::{DEEPEN, ErrorCode, Failure};
 use crate::output::{Answer, Output};
@@ -16,10 +18,15 @@ use crate::view::Look;
 
 /// Show the audit trail: every step, newest first
 ///
-/// This is the branch's history; the equivalent git command is printed below
-/// it.
+/// A line has the commit, when the step was made, by which agent, how long the handoff waited or was
+/// held, and what happened and why. This is the branch's history; the equivalent git command is
+/// printed below it. All filters must match.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  git handoff log 123\n  git handoff log -n 20 --json")]
+#[command(after_help = "Examples:
+  git handoff log 123
+  git handoff log --event fail,expire --since 7d
+  git handoff log 123 --author reviewer-agent --oneline
+  git handoff log -n 20 --json")]
 pub(crate) struct Arguments {
     /// The issue; all issues by default
     #[arg(value_name = "ISSUE")]
@@ -27,49 +34,148 @@ pub(crate) struct Arguments {
     /// Show at most this many steps
     #[arg(short = 'n', long, value_name = "COUNT")]
     limit: Option<usize>,
+    /// Only steps of this agent
+    #[arg(long, value_name = "AGENT")]
+    author: Option<String>,
+    /// Only steps made at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moments::parse)]
+    since: Option<Moment>,
+    /// Only steps made before this time
+    #[arg(long, value_name = "TIME", value_parser = moments::parse)]
+    until: Option<Moment>,
+    /// Only these events, separated by commas
+    #[arg(
+        long,
+        value_name = "EVENT",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(StepEvent::all().map(StepEvent::as_str)),
+    )]
+    event: Vec<String>,
+    /// Show only each step's commit and subject
+    #[arg(long)]
+    oneline: bool,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        if let (Some(since), Some(until)) = (self.since, self.until)
+            && since >= until
+        {
+            let (since, until) = (moment::shown(since), moment::shown(until));
+            let text = format!("no step is between {since} and {until}: --since must be earlier");
+            return Err(Failure::usage(text));
+        }
         output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        let mut command = format!("git log {}", ledger.branch());
-        let mut wanted = self.limit.unwrap_or(usize::MAX);
-        if let Some(key) = &key {
-            command = format!("git log {} -- {}", ledger.branch(), issue_folder(key));
-            let no_issue = || Refusal::no_issue(key);
-            let issue = tip.issue(key)?.issue()?.ok_or_else(no_issue)?;
-            // The issue records how many steps it has: the walk ends with the last.
-            wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
-        }
-        let mut steps = Vec::new();
-        for id in repository.first_parents(tip.commit()) {
-            if steps.len() >= wanted {
-                break;
-            }
-            let step = StepView::new(repository.commit(id?)?);
-            if key.is_none() || step.issue.as_deref() == key.as_ref().map(IssueKey::as_str) {
-                steps.push(step);
-            }
-        }
-        let cut_off = steps.len() < wanted && repository.is_cut_off(tip.commit())?;
+        let (steps, cut_off) = self.steps(&repository, &tip, key.as_ref())?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
             return Err(Failure::new(ErrorCode::Shallow, text).hint(DEEPEN));
         }
+        if steps.is_empty() {
+            self.know_author(&tip)?;
+        }
+        let command = self.git_command(ledger.branch(), key.as_ref());
         output.answer(&LogView {
             steps,
             git: &command,
             cut_off,
+            oneline: self.oneline,
         })?;
         if cut_off {
             output.say(&format!("older steps are not in this clone: {DEEPEN}"));
         }
         output.say(&format!("the same with git: {command}"));
         Ok(())
+    }
+
+    /// The steps that match every filter, the newest first, and whether older ones are missing from
+    /// this clone. The walk ends as soon as no other step can match.
+    fn steps(
+        &self,
+        repository: &Repository,
+        tip: &Snapshot<'_>,
+        key: Option<&IssueKey>,
+    ) -> Result<(Vec<StepView>, bool), Failure> {
+        let wanted = self.limit.unwrap_or(usize::MAX);
+        // An issue records how many steps it has.
+        let mut left = match key {
+            None => usize::MAX,
+            Some(key) => {
+                let no_issue = || Refusal::no_issue(key);
+                let issue = tip.issue(key)?.issue()?.ok_or_else(no_issue)?;
+                usize::try_from(issue.steps).unwrap_or(usize::MAX)
+            }
+        };
+        let mut steps = Vec::new();
+        for id in repository.first_parents(tip.commit()) {
+            if steps.len() >= wanted || left == 0 {
+                return Ok((steps, false));
+            }
+            let commit = repository.commit(id?)?;
+            // A step is never recorded before it was made, nor before the one it follows.
+            let recorded = to_second(commit.committer.at);
+            if self.since.is_some_and(|since| recorded < since) {
+                return Ok((steps, false));
+            }
+            let step = StepView::new(commit);
+            if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
+                continue;
+            }
+            left -= 1;
+            if self.wants(&step) {
+                steps.push(step);
+            }
+        }
+        let complete = steps.len() >= wanted || key.is_some() && left == 0;
+        Ok((steps, !complete && repository.is_cut_off(tip.commit())?))
+    }
+
+    fn wants(&self, step: &StepView) -> bool {
+        let has = |event: &String| step.event.as_ref() == Some(event);
+        self.author.as_ref().is_none_or(|name| *name == step.author)
+            && self.since.is_none_or(|since| step.at >= since)
+            && self.until.is_none_or(|until| step.at < until)
+            && (self.event.is_empty() || self.event.iter().any(has))
+    }
+
+    /// Refuses an agent that no protocol here has, instead of finding nothing.
+    fn know_author(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
+        let Some(author) = &self.author else {
+            return Ok(());
+        };
+        let mut agents = Vec::new();
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let defined = rules.protocol().definition().agents.iter();
+            agents.extend(defined.map(|agent| agent.id.to_string()));
+        }
+        if agents.contains(author) {
+            return Ok(());
+        }
+        let text = format!("{} is not an agent of any protocol here", quoted(author));
+        let hint = format!("agents are: {}", agents.join(", "));
+        Err(Failure::new(ErrorCode::UnknownAgent, text).advice(hint))
+    }
+
+    /// The git command that shows the same steps.
+    fn git_command(&self, branch: &str, key: Option<&IssueKey>) -> String {
+        let mut words = vec!["git log".to_owned()];
+        words.extend(self.limit.map(|limit| format!("-n {limit}")));
+        let author = self.author.as_ref().map(|name| format!("^{name} <"));
+        words.extend(author.map(|name| format!("--author={}", shell_quoted(&name))));
+        let times = [("since", self.since), ("until", self.until)];
+        let times = times.into_iter().filter_map(|(name, at)| Some((name, at?)));
+        words.extend(times.map(|(name, at)| format!("--{name}={}", moment::rfc3339(at))));
+        let events = self.event.iter();
+        words.extend(events.map(|event| format!("--grep='^Event: {event}$'")));
+        words.extend(self.oneline.then(|| "--oneline".to_owned()));
+        words.push(branch.to_owned());
+        words.extend(key.map(|key| format!("-- {}", issue_folder(key))));
+        words.join(" ")
     }
 }
 
@@ -83,19 +189,15 @@ pub(crate) struct LogView<'a> {
     git: &'a str,
     /// older steps are not in this clone
     cut_off: bool,
+    /// Whether to show only commits and subjects.
+    #[serde(skip)]
+    oneline: bool,
 }
 
 impl Answer for LogView<'_> {
     fn text(&self, look: &Look) -> String {
-        if look.is_for_terminal() {
-            let rows: Vec<_> = self.steps.iter().map(|step| step.row(look)).collect();
-            return look.table(&rows);
-        }
-        let line = |step: &StepView| {
-            let (short, time) = (step.commit.short(), look.time(step.at));
-            format!("{short} {time} {}\n", plain(&step.subject))
-        };
-        self.steps.iter().map(line).collect()
+        let rows = self.steps.iter().map(|step| step.row(look, self.oneline));
+        look.table(&rows.collect::<Vec<_>>())
     }
 }
 
@@ -121,9 +223,22 @@ struct StepView {
     issue: Option<String>,
     /// each change: `87.2 in_progress..failed`, or `87 completed..open` for a reopened issue
     transitions: Vec<String>,
-    /// The first line of the message's body.
-    #[serde(skip)]
-    summary: String,
+    /// what happened: `send`, an event of the lifecycle, `decide`, `annotate` or `reopen`
+    event: Option<String>,
+    /// why, or what was said: at most 200 characters
+    reason: Option<String>,
+    /// the failure's code
+    failure_code: Option<String>,
+    /// which attempt it is
+    attempt: Option<u64>,
+    /// how long the handoff could be claimed before it was
+    waited_seconds: Option<u64>,
+    /// how long its holder held it
+    held_seconds: Option<u64>,
+    /// the issue's pull request
+    pull_request: Option<String>,
+    /// the counts of a review: `critical=1, important=2`
+    findings: Option<String>,
 }
 
 impl StepView {
@@ -133,45 +248,57 @@ impl StepView {
             let named = trailers.iter().filter(move |(n, _)| *n == name);
             named.map(|(_, value)| (*value).to_owned())
         };
-        let mut lines = commit.message.lines();
-        let subject = lines.next().unwrap_or_default().to_owned();
-        let is_trailer = |line: &str| trailers.iter().any(|(name, _)| line.starts_with(name));
-        let summary = lines.find(|line| !line.is_empty());
-        let summary = summary.filter(|line| !is_trailer(line)).unwrap_or_default();
+        let value = |name| values(name).next();
+        let number = |name| value(name)?.parse().ok();
+        let subject = commit.message.lines().next().unwrap_or_default();
         Self {
             commit: commit.id,
             at: to_second(commit.author.at),
-            subject,
-            handoff: values("Handoff-Id").next(),
-            issue: values("Issue").next(),
+            subject: subject.to_owned(),
+            handoff: value("Handoff-Id"),
+            issue: value("Issue"),
             transitions: values("Transition").collect(),
-            summary: summary.to_owned(),
+            event: value("Event"),
+            reason: value("Reason"),
+            failure_code: value("Failure-Code"),
+            attempt: number("Attempt"),
+            waited_seconds: number("Waited-Seconds"),
+            held_seconds: number("Held-Seconds"),
+            pull_request: value("Pull-Request"),
+            findings: value("Findings"),
             author: commit.author.name,
             committer: commit.committer.name,
         }
     }
 
-    /// A row for a terminal: its subject, split into columns if `git handoff` wrote it, and its
-    /// summary.
-    fn row(&self, look: &Look) -> Vec<String> {
-        let style = AnsiColor::Yellow.on_default();
-        let id = format!("{style}{}{style:#}", self.commit.short());
-        let time = look.time(self.at);
-        let Some((handoff, route, state)) = parts(&self.subject) else {
-            let none = String::new();
-            let subject = look.cell(&self.subject);
-            return vec![id, time, none.clone(), none.clone(), none, subject];
+    /// A row, the same on a terminal as elsewhere.
+    fn row(&self, look: &Look, oneline: bool) -> Vec<String> {
+        let short = self.commit.short();
+        let (commit, author) = if look.is_for_terminal() {
+            let (yellow, bold) = (AnsiColor::Yellow.on_default(), Style::new().bold());
+            let author = look.cell(&self.author);
+            (
+                format!("{yellow}{short}{yellow:#}"),
+                format!("{bold}{author}{bold:#}"),
+            )
+        } else {
+            (short, plain(&self.author))
         };
-        let route = look.cell(route).replace('→', look.arrow());
-        let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
-        vec![id, time, handoff, state, route, look.cell(&self.summary)]
+        let subject = look.cell(&self.subject);
+        if oneline {
+            return vec![commit, subject];
+        }
+        vec![commit, look.time(self.at), author, self.took(), subject]
     }
-}
 
-/// The handoff, its sender and receiver, and its state, from a step's subject.
-fn parts(subject: &str) -> Option<(&str, &str, State)> {
-    let (rest, word) = subject.rsplit_once(": ")?;
-    let (handoff, route) = rest.split_once(' ')?;
-    let state = State::ALL.into_iter().find(|s| s.as_str() == word)?;
-    Some((handoff, route, state))
+    /// How long the handoff waited, or was held.
+    fn took(&self) -> String {
+        let shown = |word: &str, seconds: u64| {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            format!("{word} {}", duration::shown(seconds))
+        };
+        let waited = self.waited_seconds.map(|s| shown("waited", s));
+        let held = self.held_seconds.map(|s| shown("held", s));
+        waited.or(held).unwrap_or_default()
+    }
 }

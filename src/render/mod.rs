@@ -19,7 +19,7 @@ use handoff_model::{
     Annotation, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition, Verdict,
     issue_folder,
 };
-use handoff_protocol::State;
+use handoff_protocol::{Event, State};
 use serde_json::Value;
 
 use crate::output::counted;
@@ -52,8 +52,19 @@ pub(crate) fn record_text(record: &Record, look: &Look) -> String {
         text += "  asked\n";
         text += &indented(&advice::questions_text(record.questions()));
     }
-    for t in &record.transitions {
+    let mut reports = &record.progress[..];
+    for (i, t) in record.transitions.iter().enumerate() {
         text += &transition_text(t, look);
+        // Reports stand between the claim that they were made under and what came after it.
+        let next = record.transitions.get(i + 1).map(|next| next.at);
+        let claimed = t.event == Some(Event::Claim);
+        let until = reports.partition_point(|p| claimed && next.is_none_or(|next| p.at <= next));
+        let (made, later) = reports.split_at(until);
+        reports = later;
+        for report in made {
+            let (at, said) = (look.moment(report.at), &report.text);
+            text += &indented(&format!("progress, {at}: {said}"));
+        }
         if let Some(context) = &t.context {
             let attempt = context.folder.rsplit('/').next().unwrap_or_default();
             let see = format!("git handoff restore {} --attempt {attempt}", record.id);
