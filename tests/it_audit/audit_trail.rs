@@ -54,32 +54,32 @@ fn git_tells_the_same_story() {
     let folder = ["--", "issues/87/00/87"];
     insta::assert_snapshot!(log("%an <%ae> | %cn | %ad | %s", &[]), @"
     Robin Doe <robin@example.com> | Robin Doe | Mon Mar 2 09:04:00 2026 +0000 | Start the ledger
-    issue-manager <issue-manager@handoff.invalid> | Robin Doe | Mon Mar 2 09:05:00 2026 +0000 | 87.1 issue-manager → prep-agent: pending
-    prep-agent <prep-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:06:00 2026 +0000 | 87.1 issue-manager → prep-agent: in_progress
-    prep-agent <prep-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:07:00 2026 +0000 | 87.2 prep-agent → implementer-agent: pending
-    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:08:00 2026 +0000 | 87.2 prep-agent → implementer-agent: in_progress
-    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:09:00 2026 +0000 | 87.3 implementer-agent → orchestrator: pending
-    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:10:00 2026 +0000 | 87.3 implementer-agent → orchestrator: in_progress
-    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:11:00 2026 +0000 | 87.2 prep-agent → implementer-agent: pending
-    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:12:00 2026 +0000 | 87.3 implementer-agent → orchestrator: completed
-    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:13:00 2026 +0000 | 87.2 prep-agent → implementer-agent: in_progress
-    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:14:00 2026 +0000 | 87.4 implementer-agent → reviewer-agent: pending
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:15:00 2026 +0000 | 87.4 implementer-agent → reviewer-agent: in_progress
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:16:00 2026 +0000 | 87.5 reviewer-agent → fixer-agent: pending
-    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:17:00 2026 +0000 | 87.5 reviewer-agent → fixer-agent: in_progress
-    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:18:00 2026 +0000 | 87.6 fixer-agent → reviewer-agent: pending
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:19:00 2026 +0000 | 87.6 fixer-agent → reviewer-agent: in_progress
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:20:00 2026 +0000 | 87.7 reviewer-agent → validator-agent: pending
-    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:21:00 2026 +0000 | 87.7 reviewer-agent → validator-agent: in_progress
-    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:22:00 2026 +0000 | 87.8 validator-agent → fixer-agent: pending
-    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:23:00 2026 +0000 | 87.8 validator-agent → fixer-agent: in_progress
-    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:24:00 2026 +0000 | 87.9 fixer-agent → reviewer-agent: pending
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:25:00 2026 +0000 | 87.9 fixer-agent → reviewer-agent: in_progress
-    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:26:00 2026 +0000 | 87.10 reviewer-agent → validator-agent: pending
-    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:27:00 2026 +0000 | 87.10 reviewer-agent → validator-agent: in_progress
-    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:28:00 2026 +0000 | 87.11 validator-agent → closer-agent: pending
-    closer-agent <closer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:29:00 2026 +0000 | 87.11 validator-agent → closer-agent: in_progress
-    closer-agent <closer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:30:00 2026 +0000 | 87.12 closer-agent → workflow-complete: completed
+    issue-manager <issue-manager@handoff.invalid> | Robin Doe | Mon Mar 2 09:05:00 2026 +0000 | 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
+    prep-agent <prep-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:06:00 2026 +0000 | 87.1 claimed, until 13:06
+    prep-agent <prep-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:07:00 2026 +0000 | 87.2 sent to implementer-agent: Export delivery history as CSV
+    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:08:00 2026 +0000 | 87.2 claimed, until 13:08
+    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:09:00 2026 +0000 | 87.2 failed: RegistryUnreachable: The package registry does not answer
+    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:10:00 2026 +0000 | 87.3 claimed, until 13:10
+    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:11:00 2026 +0000 | 87.2 retried, attempt 2: the registry is back
+    orchestrator <orchestrator@handoff.invalid> | Robin Doe | Mon Mar 2 09:12:00 2026 +0000 | 87.3 completed: retried
+    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:13:00 2026 +0000 | 87.2 claimed, until 13:13
+    implementer-agent <implementer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:14:00 2026 +0000 | 87.4 sent to reviewer-agent: The history page streams its rows as CSV
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:15:00 2026 +0000 | 87.4 claimed, until 13:15
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:16:00 2026 +0000 | 87.5 sent to fixer-agent: critical=1, important=1, suggestion=5
+    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:17:00 2026 +0000 | 87.5 claimed, until 13:17
+    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:18:00 2026 +0000 | 87.6 sent to reviewer-agent: Export delivery history as CSV
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:19:00 2026 +0000 | 87.6 claimed, until 13:19
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:20:00 2026 +0000 | 87.7 sent to validator-agent: Both findings are answered; nothing else blocks
+    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:21:00 2026 +0000 | 87.7 claimed, until 13:21
+    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:22:00 2026 +0000 | 87.8 sent to fixer-agent: failures=2
+    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:23:00 2026 +0000 | 87.8 claimed, until 13:23
+    fixer-agent <fixer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:24:00 2026 +0000 | 87.9 sent to reviewer-agent: Export delivery history as CSV
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:25:00 2026 +0000 | 87.9 claimed, until 13:25
+    reviewer-agent <reviewer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:26:00 2026 +0000 | 87.10 sent to validator-agent: Both findings are answered; nothing else blocks
+    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:27:00 2026 +0000 | 87.10 claimed, until 13:27
+    validator-agent <validator-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:28:00 2026 +0000 | 87.11 sent to closer-agent: Export delivery history as CSV
+    closer-agent <closer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:29:00 2026 +0000 | 87.11 claimed, until 13:29
+    closer-agent <closer-agent@handoff.invalid> | Robin Doe | Mon Mar 2 09:30:00 2026 +0000 | 87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
     ");
     // One issue's history is its folder's.
     assert_eq!(
@@ -128,6 +128,9 @@ fn git_tells_the_same_story() {
     Contract-Type: workflow-complete
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
+    Event: send
+    Held-Seconds: 60
+    Pull-Request: 91
     ");
     insta::assert_snapshot!(trailers("handoffs~4"), @"
     Handoff-Id: 87.10
@@ -139,6 +142,10 @@ fn git_tells_the_same_story() {
     Contract-Type: reviewer-agent-to-validator-agent
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
+    Event: send
+    Held-Seconds: 60
+    Findings: critical=0, important=0
+    Pull-Request: 91
     ");
 
     // Everything is readable at the tip, in plain files.

@@ -24,6 +24,7 @@ mod signatures;
 mod signed_history;
 mod survey;
 mod traceparent;
+mod trail;
 mod verify;
 
 /// Held by a test that goes into a folder: the tests of one process share it.

@@ -155,9 +155,11 @@ impl<V> Planner<'_, V> {
         let done = format!("sent to {}", new.to);
         // A contract without a summary has its type's title instead.
         let own = Some(&new.summary).filter(|summary| **summary != kind.title);
+        let findings = self.findings(contract);
+        let said = own.or(findings.as_ref()).unwrap_or(&new.title).clone();
         Account {
-            summary: Some(own.unwrap_or(&new.title).clone()),
-            findings: self.findings(contract),
+            summary: Some(said),
+            findings,
             ..Account::new(StepEvent::Send, new.id.to_string(), done)
         }
     }
