@@ -8,10 +8,11 @@ use crate::output::{Answer, Output};
 use crate::render::receipt::ReceiptView;
 use crate::view::Look;
 
-/// Record every lease that ran out
+/// Record every lease and every time to claim that ran out
 ///
 /// The holder of such a lease is assumed to be gone: the handoff fails with
-/// TIMEOUT and can be retried. Any write to an issue does the same for that issue.
+/// TIMEOUT and can be retried. What nobody claimed in its time fails with
+/// NOT_ACKNOWLEDGED. Any write to an issue does the same for that issue.
 /// Exits 0 even if there is nothing to record.
 #[derive(Args)]
 #[command(
@@ -19,18 +20,18 @@ use crate::view::Look;
 )]
 pub(crate) struct Arguments {}
 
-/// The leases that ran out.
+/// What ran out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Reap")]
 pub(crate) struct ReapView<'a> {
-    /// each handoff whose lease expired and which has now failed
+    /// each handoff whose lease, or whose time to be claimed, expired and which has now failed
     handoffs: Vec<ReceiptView<'a>>,
 }
 
 impl Answer for ReapView<'_> {
     fn text(&self, look: &Look) -> String {
         match &self.handoffs[..] {
-            [] => "no lease ran out\n".to_owned(),
+            [] => "no lease ran out, and nothing waited too long to be claimed\n".to_owned(),
             reaped => reaped.iter().map(|receipt| receipt.text(look)).collect(),
         }
     }

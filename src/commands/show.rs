@@ -69,7 +69,7 @@ impl Arguments {
 pub(crate) struct ShowView {
     /// the handoff
     record: Record,
-    /// whether its lease expired and nobody has recorded it yet
+    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// the notes about it and about the whole issue
     annotations: Vec<Annotation>,

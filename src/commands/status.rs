@@ -114,7 +114,7 @@ pub(crate) struct StatusView<'a> {
     #[serde(serialize_with = "as_object")]
     #[schemars(with = "BTreeMap<State, usize>")]
     open: Vec<(State, usize)>,
-    /// how many of them have an expired lease that nobody has recorded yet
+    /// how many of them have an expired lease, or time to claim them, that nobody has recorded yet
     expired: usize,
     /// what needs somebody, and whom, the most urgent first
     attention: Vec<Attention>,
@@ -186,8 +186,7 @@ impl Answer for StatusView<'_> {
         let mut more = String::new();
         if self.expired > 0 {
             let expired = self.expired;
-            more +=
-                &format!("{expired} with a lease that ran out: `git handoff reap` records it\n");
+            more += &format!("{expired} whose time ran out: `git handoff reap` records it\n");
         }
         for IdleIssue { issue, may_send } in &self.idle {
             let senders = match may_send.join(", ") {

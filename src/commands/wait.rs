@@ -25,7 +25,8 @@ use crate::{exit, render};
 /// Wait until handoffs or issues are done, or until something waits for you
 ///
 /// A handoff ends the wait when it is completed (exit 0), or when it is failed,
-/// dead, rejected or cancelled (exit 1); a handoff whose lease ran out has failed.
+/// dead, rejected or cancelled (exit 1); a handoff whose lease
+/// or time to claim it ran out has failed.
 /// An issue ends the wait when it is completed, or when it can no longer progress: no
 /// handoff in it is being worked on or can be claimed or sent on, and no question is
 /// open. With several targets, all must end. With --inbox, the wait ends when you can
@@ -130,7 +131,8 @@ struct Seen {
     state: Option<TargetState>,
     /// `completed`, `failed`, `blocked` or `waiting`; an inbox in which something waits is `completed`
     outcome: Outcome,
-    /// whether it counts as failed because its lease expired and nobody has recorded that yet
+    /// whether it counts as failed because its lease, or the time to claim it, expired and nobody
+    /// has recorded that yet
     expired: bool,
     /// the handoffs that determine the outcome
     by: Vec<HandoffId>,
@@ -378,10 +380,10 @@ fn handoff(record: Record, now: Moment) -> Seen {
     let (id, status) = (&record.id, record.wait_status(now));
     let current = record.state_at(now);
     let expired = current != record.state;
-    let ran_out = if expired {
-        " [TIMEOUT]: its lease ran out"
-    } else {
-        ""
+    let ran_out = match record.state {
+        _ if !expired => "",
+        State::Pending => " [NOT_ACKNOWLEDGED]: nobody claimed it in time",
+        _ => " [TIMEOUT]: its lease ran out",
     };
     let next = match status.outcome {
         Outcome::Completed | Outcome::Waiting => None,

@@ -124,6 +124,7 @@ error_codes! {
     NoWorkflow = "no_workflow", USAGE;
     NotALedger = "not_a_ledger", ENVIRONMENT;
     NotAbout = "not_about", PROTOCOL;
+    NotAcknowledged = "not_acknowledged", PROTOCOL;
     NotAssignable = "not_assignable", PROTOCOL;
     NotClaimed = "not_claimed", PROTOCOL;
     NotCompleted = "not_completed", PROTOCOL;

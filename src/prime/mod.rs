@@ -109,7 +109,7 @@ struct BriefView {
     #[serde(with = "moment::optional")]
     #[schemars(with = "Option<Moment>")]
     expires_at: Option<Moment>,
-    /// whether its lease expired and nobody has recorded it yet
+    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// one line about it
     summary: String,
@@ -118,7 +118,7 @@ struct BriefView {
 impl BriefView {
     fn new(record: Record, now: Moment) -> Self {
         Self {
-            expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+            expires_at: record.expires_at(),
             expired: record.is_expired(now),
             id: record.id,
             from: record.from,

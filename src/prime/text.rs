@@ -235,7 +235,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     if let Some(priority) = &record.priority {
         text += &format!(", priority {}", quote(priority, 8));
     }
-    let end = record.lease.as_ref().and_then(|lease| lease.expires_at);
+    let end = record.expires_at();
     let end = end.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string());
     let next = || {
         let (key, branch) = (
@@ -257,6 +257,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
             let code = record.failure().map(|failure| quote(&failure.code, 12));
             let code = code.map(|code| format!(" with {code}")).unwrap_or_default();
             text += &format!(", {}{code}: `{}`", record.state, next());
+        }
+        (State::Pending, _) if record.is_expired(facts.now) => {
+            text += &format!(", not claimed in time: `{}`", next());
         }
         (State::Pending, _) => {
             if let Some(first) = record.waits_for.first() {

@@ -17,7 +17,7 @@ use handoff_base::{moment, short_id};
 use handoff_ledger::Briefing;
 use handoff_model::{
     Annotation, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition, Verdict,
-    issue_folder,
+    issue_folder, overdue_text,
 };
 use handoff_protocol::{Event, State};
 use serde_json::Value;
@@ -129,6 +129,7 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
         ids.join(", ")
     };
     let not_before = record.not_before.map(|at| look.moment(at));
+    let claim_by = record.acknowledge_by.map(|at| look.moment(at));
     let intended = record.intended.as_ref().map(ToString::to_string);
     let task = record.task.as_ref().map(|task| {
         let of = task.parent.as_ref().map(|p| format!(" of {p}"));
@@ -142,6 +143,7 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     });
     let mut details = vec![
         ("not before", not_before.unwrap_or_default()),
+        ("claim by", claim_by.unwrap_or_default()),
         ("answers", ids(record.answers.as_slice())),
         ("meant for", intended.unwrap_or_default()),
         ("task", task.unwrap_or_default()),
@@ -365,7 +367,7 @@ pub(crate) fn issue_text<'a>(
     for open in &issue.open {
         let late = open.expires_at.is_some_and(|end| end <= look.now());
         let late = if late {
-            format!(", {}", look.urgent("lease ran out"))
+            format!(", {}", look.urgent(overdue_text(open.state)))
         } else {
             String::new()
         };

@@ -1,19 +1,19 @@
 //! Handoffs as rows of a table.
 
 use handoff_base::Moment;
-use handoff_model::Record;
+use handoff_model::{Record, overdue_text};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::view::Look;
 
-/// A handoff's state, with whether its lease ran out or when it can be claimed.
+/// A handoff's state, with whether its time ran out or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
         _ if record.is_expired(look.now()) => {
-            format!("{shown}, {}", look.urgent("lease ran out"))
+            format!("{shown}, {}", look.urgent(overdue_text(record.state)))
         }
         Some(at) if look.is_for_terminal() => format!("{shown}, claimable {}", look.ago(at)),
         Some(at) => format!("{shown} from {}", look.ago(at)),
@@ -63,13 +63,13 @@ pub(crate) fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look)
     look.table(&rows)
 }
 
-/// One handoff, with whether its lease ran out.
+/// One handoff, with whether its time ran out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Handoff")]
 pub(crate) struct RecordView {
     #[serde(flatten)]
     pub(crate) record: Record,
-    /// whether its lease expired and nobody has recorded it yet
+    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
 }
 

@@ -346,7 +346,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
-    1 with a lease that ran out: `git handoff reap` records it
+    1 whose time ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       issue_title: Export delivery history as CSV

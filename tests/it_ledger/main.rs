@@ -6,6 +6,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+mod acknowledgment;
 mod alerts;
 mod annotate;
 mod attention;

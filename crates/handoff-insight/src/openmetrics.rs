@@ -77,7 +77,11 @@ impl Page<'_> {
         let counts: [Named<Figures, u64>; 9] = [
             ("notes", "Contracts that only told something.", |f| f.notes),
             ("failures", "Attempts that failed.", |f| f.failures),
-            ("timeouts", "Attempts whose lease ran out.", |f| f.timeouts),
+            (
+                "timeouts",
+                "Attempts whose lease, or time to claim them, ran out.",
+                |f| f.timeouts,
+            ),
             ("retries", "Further attempts at what failed.", |f| f.retries),
             ("escalated", "Handoffs that came to a person.", |f| {
                 f.escalated

@@ -15,7 +15,7 @@ pub struct Spell<'a> {
     pub(crate) since: Moment,
     /// When it ended; `None` if it has not.
     pub(crate) until: Option<Moment>,
-    /// The end of the lease; time after that is not work.
+    /// The end of the lease, or of the time to claim it; time after that counts as failed.
     pub(crate) lease_until: Option<Moment>,
     /// The event that began it.
     pub(crate) began_by: &'a ChangeSurvey,
@@ -73,11 +73,8 @@ pub(crate) fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
         });
     }
     spells.retain(|spell| !spell.state.is_terminal());
-    let working = spells
-        .last_mut()
-        .filter(|last| last.state == State::InProgress);
-    if let Some(working) = working.filter(|last| last.until.is_none()) {
-        working.lease_until = handoff.expires_at;
+    if let Some(last) = spells.last_mut().filter(|last| last.until.is_none()) {
+        last.lease_until = handoff.expires_at;
     }
     spells
 }

@@ -275,6 +275,9 @@ impl Judged<'_> {
         if last.event == Some(Event::Answer) {
             return Some((Need::Answered, last.at));
         }
+        if let Some(end) = self.handoff.expires_at {
+            return (end <= self.now).then_some((Need::Unclaimed, end));
+        }
         let late = unclaimed_at(self.handoff, self.protocol)?;
         let is_late = waits.is_empty() && late <= self.now;
         is_late.then_some((Need::Unclaimed, ready_at(self.handoff, last)))
@@ -293,6 +296,10 @@ impl Judged<'_> {
         };
         let mut told: Vec<AgentName> = match own {
             Some(own) => own.iter().filter_map(|word| party(word)).collect(),
+            // What was not claimed in its time fails; it can't be claimed any more.
+            None if need == Need::Unclaimed && self.handoff.expires_at.is_some() => {
+                vec![lead.clone(), self.handoff.to.clone()]
+            }
             None => {
                 let usual = need.told().iter().filter_map(|word| party(word));
                 self.awaited.cloned().into_iter().chain(usual).collect()
@@ -318,6 +325,7 @@ impl Judged<'_> {
                 format!("git handoff next {issue}")
             }
             Need::LeaseRanOut => "git handoff reap".to_owned(),
+            Need::Unclaimed if self.handoff.expires_at.is_some() => "git handoff reap".to_owned(),
             Need::LeaseEnding => format!("git handoff extend {id} --as {turn}"),
             Need::Unclaimed => format!("git handoff claim {id} --as {}", self.handoff.to),
             Need::Answered if self.handoff.state == State::Pending => {

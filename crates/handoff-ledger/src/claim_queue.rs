@@ -176,7 +176,7 @@ pub(super) struct Noted {
     pub(super) brief: usize,
     /// When it was sent, as a Unix timestamp.
     pub(super) sent: i64,
-    /// When its lease ends, likewise.
+    /// When its lease ends, or when it must be claimed, likewise.
     pub(super) due: Option<i64>,
 }
 
@@ -194,10 +194,9 @@ struct Left<T> {
     known: Vec<(T, usize, i64, Option<i64>)>,
 }
 
-/// When a record's lease ends, as a Unix timestamp.
+/// When a record's lease ends, or when it must be claimed, as a Unix timestamp.
 fn due(record: &Record) -> Option<i64> {
-    let end = record.lease.as_ref()?.expires_at?;
-    Some(end.timestamp())
+    record.expires_at().map(|end| end.timestamp())
 }
 
 impl Notes {

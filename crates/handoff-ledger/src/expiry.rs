@@ -1,4 +1,4 @@
-//! Expired leases: recorded before anything else is written in their issue, or for all issues at
+//! Leases and times to claim that ran out: recorded before anything else is written in their issue, or for all issues at
 //! once.
 
 use handoff_base::ids::HandoffId;
@@ -13,7 +13,7 @@ use super::snapshot::Snapshot;
 use super::write::{Done, Ledger};
 
 impl<'r> Ledger<'r> {
-    /// Records every expired lease.
+    /// Records every lease and every time to claim that ran out.
     ///
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay.
@@ -29,7 +29,7 @@ impl<'r> Ledger<'r> {
         Ok(reaped)
     }
 
-    /// Records that a lease ran out, unless its holder or another writer was faster.
+    /// Records that a handoff's time ran out, unless its agent or another writer was faster.
     pub(super) fn record_expiry(
         &mut self,
         session: &Session,
@@ -42,7 +42,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Fails a handoff whose lease ran out, in the name of its holder.
+    /// Fails a handoff whose time ran out, in the name of its receiver.
     pub(super) fn expire(
         &self,
         tip: &Snapshot<'r>,

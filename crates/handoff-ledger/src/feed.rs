@@ -221,7 +221,7 @@ fn about(record: &Record, mut happening: Happening, transition: Option<&Transiti
     happening.contract_type = Some(record.contract_type.clone());
     happening.attempt = Some(record.attempt);
     happening.summary.clone_from(&record.summary);
-    happening.expires_at = record.lease.as_ref().and_then(|lease| lease.expires_at);
+    happening.expires_at = record.expires_at();
     happening.not_before = record.not_before;
     let (from, to) = (Some(record.state), Some(record.state));
     (happening.from, happening.to) = (from, to);

@@ -213,7 +213,8 @@ impl<'a> Overviewer<'a, '_> {
             State::Failed | State::Blocked | State::Dead => true,
             State::InProgress => noted.due.is_some_and(|due| due <= now + ENDING),
             State::Pending => {
-                brief.answered || brief.waits_for.is_some() || late(noted, protocol) <= now
+                let due = noted.due.unwrap_or_else(|| late(noted, protocol));
+                brief.answered || brief.waits_for.is_some() || due <= now
             }
             State::Completed | State::Rejected | State::Cancelled => false,
         }
@@ -223,7 +224,7 @@ impl<'a> Overviewer<'a, '_> {
     fn changes_at(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> Option<Moment> {
         let at = match brief.state {
             State::InProgress => noted.due?,
-            State::Pending => late(noted, protocol),
+            State::Pending => noted.due.unwrap_or_else(|| late(noted, protocol)),
             _ => return None,
         };
         Moment::from_timestamp(at, 0).filter(|at| *at > self.now)

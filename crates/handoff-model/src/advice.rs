@@ -5,7 +5,7 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State};
 
-use crate::planner::{TIMED_OUT, rounds};
+use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds};
 use crate::record::{Issue, OpenHandoff, Question, Record};
 use crate::request::{EventArgs, Update};
 use crate::step::View;
@@ -79,10 +79,10 @@ pub enum Choice {
 }
 
 impl Record {
-    /// Whether the holder's lease ran out, even if nobody has recorded that yet.
+    /// Whether the holder's lease or the time to claim it ran out, even if nobody has recorded that
+    /// yet.
     pub fn is_expired(&self, at: Moment) -> bool {
-        let end = self.lease.as_ref().and_then(|lease| lease.expires_at);
-        self.state == State::InProgress && end.is_some_and(|end| end <= at)
+        self.expires_at().is_some_and(|end| end <= at)
     }
 }
 
@@ -251,7 +251,7 @@ struct Case<'a> {
     answer: Option<&'a Record>,
     /// Whether its contract is with the agent that decides what follows from it.
     to_decide: bool,
-    /// Its state once overdue leases are recorded.
+    /// Its state once what is overdue is recorded.
     state: State,
     code: Option<&'a str>,
     recoverable: bool,
@@ -269,7 +269,11 @@ impl<'a> Case<'a> {
         let expired = record.is_expired(at);
         let failure = record.failure();
         let code = failure.map(|failure| failure.code.as_str());
-        let code = if expired { Some(TIMED_OUT) } else { code };
+        let code = match record.state {
+            State::Pending if expired => Some(NOT_ACKNOWLEDGED),
+            _ if expired => Some(TIMED_OUT),
+            _ => code,
+        };
         let spent = protocol.why_spent(code, record.retries(), record.max_retries);
         let state = match (expired, &spent) {
             (false, _) => record.state,

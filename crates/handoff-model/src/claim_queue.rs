@@ -28,7 +28,7 @@ pub enum ClaimVerdict {
     Waits,
     /// They can be claimed from this moment on.
     Later(Moment),
-    /// They can't be claimed: an agent works on them or must decide.
+    /// They can't be claimed: an agent works on them or must decide, or it is too late.
     No,
 }
 
@@ -49,6 +49,8 @@ pub struct Brief {
     pub priority: Option<String>,
     /// The start and the end of its pause before another attempt.
     pause: Option<(i64, i64)>,
+    /// When it must be claimed.
+    acknowledge_by: Option<i64>,
     /// The first handoff that must be completed before it.
     pub waits_for: Option<HandoffId>,
     /// Whether it is pending because its question was answered.
@@ -65,12 +67,19 @@ impl Brief {
             pause: record
                 .pause()
                 .map(|(since, end)| (since.timestamp(), end.timestamp())),
+            acknowledge_by: record.acknowledge_by.map(|at| at.timestamp()),
             waits_for: record.waits_for.first().cloned(),
             answered: record.state == State::Pending
                 && record
                     .latest()
                     .is_some_and(|t| t.event == Some(Event::Answer)),
         }
+    }
+
+    /// Whether the time to claim it ran out, even if nobody has recorded that yet.
+    pub fn is_unacknowledged(&self, now: Moment) -> bool {
+        self.acknowledge_by
+            .is_some_and(|end| end <= now.timestamp())
     }
 
     /// Why a handoff with this brief can't be claimed now.
@@ -80,7 +89,9 @@ impl Brief {
             .pause
             .and_then(|(since, end)| Some((second(since)?, second(end)?)));
         match pause {
-            _ if self.state != State::Pending => Some(ClaimVerdict::No),
+            _ if self.state != State::Pending || self.is_unacknowledged(now) => {
+                Some(ClaimVerdict::No)
+            }
             _ if self.waits_for.is_some() => Some(ClaimVerdict::Waits),
             Some(pause) if lasts(pause, now) => Some(ClaimVerdict::Later(pause.1)),
             _ => None,
@@ -102,6 +113,7 @@ mod tests {
             protocol: "p".to_owned(),
             priority: None,
             pause: Some((40, 100)),
+            acknowledge_by: None,
             waits_for: None,
             answered: false,
         };

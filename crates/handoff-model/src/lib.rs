@@ -67,4 +67,4 @@ pub use step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 pub use stored::StoredError;
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};
-pub use waiting::{Outcome, WaitStatus};
+pub use waiting::{Outcome, WaitStatus, overdue_text};

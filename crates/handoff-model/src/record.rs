@@ -65,7 +65,7 @@ pub struct OpenHandoff {
     pub to: AgentName,
     /// Its state.
     pub state: State,
-    /// When the holder's lease ends.
+    /// When the holder's lease ends, or when it must be claimed.
     #[serde(
         default,
         with = "moment::optional",
@@ -386,7 +386,8 @@ pub struct Transition {
     /// The worker that caused it; `None` if none did, as when a lease expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
-    /// `claim`, `take_over` (by another worker), `complete`, `fail`, `expire` (its lease expired), `exhaust` (no attempt is left),
+    /// `claim`, `take_over` (by another worker), `complete`, `fail`, `expire` (its lease expired, or
+    /// nobody claimed it in time), `exhaust` (no attempt is left),
     /// `block`, `answer`, `retry`, `reassign`, `redrive`, `reject` or `cancel`; `None` for the sending
     /// that started the handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -405,6 +406,14 @@ pub struct Transition {
     /// The failure, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// When its time ran out, if it expired.
+    #[serde(
+        default,
+        with = "moment::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<Moment>")]
+    pub ran_out_at: Option<Moment>,
     /// Where the context of the failure is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
@@ -441,6 +450,7 @@ impl Transition {
             sent: None,
             reason: None,
             failure: None,
+            ran_out_at: None,
             context: None,
             questions: Vec::new(),
             values: Map::new(),
@@ -518,6 +528,9 @@ pub struct Record {
     /// The time that its contract gives the receiver, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// The time in which its contract wants it claimed, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledge_seconds: Option<u64>,
     /// The inputs that its sender lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Question>,
@@ -543,6 +556,14 @@ pub struct Record {
     )]
     #[schemars(with = "Option<Moment>")]
     pub not_before: Option<Moment>,
+    /// When it fails unless it was claimed before, while it waits for its receiver.
+    #[serde(
+        default,
+        with = "moment::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<Moment>")]
+    pub acknowledge_by: Option<Moment>,
     /// The current lease, if an agent works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
@@ -607,6 +628,22 @@ impl Record {
         let claimed = |t: &&Transition| t.event.is_some_and(Event::is_claim);
         let claims = self.transitions.iter().filter(claimed).count();
         u32::try_from(claims).unwrap_or(u32::MAX)
+    }
+
+    /// When its time runs out: the holder's lease, or the time to claim it.
+    pub fn expires_at(&self) -> Option<Moment> {
+        match self.state {
+            State::Pending => self.acknowledge_by,
+            State::InProgress => self.lease.as_ref()?.expires_at,
+            _ => None,
+        }
+    }
+
+    /// When it had to be claimed, if it failed because nobody did.
+    pub fn unacknowledged(&self) -> Option<Moment> {
+        self.failure()?;
+        let waited = |t: &&Transition| t.from == Some(State::Pending);
+        self.latest().filter(waited)?.ran_out_at
     }
 
     /// The start and the end of its pause before another attempt.

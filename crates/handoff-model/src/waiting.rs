@@ -34,9 +34,17 @@ pub struct WaitStatus {
     pub wake: Option<Moment>,
 }
 
+/// What ran out of an overdue handoff in this state, in a few words.
+pub fn overdue_text(state: State) -> &'static str {
+    match state {
+        State::Pending => "not claimed in time",
+        _ => "lease ran out",
+    }
+}
+
 impl Record {
-    /// Its state at this moment: work whose lease ran out has failed, even if that is not recorded
-    /// yet.
+    /// Its state at this moment: work whose lease ran out has failed, and so has what nobody claimed
+    /// in time, even if that is not recorded yet.
     pub fn state_at(&self, now: Moment) -> State {
         if self.is_expired(now) {
             State::Failed
@@ -53,12 +61,10 @@ impl Record {
             State::Blocked => Outcome::Blocked,
             State::Pending | State::InProgress => Outcome::Waiting,
         };
-        let works = outcome == Outcome::Waiting && self.state == State::InProgress;
-        let lease = self.lease.as_ref().filter(|_| works);
         WaitStatus {
             outcome,
             by: vec![self.id.clone()],
-            wake: lease.and_then(|lease| lease.expires_at),
+            wake: self.expires_at().filter(|_| outcome == Outcome::Waiting),
         }
     }
 }

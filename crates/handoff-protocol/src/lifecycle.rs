@@ -71,7 +71,9 @@ impl State {
             (Self::Pending, E::Claim) => Ok(Self::InProgress),
             (Self::Pending, E::Reject) => Ok(Self::Rejected),
             (Self::InProgress, E::Complete) => Ok(Self::Completed),
-            (Self::InProgress, E::Fail | E::Expire) => Ok(Self::Failed),
+            (Self::InProgress, E::Fail | E::Expire) | (Self::Pending, E::Expire) => {
+                Ok(Self::Failed)
+            }
             (Self::InProgress, E::Extend | E::TakeOver) => Ok(Self::InProgress),
             (Self::InProgress, E::Block) => Ok(Self::Blocked),
             (Self::Blocked, E::Answer)
@@ -124,7 +126,7 @@ pub enum Event {
     Reassign,
     /// The holder is still working.
     Extend,
-    /// The holder's lease ran out.
+    /// The holder's lease ran out, or nobody claimed it in time.
     Expire,
     /// Another worker of the receiver takes it from the one that holds it.
     TakeOver,
@@ -242,7 +244,7 @@ mod tests {
             table.push('\n');
         }
         insta::assert_snapshot!(table, @"
-        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:- take_over:-
+        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:fail take_over:-
         in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail take_over:work
         blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
         failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:- take_over:-

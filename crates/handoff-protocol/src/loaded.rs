@@ -227,6 +227,21 @@ impl Protocol {
         spent.then(|| format!("it was retried {times}, as often as it may be"))
     }
 
+    /// The seconds in which a contract of this type must be claimed; `own` is the contract's own
+    /// time, which does not bind a person. `None` if it may take any time.
+    pub fn acknowledge_seconds(
+        &self,
+        from: &str,
+        to: &str,
+        kind: &str,
+        own: Option<u64>,
+    ) -> Option<u64> {
+        let own = own.filter(|_| !self.is_kind(to, AgentKind::Human));
+        let mut routes = self.routes(from, to);
+        let route = routes.find(|route| route.contracts.iter().any(|c| c == kind));
+        own.or(route?.acknowledge_seconds)
+    }
+
     /// The policy for a contradicted claim: the check's, else the protocol's, else the ledger's.
     pub fn policy(&self, check: Check, ledger: Policy) -> Policy {
         let rules = self.definition.evidence.as_ref();

@@ -19,11 +19,15 @@ pub const BUILT_IN: [&str; 5] = [
     "directive",
 ];
 
-/// A repository whose ledger has this protocol.
+/// A repository whose ledger has this protocol. In one whose agents have only half a minute to
+/// claim what they get, a second passes with each command.
 pub fn with_protocol(name: &str) -> TestEnvironment {
     TestEnvironment::prepared(name, || {
         let env = TestEnvironment::with_repository();
         env.handoff(&["init", "--protocol", name]).success();
+        if name == "task-breakdown" {
+            env.pace(1);
+        }
         env
     })
 }

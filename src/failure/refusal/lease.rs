@@ -69,6 +69,14 @@ impl From<LeaseRefusal> for Failure {
                 at(ErrorCode::LeaseLost)
                     .hint(format!("nothing was recorded, so keep your work; {now}"))
             }
+            LeaseRefusal::Unacknowledged { id, state, .. } => {
+                at(ErrorCode::NotAcknowledged).hint(match state {
+                    State::Dead => {
+                        format!("`git handoff redrive {id} --reason WHY` gives it new attempts")
+                    }
+                    _ => format!("`git handoff retry {id}` makes it claimable again"),
+                })
+            }
             LeaseRefusal::Overdue(id) => {
                 at(ErrorCode::Overdue).hint(format!("see `git handoff show {id}`"))
             }

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use handoff_model::IssueStatus;
+use handoff_model::{IssueStatus, overdue_text};
 use handoff_protocol::{Event, Protocol, State};
 
 use super::loops::{Leg, loops};
@@ -103,7 +103,7 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
     let troubles = handoff.changes.iter().filter_map(|change| {
         let (mark, title) = match change.event? {
             Event::Fail => (Mark::Failed, "failed"),
-            Event::Expire => (Mark::Failed, "lease ran out"),
+            Event::Expire => (Mark::Failed, "timed out"),
             Event::Exhaust => (Mark::Failed, "no attempt left"),
             Event::Block => (Mark::Blocked, "blocked"),
             Event::Reject => (Mark::Dropped, "rejected"),
@@ -190,7 +190,8 @@ impl Builder<'_> {
         edge.handoffs.push(handoff.number);
         edge.count(handoff.state);
         edge.mark = edge.mark.max(step.mark);
-        edge.late += usize::from(step.mark == Mark::Late);
+        let held = step.state == State::InProgress;
+        edge.late += usize::from(held && step.mark == Mark::Late);
         if let Some(meant_for) = step.meant_for.as_ref().filter(|_| step.answers.is_none()) {
             let note = format!("{} for {meant_for}", handoff.number);
             match edge.notes.len() {
@@ -251,7 +252,7 @@ impl Builder<'_> {
             };
             let how = match mark {
                 Mark::Waiting => "waits for others",
-                Mark::Late => "lease ran out",
+                Mark::Late => overdue_text(handoff.state),
                 _ => word(handoff.state),
             };
             let meant_for = handoff

@@ -151,7 +151,7 @@ pub enum Mark {
     Working,
     /// Its agent waits for an answer.
     Blocked,
-    /// Its lease ran out.
+    /// Its lease or the time to claim it ran out.
     Late,
     /// It failed.
     Failed,
@@ -187,10 +187,9 @@ impl From<State> for Mark {
     }
 }
 
-/// Whether a handoff is in progress and its lease ran out.
+/// Whether a handoff's lease or the time to claim it ran out.
 fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
-    let is_over = handoff.expires_at.is_some_and(|end| end <= now);
-    handoff.state == State::InProgress && is_over
+    handoff.expires_at.is_some_and(|end| end <= now)
 }
 
 /// An edge from one node to another.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use handoff_base::Moment;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, Task};
+use handoff_model::{Issue, Task, overdue_text};
 use handoff_protocol::{State, TaskState};
 
 use super::text::word;
@@ -96,10 +96,11 @@ fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey>, now: Moment) -
     let (mark, words) = match (task.state, handoff.map(|h| h.state)) {
         (TaskState::Completed, _) => (Mark::Done, "done".to_owned()),
         (TaskState::None, _) => (Mark::None, "not handed over".to_owned()),
-        (_, Some(State::InProgress)) if handoff.is_some_and(|h| is_late(h, now)) => {
+        (_, Some(state)) if handoff.is_some_and(|h| is_late(h, now)) => {
             let broken = task.state == TaskState::BrokenDown;
             let before = if broken { "broken down, and " } else { "" };
-            (Mark::Late, format!("{before}lease ran out, with {with}"))
+            let late = overdue_text(state);
+            (Mark::Late, format!("{before}{late}, with {with}"))
         }
         (TaskState::BrokenDown, _) => (Mark::Working, format!("broken down, with {with}")),
         (_, Some(State::Pending)) if waits => (Mark::Waiting, "waits".to_owned()),

@@ -11,9 +11,7 @@ use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
-use super::types::{
-    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out,
-};
+use super::types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
 
 /// The parts of `issue.json` that a survey keeps.
 #[derive(Deserialize)]
@@ -115,6 +113,8 @@ struct Record<'a> {
     attempt: u32,
     #[serde(default, with = "moment::optional")]
     not_before: Option<Moment>,
+    #[serde(default, with = "moment::optional")]
+    acknowledge_by: Option<Moment>,
     lease: Option<Lease>,
     #[serde(borrow)]
     transitions: Vec<Transition<'a>>,
@@ -151,6 +151,8 @@ struct Transition<'a> {
     event: Option<Event>,
     to: State,
     receiver: Option<AgentName>,
+    #[serde(default, with = "moment::optional")]
+    ran_out_at: Option<Moment>,
     #[serde(borrow)]
     failure: Option<Failure<'a>>,
     #[serde(borrow)]
@@ -240,8 +242,12 @@ pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
         waits_for: numbers(&record.waits_for),
         attempt: record.attempt,
         not_before: record.not_before,
-        expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
-        lease_seconds: record.lease.and_then(|lease| lease.seconds),
+        lease_seconds: record.lease.as_ref().and_then(|lease| lease.seconds),
+        // At most one of them is stored.
+        expires_at: match record.lease {
+            Some(lease) => lease.expires_at,
+            None => record.acknowledge_by,
+        },
         contradicted: count(record.evidence.iter().filter(contradicted).count()),
         violations: count(record.violations.len()),
         changes: record.transitions.into_iter().map(change).collect(),
@@ -254,7 +260,6 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         Some(failure) => (Some(failure.code), Some(failure.message)),
         None => (None, None),
     };
-    let ran_out_at = ran_out(transition.event, message.as_deref());
     let reason = message.or(transition.reason);
     let reason = reason.or_else(|| question?.description);
     ChangeSurvey {
@@ -265,7 +270,7 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         receiver: transition.receiver,
         failure,
         reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
-        ran_out_at,
+        ran_out_at: transition.ran_out_at,
         traceparent: transition.traceparent,
     }
 }

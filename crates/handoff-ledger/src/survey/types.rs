@@ -2,7 +2,6 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::planner::ran_out_at;
 use handoff_model::{Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict};
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
@@ -102,7 +101,7 @@ pub struct HandoffSurvey {
     /// When it can be claimed again, while it waits for another attempt.
     #[serde(with = "optional_seconds")]
     pub not_before: Option<Moment>,
-    /// When the holder's lease ends.
+    /// When the holder's lease ends, or when it must be claimed.
     #[serde(with = "optional_seconds")]
     pub expires_at: Option<Moment>,
     /// The length of that lease, in seconds.
@@ -133,7 +132,7 @@ pub struct ChangeSurvey {
     pub failure: Option<String>,
     /// The failure, the question or the reason, in one line.
     pub reason: Option<String>,
-    /// When the lease ran out, if an expiry was recorded.
+    /// When the lease or the time to claim it ran out, if that was recorded.
     #[serde(with = "optional_seconds")]
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
@@ -214,7 +213,7 @@ impl HandoffSurvey {
             waits_for: record.waits_for.iter().map(HandoffId::number).collect(),
             attempt: record.attempt,
             not_before: record.not_before,
-            expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+            expires_at: record.expires_at(),
             lease_seconds: record.lease.as_ref().and_then(|lease| lease.seconds),
             contradicted: count(record.evidence.iter().filter(contradicted).count()),
             violations: count(record.violations.len()),
@@ -247,17 +246,11 @@ impl ChangeSurvey {
             to: transition.to,
             receiver: transition.receiver.clone(),
             failure: failure.map(|failure| failure.code.clone()),
-            ran_out_at: ran_out(transition.event, failure.map(|f| &*f.message)),
+            ran_out_at: transition.ran_out_at,
             reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
             traceparent: transition.traceparent,
         }
     }
-}
-
-/// When the lease ran out that this event and failure message report.
-pub(super) fn ran_out(event: Option<Event>, message: Option<&str>) -> Option<Moment> {
-    let message = message.filter(|_| event == Some(Event::Expire))?;
-    ran_out_at(message)
 }
 
 /// Moments as seconds since 1970, which is their precision.

@@ -5,7 +5,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, Event, State};
 
-use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED, trail};
+use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
 use crate::record::{Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
@@ -226,7 +226,7 @@ impl<V> Planner<'_, V> {
         failure: Option<&Failure>,
     ) -> Result<Option<Failure>, RetryRefusal> {
         let codes = &self.protocol.definition().errors;
-        let own = [UNSPECIFIED, TIMED_OUT];
+        let own = [UNSPECIFIED, TIMED_OUT, NOT_ACKNOWLEDGED];
         let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
             return Ok(failure.cloned());
         };

@@ -1,31 +1,23 @@
-//! How long a claim holds: leases, their extension, and their expiry.
+//! How long a claim holds, and how long a handoff waits for one: leases, their extension, and
+//! what follows when the time runs out.
 
-use chrono::{DateTime, TimeDelta};
+use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
+use handoff_base::moment::rfc3339;
 use handoff_protocol::{Event, LONGEST, State};
 
-use crate::planner::{Changed, Planner, TIMED_OUT, trail};
+use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, trail};
 use crate::record::{Failure, Issue, Lease, Progress, Record, Transition};
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
 use crate::step::Planned;
 
-/// The first handoff of an issue whose lease ran out and which is not failed yet.
+/// The first handoff of an issue whose time ran out and which is not failed yet.
 pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
     let mut open = issue.open.iter();
     let open = open.find(|open| open.expires_at.is_some_and(|end| end <= at))?;
     Some(open.id.clone())
-}
-
-/// The text between the holder and the end of its lease in the message of the resulting failure.
-const RAN_OUT: &str = ": its lease ran out at ";
-
-/// The end of the lease that a failure's message reports.
-pub fn ran_out_at(message: &str) -> Option<Moment> {
-    let (_, end) = message.rsplit_once(RAN_OUT)?;
-    let end = DateTime::parse_from_rfc3339(end).ok()?;
-    Some(end.to_utc())
 }
 
 impl<V> Planner<'_, V> {
@@ -44,15 +36,26 @@ impl<V> Planner<'_, V> {
             since: self.actor.at,
             token: record.claims().saturating_add(1),
             seconds,
-            expires_at: length.and_then(|seconds| self.after(seconds)),
+            expires_at: length.and_then(|seconds| after(self.actor.at, seconds)),
             progress: None,
         })
     }
 
-    /// The moment this many seconds from now, if it can be represented.
-    fn after(&self, seconds: u64) -> Option<Moment> {
-        let length = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
-        self.actor.at.checked_add_signed(length)
+    /// Sets until when a handoff that can be claimed from now on must be claimed.
+    pub(super) fn await_claim(&self, record: &mut Record) {
+        if record.state != State::Pending || !record.waits_for.is_empty() {
+            record.acknowledge_by = None;
+        } else if record.acknowledge_by.is_none() {
+            let to = record.intended.as_ref().unwrap_or(&record.to);
+            let seconds = self.protocol.acknowledge_seconds(
+                record.from.as_str(),
+                to.as_str(),
+                &record.contract_type,
+                record.acknowledge_seconds,
+            );
+            let since = record.not_before.unwrap_or(self.actor.at);
+            record.acknowledge_by = seconds.and_then(|seconds| after(since, seconds));
+        }
     }
 
     /// The length of a lease that starts now, in seconds; `None` means no end.
@@ -87,7 +90,7 @@ impl<V> Planner<'_, V> {
             ..EventArgs::default()
         };
         let seconds = self.length(&record, &asked)?;
-        let end = seconds.and_then(|seconds| self.after(seconds));
+        let end = seconds.and_then(|seconds| after(self.actor.at, seconds));
         let at = self.actor.at;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
@@ -122,22 +125,29 @@ impl<V> Planner<'_, V> {
         Ok(Planned::Write(Box::new(self.commit(changed, &account))))
     }
 
-    /// The failure that an expired lease leads to.
+    /// The failure that a lease, or a time to claim, leads to when it ran out.
     pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
-        let id = || record.id.clone();
-        let lease = record.lease.as_ref();
-        let end = lease.and_then(|lease| Some((lease, lease.expires_at?)));
-        let Some((lease, end)) = end.filter(|(_, end)| *end <= self.actor.at) else {
-            return Err(LeaseRefusal::NotOverdue(id()).into());
+        let Some(end) = record.expires_at().filter(|end| *end <= self.actor.at) else {
+            return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
         };
-        let progress = lease.progress.as_ref();
-        let failure = Failure {
-            code: TIMED_OUT.to_owned(),
-            message: format!(
-                "{} was not done in time{RAN_OUT}{}",
-                lease.holder,
-                end.format("%Y-%m-%dT%H:%M:%SZ")
+        let end = rfc3339(end);
+        let (code, message) = match &record.lease {
+            Some(lease) => (
+                TIMED_OUT,
+                format!(
+                    "{} was not done in time: its lease ran out at {end}",
+                    lease.holder
+                ),
             ),
+            None => (
+                NOT_ACKNOWLEDGED,
+                format!("{} did not claim it in time: it had until {end}", record.to),
+            ),
+        };
+        let progress = record.lease.as_ref().and_then(|l| l.progress.as_ref());
+        let failure = Failure {
+            code: code.to_owned(),
+            message,
             details: progress.map(|p| format!("the last it said: {}", p.text)),
             recoverable: true,
             suggested_action: None,
@@ -246,4 +256,10 @@ impl<V> Planner<'_, V> {
             .filter(|_| record.state == State::InProgress);
         lease.is_some_and(|lease| lease.expires_at.take().is_some())
     }
+}
+
+/// The moment this many seconds after another, if it can be represented.
+fn after(since: Moment, seconds: u64) -> Option<Moment> {
+    let length = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
+    since.checked_add_signed(length)
 }

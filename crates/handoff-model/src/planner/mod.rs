@@ -25,7 +25,7 @@ mod send;
 mod tasks;
 mod trail;
 
-use handoff_protocol::{AgentKind, Event, Protocol, State};
+use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Account, Change};
@@ -38,7 +38,6 @@ use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 pub use held::{Holder, held};
-pub use lease::ran_out_at;
 pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
 pub use tasks::{misplaced, task_handoff};
@@ -71,7 +70,7 @@ pub fn plan<E>(
         Some(receipt) => Ok(Planned::Repeat(Box::new(receipt))),
         None => planner.request(issue.clone(), request),
     };
-    // A repeat writes nothing; the next write handles an overdue lease.
+    // A repeat writes nothing; the next write records what is overdue.
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
         && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
@@ -123,8 +122,24 @@ fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Record, Stop<E>> {
 /// The failure code of an agent whose lease ran out.
 pub const TIMED_OUT: &str = "TIMEOUT";
 
+/// The failure code of an agent that did not claim a handoff in time.
+pub const NOT_ACKNOWLEDGED: &str = "NOT_ACKNOWLEDGED";
+
 /// The failure code if none was given.
 pub const UNSPECIFIED: &str = "FAILED";
+
+/// Why a handoff does not accept an event in its state.
+fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
+    let id = record.id.clone();
+    let claims = illegal.event == Event::Claim;
+    match (&record.lease, LeaseRefusal::unacknowledged(record)) {
+        (Some(lease), _) if claims => {
+            LeaseRefusal::AlreadyClaimed(Holding::of(record, lease)).into()
+        }
+        (None, Some(late)) if claims => late.into(),
+        _ => StateRefusal::Illegal { id, illegal }.into(),
+    }
+}
 
 /// The issue, actor and protocol that all requests share.
 struct Planner<'a, V> {
@@ -262,20 +277,11 @@ impl<V> Planner<'_, V> {
         args: &EventArgs,
     ) -> Result<(), Refusal> {
         let from = record.state;
-        let to = from
-            .on(event)
-            .map_err(|illegal| match (event, &record.lease) {
-                (Event::Claim, Some(lease)) => {
-                    Refusal::from(LeaseRefusal::AlreadyClaimed(Holding::of(record, lease)))
-                }
-                _ => StateRefusal::Illegal {
-                    id: record.id.clone(),
-                    illegal,
-                }
-                .into(),
-            })?;
+        let to = from.on(event).map_err(|refused| illegal(record, refused))?;
+        let ran_out_at = record.expires_at().filter(|_| event == Event::Expire);
         record.state = to;
         record.not_before = None;
+        record.acknowledge_by = None;
         record.lease = match to {
             State::InProgress => Some(self.lease(record, args)?),
             _ => None,
@@ -308,13 +314,14 @@ impl<V> Planner<'_, V> {
             sent: sent.cloned(),
             reason: args.reason,
             failure: args.failure,
+            ran_out_at,
             context: args.context,
             questions: args.questions,
             values: args.values,
             receiver: args.receiver,
             jitter: args.jitter.filter(|_| record.not_before.is_some()),
             allowed_secrets: args.allowed_secrets,
-            // The agent that notices an expired lease did not cause the event.
+            // The agent that notices that a time ran out did not cause the event.
             traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
@@ -326,14 +333,17 @@ impl<V> Planner<'_, V> {
     fn commit(&self, changed: Changed, account: &Account) -> Step {
         let Changed {
             mut issue,
-            records,
+            mut records,
             subject,
-            quiet,
+            mut quiet,
             was_with,
             goes_on,
             entries,
         } = changed;
         let previous = self.next_step(&mut issue, subject.number());
+        for record in records.iter_mut().chain(&mut quiet) {
+            self.await_claim(record);
+        }
         let mut files = entries;
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
@@ -364,7 +374,7 @@ impl<V> Planner<'_, V> {
                     id: record.id.clone(),
                     to: record.to.clone(),
                     state: record.state,
-                    expires_at: record.lease.as_ref().and_then(|l| l.expires_at),
+                    expires_at: record.expires_at(),
                 });
             }
         }
@@ -378,7 +388,7 @@ impl<V> Planner<'_, V> {
             files.push((entry, Edit::Bytes(stored.clone())));
             files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
-                open.expires_at = record.lease.as_ref().and_then(|l| l.expires_at);
+                open.expires_at = record.expires_at();
             }
         }
         issue.open.sort_by_key(|open| open.id.number());

@@ -318,6 +318,10 @@ impl<V> Planner<'_, V> {
                 .and_then(|k| k.timeout.as_ref())
                 .and_then(|field| field.read(&contract.value))
                 .filter(|seconds| *seconds > 0),
+            acknowledge_seconds: kind
+                .and_then(|k| k.acknowledge.as_ref())
+                .and_then(|field| field.read(&contract.value))
+                .filter(|seconds| *seconds > 0),
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
@@ -325,6 +329,7 @@ impl<V> Planner<'_, V> {
             attempt: 1,
             redriven_at: None,
             not_before: None,
+            acknowledge_by: None,
             lease: None,
             progress: Vec::new(),
             transitions: vec![Transition {

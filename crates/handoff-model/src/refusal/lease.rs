@@ -67,11 +67,19 @@ pub enum LeaseRefusal {
         /// The agent that holds it now, and the token of its claim.
         holder: Option<(AgentName, u32)>,
     },
-    /// A lease ran out, which must be recorded first.
-    #[error("the lease of {0} ran out")]
+    /// The receiver claims it too late: it failed.
+    #[error("{to} did not claim {id} in time: it had until {}", time(*until))]
+    Unacknowledged {
+        id: HandoffId,
+        to: AgentName,
+        until: Moment,
+        state: State,
+    },
+    /// A lease, or the time to claim it, ran out, which must be recorded first.
+    #[error("the time of {0} ran out")]
     Overdue(HandoffId),
-    /// The lease has not run out.
-    #[error("{0} has no lease that ran out")]
+    /// Its time has not run out.
+    #[error("{0} has no lease and no time to claim it that ran out")]
     NotOverdue(HandoffId),
 }
 
@@ -132,6 +140,16 @@ pub enum ClaimEnd {
 }
 
 impl LeaseRefusal {
+    /// The refusal of a claim that comes after the time to claim ran out.
+    pub(crate) fn unacknowledged(record: &Record) -> Option<Self> {
+        Some(Self::Unacknowledged {
+            id: record.id.clone(),
+            to: record.to.clone(),
+            until: record.unacknowledged()?,
+            state: record.state,
+        })
+    }
+
     /// The refusal of an agent that was handed work but does not work on it.
     pub(crate) fn not_working(id: &HandoffId, agent: &AgentName, state: State) -> Self {
         let (id, agent) = (id.clone(), agent.clone());

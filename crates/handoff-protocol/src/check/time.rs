@@ -26,10 +26,15 @@ impl Checker<'_> {
         for (i, rule) in definition.decisions.iter().enumerate() {
             self.decision(i, rule);
         }
+        for (i, route) in definition.routes.iter().enumerate() {
+            let at = format!("/routes/{i}/acknowledge_seconds");
+            self.time(&at, route.acknowledge_seconds, 1);
+        }
         for (i, contract) in definition.contracts.iter().enumerate() {
             let at = |key: &str| format!("/contracts/{i}/{key}");
             let times = [
                 ("timeout", &contract.timeout),
+                ("acknowledge", &contract.acknowledge),
                 ("retry_delay", &contract.retry_delay),
             ];
             for (key, field) in times {

@@ -10,9 +10,9 @@ use serde_json::Number;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Failed attempts, including those whose lease ran out.
+    /// Failed attempts, including those whose lease or time to claim them ran out.
     Failures,
-    /// Attempts whose lease ran out.
+    /// Attempts whose lease or time to claim them ran out.
     Timeouts,
     /// Retries of failed work.
     Retries,

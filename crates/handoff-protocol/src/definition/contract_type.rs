@@ -229,6 +229,9 @@ pub struct ContractType {
     /// lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeField>,
+    /// The place of the time in which an agent must claim it; it does not apply to a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledge: Option<TimeField>,
     /// The places where it lists the inputs that its sender lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<InputFields>,

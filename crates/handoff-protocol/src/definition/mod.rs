@@ -131,6 +131,11 @@ pub struct Route {
     /// The agent that gets the contract first and decides before the work moves on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<AgentName>,
+    /// The time in which the receiver must claim what comes this way, in seconds; any time, if not
+    /// given. What is not claimed in time fails with `NOT_ACKNOWLEDGED`. A contract's own time takes
+    /// precedence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledge_seconds: Option<u64>,
 }
 
 /// A forbidden route, and why.

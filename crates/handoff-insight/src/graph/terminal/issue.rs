@@ -1,6 +1,7 @@
 //! An issue as a sequence diagram: a lane for each agent, a line for each handoff.
 
 use handoff_base::text::one_line;
+use handoff_model::overdue_text;
 use handoff_protocol::State;
 
 use super::{Paint, beneath};
@@ -183,7 +184,7 @@ fn step_text(step: &Step, room: usize) -> String {
     if step.state != State::Completed {
         let is_late = step.mark == Mark::Late;
         let how = if is_late {
-            "lease ran out"
+            overdue_text(step.state)
         } else {
             word(step.state)
         };
