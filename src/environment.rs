@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 use handoff_base::ids::{IdError, WorkerId};
 use handoff_base::text::quoted;
-use handoff_base::{Moment, to_second};
+use handoff_base::{Moment, to_millisecond};
 use handoff_git::{Person, Repository};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
@@ -221,7 +221,7 @@ fn is_set(names: &[&str]) -> bool {
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn now() -> Result<Moment, Failure> {
-    Ok(to_second(SystemClock::from_environment()?.author()))
+    Ok(to_millisecond(SystemClock::from_environment()?.author()))
 }
 
 /// The index that git tells a hook to read, if it is not the repository's own.

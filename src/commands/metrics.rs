@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 use handoff_base::moment::shown;
 use handoff_base::text::plain;
@@ -337,17 +338,28 @@ fn times(figures: &Figures) -> Vec<Vec<String>> {
         let found = found?;
         let quantiles = [found.p50, found.p95, found.p99, found.longest];
         let head = [name.to_owned(), found.count.to_string(), average(found)];
-        let quantiles = quantiles.map(|length| length.map_or_else(none, duration::shown));
+        let quantiles = quantiles.map(|found| found.map_or_else(none, length));
         Some(head.into_iter().chain(quantiles).collect())
     });
     rows.collect()
 }
 
-/// An average, to the second.
+/// An average, to the second, or to the millisecond if it is shorter.
 #[allow(clippy::cast_possible_truncation)]
 fn average(found: &Distribution) -> String {
-    let average = found.average.map(|average| average.round() as i64);
-    average.map_or_else(none, duration::shown)
+    let average = found.average.map(|average| match average {
+        short if short < 1.0 => TimeDelta::milliseconds((short * 1000.0).round() as i64),
+        long => TimeDelta::seconds(long.round() as i64),
+    });
+    average.map_or_else(none, length)
+}
+
+/// A time, to the second, or to the millisecond if it is shorter.
+fn length(time: TimeDelta) -> String {
+    match time.num_milliseconds() {
+        short @ 1..1000 => format!("{short} ms"),
+        _ => duration::shown(time.num_seconds()),
+    }
 }
 
 fn group(name: &str, figures: &Figures) -> Vec<String> {
@@ -367,7 +379,7 @@ fn group(name: &str, figures: &Figures) -> Vec<String> {
         None => none(),
     }));
     row.push(average(duration));
-    row.push(duration.p95.map_or_else(none, duration::shown));
+    row.push(duration.p95.map_or_else(none, length));
     row.extend([figures.waiting_seconds, figures.working_seconds].map(duration::shown));
     row
 }

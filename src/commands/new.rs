@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::to_second;
+use handoff_base::to_millisecond;
 use handoff_ledger::Clock;
 use handoff_templates::known;
 
@@ -64,7 +64,7 @@ impl Arguments {
             protocol: self.protocol.as_ref(),
         };
         let rules = wanted.rules(&tip, &folder)?;
-        let now = to_second(clock.author());
+        let now = to_millisecond(clock.author());
         let known = known(&repository, rules.protocol(), &folder, &from, &to, now)?;
         let made = wanted.write(&rules, &known)?;
         output.answer(&made)?;

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::to_second;
+use handoff_base::to_millisecond;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::Offer;
 use handoff_model::Reports;
@@ -93,7 +93,13 @@ impl Arguments {
             if matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
                 let at = session.clock.author();
                 let findings = &failure.findings;
-                ledger.note_refused(&session, &offer, failure.word(), findings, to_second(at));
+                ledger.note_refused(
+                    &session,
+                    &offer,
+                    failure.word(),
+                    findings,
+                    to_millisecond(at),
+                );
             }
             failure
         })?;

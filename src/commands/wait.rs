@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::{Moment, ObjectId, to_second};
+use handoff_base::{Moment, ObjectId, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
@@ -193,7 +193,9 @@ impl Arguments {
             }
             let now = clock.author();
             let mut wake = None;
-            if let Some(seen) = self.seen(&tips, &targets, to_second(now), lookout.is_read())? {
+            if let Some(seen) =
+                self.seen(&tips, &targets, to_millisecond(now), lookout.is_read())?
+            {
                 if self.is_over(&seen) {
                     return self.report(&tips, &seen, &lookout, start, output);
                 }

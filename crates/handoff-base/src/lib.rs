@@ -20,5 +20,5 @@ pub mod text;
 pub use code::Code;
 pub use digest::{digest, hexadecimal};
 pub use edit::Edit;
-pub use moment::{Moment, to_second};
+pub use moment::{Moment, to_millisecond, to_second};
 pub use object_id::{NoObjectId, ObjectId, short_id};

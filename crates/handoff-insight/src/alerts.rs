@@ -90,11 +90,14 @@ struct Sample<'s> {
     from: Moment,
     /// `None` if it has no end yet.
     until: Option<Moment>,
-    /// Seconds, 1 or 0 for a ratio, or a number of rounds.
+    /// Seconds, 1 or 0 for a ratio, or a number of rounds: each in thousandths.
     amount: i64,
     issue: Option<&'s IssueKey>,
     number: Option<u32>,
 }
+
+/// An amount of 1.
+const ONE: i64 = 1000;
 
 /// A sample's beginning, end and amount.
 type Period = (Moment, Option<Moment>, i64);
@@ -204,9 +207,9 @@ impl<'s> AlertInput<'s> {
         }
         steps.sort_unstable();
         let crossed = |count: i64, amount: i64, below: i64| match sum {
-            Sum::Count => threshold.is_crossed_by(as_number(count)),
+            Sum::Count => threshold.is_crossed_by(as_number(count * ONE)),
             Sum::Average => {
-                let average = usize::try_from(count).ok().and_then(|n| average(amount, n));
+                let average = usize::try_from(count).ok().and_then(|n| mean(amount, n));
                 average.is_some_and(|average| threshold.is_crossed_by(average))
             }
             Sum::Quantile(quantile) => {
@@ -225,7 +228,7 @@ impl<'s> AlertInput<'s> {
         let mut steps = steps.into_iter().peekable();
         while let Some((at, n, a, b)) = steps.next() {
             (count, amount, below) = (count + n, amount + a, below + b);
-            // Only the result after all changes of one second counts.
+            // Only the result after all changes of one moment counts.
             if steps.peek().is_some_and(|next| next.0 == at) {
                 continue;
             }
@@ -274,7 +277,7 @@ impl<'s> AlertInput<'s> {
         };
         if metric.measure() == Measure::Events && metric != Metric::RetriesOfOne {
             let happened = events(issue, Some(self.protocol), metric).into_iter();
-            found.extend(happened.map(|(at, number)| sample(number, (self.past(at), None, 1))));
+            found.extend(happened.map(|(at, number)| sample(number, (self.past(at), None, ONE))));
             return;
         }
         for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
@@ -284,8 +287,9 @@ impl<'s> AlertInput<'s> {
                 Metric::SuccessRate => self.outcomes(handoff),
                 Metric::Duration | Metric::AcknowledgmentTime | Metric::RecoveryTime => {
                     let measured = measured(metric, handoff).into_iter();
-                    let period =
-                        |(at, length): (_, TimeDelta)| (self.past(at), None, length.num_seconds());
+                    let period = |(at, length): (_, TimeDelta)| {
+                        (self.past(at), None, length.num_milliseconds())
+                    };
                     measured.map(period).collect()
                 }
                 _ => self.waits(issue, handoff, metric, patience),
@@ -303,7 +307,7 @@ impl<'s> AlertInput<'s> {
         let retries = handoff.changes.iter().filter(|c| retried(c.event));
         let counted = (1..).zip(retries);
         counted
-            .map(|(nth, change)| (self.past(change.at), None, nth))
+            .map(|(nth, change)| (self.past(change.at), None, nth * ONE))
             .collect()
     }
 
@@ -311,7 +315,7 @@ impl<'s> AlertInput<'s> {
     fn outcomes(&self, handoff: &HandoffSurvey) -> Vec<Period> {
         let outcome = |(change, until): (&ChangeSurvey, _)| {
             let success = match change.to {
-                State::Completed => 1,
+                State::Completed => ONE,
                 State::Failed | State::Dead | State::Rejected => 0,
                 _ => return None,
             };
@@ -343,7 +347,7 @@ impl<'s> AlertInput<'s> {
             } else {
                 since
             };
-            Some((from.checked_add_signed(patience)?, spell.until, 1))
+            Some((from.checked_add_signed(patience)?, spell.until, ONE))
         };
         spells
             .filter(|spell| spell.state == counted)
@@ -387,7 +391,7 @@ impl<'s> AlertInput<'s> {
                     number: Some(handoff.number),
                 };
                 found.push(sample(begin, claim, 0));
-                found.extend(claim.map(|claim| sample(claim, None, 1)));
+                found.extend(claim.map(|claim| sample(claim, None, ONE)));
             }
         }
         found
@@ -406,7 +410,7 @@ impl<'s> AlertInput<'s> {
         let sample = own.map(|refused| Sample {
             from: self.past(refused.at),
             until: None,
-            amount: 1,
+            amount: ONE,
             issue: refused.issue.as_ref(),
             number: None,
         });
@@ -419,7 +423,7 @@ impl<'s> AlertInput<'s> {
         let sample = audited.map(|audited| Sample {
             from: self.past(audited.at),
             until: None,
-            amount: i64::try_from(audited.faults).unwrap_or(i64::MAX),
+            amount: i64::try_from(audited.faults).map_or(i64::MAX, |n| n.saturating_mul(ONE)),
             issue: None,
             number: None,
         });
@@ -437,7 +441,7 @@ impl<'s> AlertInput<'s> {
             Some(Sample {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,
                 until: None,
-                amount: 1,
+                amount: ONE,
                 issue: Some(&issue.key),
                 number: None,
             })
@@ -464,7 +468,7 @@ impl<'s> AlertInput<'s> {
                     found.push(Sample {
                         from: *from,
                         until,
-                        amount: i64::from(limit.most) - nth,
+                        amount: (i64::from(limit.most) - nth) * ONE,
                         issue: Some(&issue.key),
                         number: Some(*number),
                     });
@@ -481,7 +485,7 @@ impl<'s> AlertInput<'s> {
             Some(Sample {
                 from: self.past(end),
                 until: None,
-                amount: (end - issue.opened_at).num_seconds().max(0),
+                amount: (end - issue.opened_at).num_milliseconds().max(0),
                 issue: Some(&issue.key),
                 number: None,
             })
@@ -500,7 +504,7 @@ fn with_ends(handoff: &HandoffSurvey) -> impl Iterator<Item = (&ChangeSurvey, Op
 fn expiry(handoff: &HandoffSurvey, patience: TimeDelta) -> Option<Period> {
     let end = handoff.expires_at;
     let end = end.filter(|_| handoff.state == State::InProgress)?;
-    Some((end.checked_add_signed(patience)?, None, 1))
+    Some((end.checked_add_signed(patience)?, None, ONE))
 }
 
 /// The times that a metric measures in a handoff, each with the moment it ended.
@@ -535,8 +539,8 @@ fn is_below(amount: i64, threshold: Threshold) -> bool {
 /// The aggregate of samples; `None` without samples.
 fn value(samples: &[&Sample<'_>], sum: Sum) -> Option<f64> {
     match sum {
-        Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()?)),
-        Sum::Average => average(samples.iter().map(|s| s.amount).sum(), samples.len()),
+        Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()? * ONE)),
+        Sum::Average => mean(samples.iter().map(|s| s.amount).sum(), samples.len()),
         Sum::Quantile(quantile) => {
             let mut amounts: Vec<i64> = samples.iter().map(|s| s.amount).collect();
             amounts.sort_unstable();
@@ -546,7 +550,12 @@ fn value(samples: &[&Sample<'_>], sum: Sum) -> Option<f64> {
     }
 }
 
+/// The average of amounts; `None` without any.
+fn mean(sum: i64, count: usize) -> Option<f64> {
+    average(sum, count).map(|thousandths| thousandths / as_number(ONE * ONE))
+}
+
 #[allow(clippy::cast_precision_loss)]
 fn as_number(amount: i64) -> f64 {
-    amount as f64
+    amount as f64 / ONE as f64
 }

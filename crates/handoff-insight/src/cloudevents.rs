@@ -1,5 +1,6 @@
 //! Ledger events as CloudEvents 1.0, in structured JSON.
 
+use handoff_base::moment::rfc3339;
 use handoff_base::{ObjectId, hexadecimal};
 use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
 use handoff_model::TraceParent;
@@ -47,7 +48,7 @@ impl<'a, T> CloudEvent<'a, T> {
             source,
             kind: format!("{DOMAIN}.{}", type_of(happening)),
             subject,
-            time: happening.at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            time: rfc3339(happening.at),
             datacontenttype: "application/json",
             traceparent: happening.traceparent,
             data,

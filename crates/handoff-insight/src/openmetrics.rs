@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures};
+use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures, seconds};
 use handoff_protocol::Need;
 
 /// Formats metrics, labelled by protocol, and by `by` if rows are grouped.
@@ -160,7 +160,7 @@ impl Page<'_> {
             for (quantile, length) in quantiles {
                 let labels = format!("{labels},quantile=\"{quantile}\"");
                 if let Some(length) = length {
-                    sample(&mut self.text, &family, &labels, as_number(length));
+                    sample(&mut self.text, &family, &labels, seconds::number(length));
                 }
             }
             totals(&mut self.text, &family, &labels, found);
@@ -330,7 +330,7 @@ fn sample(text: &mut String, name: &str, labels: &str, value: f64) {
 
 /// The sum and count that end a histogram and a summary.
 fn totals(text: &mut String, family: &str, labels: &str, found: &Distribution) {
-    let (sum, count) = (as_number(found.sum), whole(found.count));
+    let (sum, count) = (seconds::number(found.sum), whole(found.count));
     sample(text, &format!("{family}_sum"), labels, sum);
     sample(text, &format!("{family}_count"), labels, count);
 }

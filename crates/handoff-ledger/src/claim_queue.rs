@@ -174,7 +174,7 @@ pub(super) struct Notes {
 pub(super) struct Noted {
     /// The index of its brief.
     pub(super) brief: usize,
-    /// When it was sent, as a Unix timestamp.
+    /// When it was sent, in milliseconds since 1970.
     pub(super) sent: i64,
     /// When its lease ends, or when it must be claimed, likewise.
     pub(super) due: Option<i64>,
@@ -194,9 +194,9 @@ struct Left<T> {
     known: Vec<(T, usize, i64, Option<i64>)>,
 }
 
-/// When a record's lease ends, or when it must be claimed, as a Unix timestamp.
+/// When a record's lease ends, or when it must be claimed, in milliseconds since 1970.
 fn due(record: &Record) -> Option<i64> {
-    record.expires_at().map(|end| end.timestamp())
+    record.expires_at().map(|end| end.timestamp_millis())
 }
 
 impl Notes {

@@ -2,7 +2,7 @@
 //! once.
 
 use handoff_base::ids::HandoffId;
-use handoff_base::{Moment, to_second};
+use handoff_base::{Moment, to_millisecond};
 use handoff_model::{Actor, EventArgs, Receipt, Refusal, Update, View};
 use handoff_protocol::Event;
 
@@ -19,7 +19,7 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`]; expiries recorded before the error stay.
     pub fn reap(&mut self, session: &Session) -> Result<Vec<Done>, LedgerError> {
         let mut reaped = Vec::new();
-        let now = to_second(session.clock.author());
+        let now = to_millisecond(session.clock.author());
         let tip = self.tip()?;
         for entry in tip.open()? {
             if tip.open_record(&entry)?.is_expired(now) {

@@ -41,7 +41,11 @@ pub(super) fn is_backdated(
     recorded: Moment,
     parent: Option<Moment>,
 ) -> bool {
-    let before = |previous: Moment| at < parent.map_or(previous, |parent| previous.min(parent));
+    // Commits have whole seconds, which decide.
+    let before = |previous: Moment| {
+        let previous = to_second(previous.fixed_offset());
+        at < parent.map_or(previous, |parent| previous.min(parent))
+    };
     let by_hand = |parent: Moment| recorded > parent || parent - at > BEHIND;
     previous.is_some_and(before) && parent.is_none_or(by_hand)
 }

@@ -208,10 +208,10 @@ impl<'a> Overviewer<'a, '_> {
 
     /// Whether the record may show that somebody is needed.
     fn may_need(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> bool {
-        let now = self.now.timestamp();
+        let now = self.now.timestamp_millis();
         match brief.state {
             State::Failed | State::Blocked | State::Dead => true,
-            State::InProgress => noted.due.is_some_and(|due| due <= now + ENDING),
+            State::InProgress => noted.due.is_some_and(|due| due <= now + 1000 * ENDING),
             State::Pending => {
                 let due = noted.due.unwrap_or_else(|| late(noted, protocol));
                 brief.answered || brief.waits_for.is_some() || due <= now
@@ -227,7 +227,7 @@ impl<'a> Overviewer<'a, '_> {
             State::Pending => noted.due.unwrap_or_else(|| late(noted, protocol)),
             _ => return None,
         };
-        Moment::from_timestamp(at, 0).filter(|at| *at > self.now)
+        Moment::from_timestamp_millis(at).filter(|at| *at > self.now)
     }
 
     /// Adds what a handoff needs, if the agent is told of it.
@@ -264,5 +264,5 @@ impl<'a> Overviewer<'a, '_> {
 
 /// When a handoff has stayed unclaimed for too long, if it could be claimed at once.
 fn late(noted: Noted, protocol: &Protocol) -> i64 {
-    noted.sent.saturating_add(patience(protocol).num_seconds())
+    noted.sent.saturating_add(patience(protocol).num_milliseconds())
 }

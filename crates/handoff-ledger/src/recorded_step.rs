@@ -5,9 +5,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use handoff_base::ObjectId;
+use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::{ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
@@ -82,6 +83,17 @@ pub(super) struct States<'r> {
 type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {
+    /// When the step was made: what it wrote has the milliseconds, its commit only the second. If
+    /// they contradict each other, the commit's date counts.
+    pub(super) fn made_at(&self, commit: DateTime<FixedOffset>) -> DateTime<FixedOffset> {
+        let written = self.is.updated_at.with_timezone(commit.offset());
+        if to_second(written) == to_second(commit) {
+            written
+        } else {
+            commit
+        }
+    }
+
     /// Derives from the new state which step was made, or why no step can have been.
     ///
     /// # Errors

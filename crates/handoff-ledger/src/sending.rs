@@ -2,7 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::{Code, Moment, ObjectId, digest, to_second};
+use handoff_base::{Code, Moment, ObjectId, digest, to_millisecond};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
@@ -92,7 +92,7 @@ impl<'r> Ledger<'r> {
         if !prepared.demanded.is_empty() {
             // Walking history takes time, so do it before other writers have to wait. A refusal of
             // the step is reported where it is decided.
-            let at = to_second(session.clock.author());
+            let at = to_millisecond(session.clock.author());
             if let Err(error @ LedgerError::Contract(ContractError::Evidence(_))) =
                 self.decide(&mut prepared, &snapshot, session, at)
             {

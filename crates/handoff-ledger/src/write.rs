@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Moment, ObjectId, to_second};
+use handoff_base::{Moment, ObjectId, to_millisecond, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
 use handoff_model::screening::screen_update;
 use handoff_model::{
@@ -431,7 +431,7 @@ impl<'r> Ledger<'r> {
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let (mut draft, outcome) = match decide(self, &tip, to_second(now))? {
+            let (mut draft, outcome) = match decide(self, &tip, to_millisecond(now))? {
                 Decided::Nothing(outcome) => {
                     self.settle(None)?;
                     return Ok((outcome, None));

@@ -32,9 +32,9 @@ pub enum ClaimVerdict {
     No,
 }
 
-/// When a handoff was sent, as a Unix timestamp.
+/// When a handoff was sent, in milliseconds since 1970.
 pub fn sent_at(record: &Record) -> Option<i64> {
-    record.sent_at().map(|at| at.timestamp())
+    record.sent_at().map(|at| at.timestamp_millis())
 }
 
 /// What choosing needs to know of a record, except when it was sent. Many records share the same
@@ -47,7 +47,8 @@ pub struct Brief {
     pub protocol: String,
     /// Its priority, in the protocol's words.
     pub priority: Option<String>,
-    /// The start and the end of its pause before another attempt.
+    /// The start and the end of its pause before another attempt, as all times here in milliseconds
+    /// since 1970.
     pause: Option<(i64, i64)>,
     /// When it must be claimed.
     acknowledge_by: Option<i64>,
@@ -66,8 +67,8 @@ impl Brief {
             priority: record.priority.clone(),
             pause: record
                 .pause()
-                .map(|(since, end)| (since.timestamp(), end.timestamp())),
-            acknowledge_by: record.acknowledge_by.map(|at| at.timestamp()),
+                .map(|(since, end)| (since.timestamp_millis(), end.timestamp_millis())),
+            acknowledge_by: record.acknowledge_by.map(|at| at.timestamp_millis()),
             waits_for: record.waits_for.first().cloned(),
             answered: record.state == State::Pending
                 && record
@@ -79,15 +80,15 @@ impl Brief {
     /// Whether the time to claim it ran out, even if nobody has recorded that yet.
     pub fn is_unacknowledged(&self, now: Moment) -> bool {
         self.acknowledge_by
-            .is_some_and(|end| end <= now.timestamp())
+            .is_some_and(|end| end <= now.timestamp_millis())
     }
 
     /// Why a handoff with this brief can't be claimed now.
     pub fn hindrance(&self, now: Moment) -> Option<ClaimVerdict> {
-        let second = |at| Moment::from_timestamp(at, 0);
+        let moment = Moment::from_timestamp_millis;
         let pause = self
             .pause
-            .and_then(|(since, end)| Some((second(since)?, second(end)?)));
+            .and_then(|(since, end)| Some((moment(since)?, moment(end)?)));
         match pause {
             _ if self.state != State::Pending || self.is_unacknowledged(now) => {
                 Some(ClaimVerdict::No)
@@ -112,7 +113,7 @@ mod tests {
             state: State::Pending,
             protocol: "p".to_owned(),
             priority: None,
-            pause: Some((40, 100)),
+            pause: Some((40_000, 100_000)),
             acknowledge_by: None,
             waits_for: None,
             answered: false,

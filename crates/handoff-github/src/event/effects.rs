@@ -2,7 +2,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
-use handoff_base::{Moment, to_second};
+use handoff_base::{Moment, to_millisecond};
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
 use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer};
@@ -168,7 +168,7 @@ impl Work<'_, '_> {
         let ledger = &*self.context.ledger;
         let tip = ledger.tip()?;
         let folder = tip.issue(&self.key)?;
-        let now = to_second(self.context.session.clock.author());
+        let now = to_millisecond(self.context.session.clock.author());
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
         let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;

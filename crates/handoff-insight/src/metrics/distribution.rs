@@ -9,13 +9,13 @@ pub const BUCKETS: [i64; 12] = [
     1, 5, 15, 60, 300, 900, 3_600, 14_400, 43_200, 86_400, 604_800, 2_592_000,
 ];
 
-/// Measured times in whole seconds.
+/// Measured times.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Samples(Vec<i64>);
+pub(super) struct Samples(Vec<TimeDelta>);
 
 impl Samples {
     pub(super) fn add(&mut self, length: impl IntoIterator<Item = TimeDelta>) {
-        self.0.extend(length.into_iter().map(|l| l.num_seconds()));
+        self.0.extend(length);
     }
 }
 
@@ -25,17 +25,27 @@ pub struct Distribution {
     /// How many were measured.
     pub count: usize,
     /// All of them together, in seconds.
-    pub(crate) sum: i64,
+    #[serde(serialize_with = "seconds::one")]
+    #[schemars(with = "f64")]
+    pub(crate) sum: TimeDelta,
     /// Their average; null if nothing was measured, as are the following.
     pub average: Option<f64>,
     /// What half of them don't exceed.
-    pub p50: Option<i64>,
+    #[serde(serialize_with = "seconds::optional")]
+    #[schemars(with = "Option<f64>")]
+    pub p50: Option<TimeDelta>,
     /// What 95 of 100 don't exceed.
-    pub p95: Option<i64>,
+    #[serde(serialize_with = "seconds::optional")]
+    #[schemars(with = "Option<f64>")]
+    pub p95: Option<TimeDelta>,
     /// What 99 of 100 don't exceed.
-    pub p99: Option<i64>,
+    #[serde(serialize_with = "seconds::optional")]
+    #[schemars(with = "Option<f64>")]
+    pub p99: Option<TimeDelta>,
     /// The longest.
-    pub longest: Option<i64>,
+    #[serde(serialize_with = "seconds::optional")]
+    #[schemars(with = "Option<f64>")]
+    pub longest: Option<TimeDelta>,
     /// How many don't exceed each of [`BUCKETS`].
     #[serde(skip)]
     pub(crate) buckets: [usize; BUCKETS.len()],
@@ -44,18 +54,48 @@ pub struct Distribution {
 impl Distribution {
     pub(super) fn of(Samples(mut sorted): Samples) -> Self {
         sorted.sort_unstable();
-        let sum = sorted.iter().sum();
+        let sum: TimeDelta = sorted.iter().sum();
         let quantile = |q| sorted.get(rank(q, sorted.len())?.checked_sub(1)?).copied();
-        let upto = |end: i64| sorted.partition_point(|&length| length <= end);
+        let upto = |end: i64| sorted.partition_point(|&length| length <= TimeDelta::seconds(end));
         Self {
             count: sorted.len(),
             sum,
-            average: average(sum, sorted.len()),
+            average: average(sum.num_milliseconds(), sorted.len()).map(|ms| ms / 1000.0),
             p50: quantile(0.5),
             p95: quantile(0.95),
             p99: quantile(0.99),
             longest: sorted.last().copied(),
             buckets: BUCKETS.map(upto),
+        }
+    }
+}
+
+/// Times as numbers of seconds, which are whole unless they have milliseconds.
+pub(crate) mod seconds {
+    use chrono::TimeDelta;
+    use serde::{Serialize, Serializer};
+
+    /// The number of seconds.
+    #[allow(clippy::cast_precision_loss)]
+    pub(crate) fn number(length: TimeDelta) -> f64 {
+        length.num_milliseconds() as f64 / 1000.0
+    }
+
+    pub(super) fn one<S: Serializer>(length: &TimeDelta, s: S) -> Result<S::Ok, S::Error> {
+        match length.num_milliseconds() % 1000 {
+            0 => length.num_seconds().serialize(s),
+            _ => number(*length).serialize(s),
+        }
+    }
+
+    #[allow(clippy::ref_option, reason = "serde calls it this way")]
+    pub(super) fn optional<S: Serializer>(
+        length: &Option<TimeDelta>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        match length {
+            Some(length) => one(length, s),
+            None => s.serialize_none(),
         }
     }
 }
@@ -102,12 +142,10 @@ mod tests {
         let mut samples = Samples::default();
         let none = Distribution::of(samples.clone());
         assert_eq!((none.average, none.p50, none.longest), (None, None, None));
-        samples.add([TimeDelta::seconds(60)]);
+        let minute = Some(TimeDelta::seconds(60));
+        samples.add(minute);
         let one = Distribution::of(samples);
-        assert_eq!(
-            (one.p50, one.p99, one.longest),
-            (Some(60), Some(60), Some(60))
-        );
+        assert_eq!((one.p50, one.p99, one.longest), (minute, minute, minute));
         assert_eq!(one.buckets[2..4], [0, 1]);
     }
 }

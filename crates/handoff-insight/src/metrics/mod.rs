@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use distribution::{BUCKETS, Distribution};
-pub(crate) use distribution::{average, rank};
+pub(crate) use distribution::{average, rank, seconds};
 pub use tally::{Figures, IssueFigures};
 
 use super::times;

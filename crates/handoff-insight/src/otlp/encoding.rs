@@ -161,6 +161,6 @@ fn any(value: &Value, lists: bool) -> Option<Any> {
 /// Nanoseconds since 1970.
 pub(super) fn nanos(at: DateTime<Utc>) -> String {
     // Records hold only dates between 1970 and 9999.
-    let seconds = u128::try_from(at.timestamp()).unwrap_or(0);
-    (seconds * 1_000_000_000).to_string()
+    let milliseconds = u128::try_from(at.timestamp_millis()).unwrap_or(0);
+    (milliseconds * 1_000_000).to_string()
 }

@@ -226,7 +226,7 @@ impl<'r> History<'r> {
             line: Line {
                 issue: Some(key.clone()),
                 step: is.steps,
-                at: commit.author.at,
+                at: states.made_at(commit.author.at),
                 by: recorded.actor.to_string(),
                 worker: recorded.worker,
                 traceparent: recorded.traceparent,

@@ -293,8 +293,8 @@ mod zoned {
     ) -> Result<DateTime<FixedOffset>, D::Error> {
         let text = String::deserialize(d)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-        // Commit times are whole seconds.
-        at.with_nanosecond(0)
+        // Records have no more than milliseconds.
+        at.with_nanosecond(at.timestamp_subsec_millis() * 1_000_000)
             .filter(|at| (0..END).contains(&at.timestamp()))
             .ok_or_else(|| D::Error::custom("no commit can have this date"))
     }

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, FixedOffset};
+
+use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::{ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::{Update, View, layout, trailers};
@@ -225,7 +227,7 @@ impl<'r> Rerun<'r> {
                 let states = states.ok_or_else(|| no_step(commit))?;
                 let recorded = states.recorded_step(&changes)?;
                 let recorded = recorded.map_err(ContractError::Invalid)?;
-                self.set_time(commit, key)?;
+                self.set_time(states.made_at(commit.author.at), key)?;
                 self.of_issue(key, recorded)
             }
             ([], Some(Shared::Protocol(name))) => {
@@ -262,17 +264,15 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Gives the next step the time of this commit, or that of its issue's last step if that is
+    /// Gives the next step the time of a recorded one, or that of its issue's last step if that is
     /// later: time never runs backwards in an issue.
-    fn set_time(&self, commit: &Commit, key: &IssueKey) -> Result<(), LedgerError> {
-        self.own_time(commit);
-        if let Some(time) = &self.time
-            && let Some(issue) = self.ledger.tip()?.issue(key)?.issue()?
-            && issue.updated_at > to_second(commit.author.at)
-        {
-            let zone = *commit.author.at.offset();
-            time.set(Some(issue.updated_at.with_timezone(&zone)));
-        }
+    fn set_time(&self, at: DateTime<FixedOffset>, key: &IssueKey) -> Result<(), LedgerError> {
+        let Some(time) = &self.time else {
+            return Ok(());
+        };
+        let issue = self.ledger.tip()?.issue(key)?.issue()?;
+        let last = issue.map(|issue| issue.updated_at.with_timezone(at.offset()));
+        time.set(Some(last.map_or(at, |last| last.max(at))));
         Ok(())
     }
 

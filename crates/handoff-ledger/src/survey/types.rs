@@ -18,13 +18,13 @@ pub struct IssueSurvey {
     /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
-    #[serde(with = "seconds")]
+    #[serde(with = "milliseconds")]
     pub opened_at: Moment,
     /// When its last step was made.
-    #[serde(with = "seconds")]
+    #[serde(with = "milliseconds")]
     pub updated_at: Moment,
     /// When it was completed, if it is.
-    #[serde(with = "optional_seconds")]
+    #[serde(with = "optional_milliseconds")]
     pub completed_at: Option<Moment>,
     /// The number of commits that wrote to it.
     pub steps: u32,
@@ -57,7 +57,7 @@ pub struct RoundSurvey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionSurvey {
     /// When it was made.
-    #[serde(with = "seconds")]
+    #[serde(with = "milliseconds")]
     pub at: Moment,
     /// The handoff's number.
     pub number: u32,
@@ -99,10 +99,10 @@ pub struct HandoffSurvey {
     /// The number of this attempt, from 1.
     pub attempt: u32,
     /// When it can be claimed again, while it waits for another attempt.
-    #[serde(with = "optional_seconds")]
+    #[serde(with = "optional_milliseconds")]
     pub not_before: Option<Moment>,
     /// When the holder's lease ends, or when it must be claimed.
-    #[serde(with = "optional_seconds")]
+    #[serde(with = "optional_milliseconds")]
     pub expires_at: Option<Moment>,
     /// The length of that lease, in seconds.
     pub lease_seconds: Option<u64>,
@@ -118,7 +118,7 @@ pub struct HandoffSurvey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSurvey {
     /// When it happened.
-    #[serde(with = "seconds")]
+    #[serde(with = "milliseconds")]
     pub at: Moment,
     /// The agent that caused it.
     pub by: AgentName,
@@ -133,7 +133,7 @@ pub struct ChangeSurvey {
     /// The failure, the question or the reason, in one line.
     pub reason: Option<String>,
     /// When the lease or the time to claim it ran out, if that was recorded.
-    #[serde(with = "optional_seconds")]
+    #[serde(with = "optional_milliseconds")]
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
@@ -253,30 +253,30 @@ impl ChangeSurvey {
     }
 }
 
-/// Moments as seconds since 1970, which is their precision.
-mod seconds {
+/// Moments as milliseconds since 1970, which is their precision.
+mod milliseconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
     use handoff_base::Moment;
 
     pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
-        at.timestamp().serialize(s)
+        at.timestamp_millis().serialize(s)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
-        let at = Moment::from_timestamp(i64::deserialize(d)?, 0);
+        let at = Moment::from_timestamp_millis(i64::deserialize(d)?);
         at.ok_or_else(|| D::Error::custom("no moment"))
     }
 }
 
-mod optional_seconds {
+mod optional_milliseconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::seconds;
+    use super::milliseconds;
     use handoff_base::Moment;
 
     #[derive(Serialize, Deserialize)]
-    struct Wrapped(#[serde(with = "seconds")] Moment);
+    struct Wrapped(#[serde(with = "milliseconds")] Moment);
 
     pub(super) fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
         at.map(Wrapped).serialize(s)

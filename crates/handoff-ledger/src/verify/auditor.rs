@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Edit, Moment, ObjectId, to_second};
+use handoff_base::{Edit, Moment, ObjectId, to_millisecond, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan};
@@ -365,7 +365,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         let policy = self.reader.policy(old)?;
-        let at = to_second(candidate.author.at);
+        let at = to_millisecond(states.made_at(candidate.author.at));
         let step = match planned(&states, &recorded, policy, at)? {
             Ok(step) => step,
             Err(finding) => {

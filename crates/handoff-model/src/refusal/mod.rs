@@ -26,6 +26,7 @@ pub use state::StateRefusal;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::moment::rfc3339;
 use handoff_protocol::Protocol;
 
 use crate::claim_queue::Claimable;
@@ -96,5 +97,5 @@ impl Claimable {
 }
 
 fn time(at: Moment) -> String {
-    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    rfc3339(at)
 }
