@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, sample as pull_request};
 use test_support::tamper::{Ledger, folder, set};
-use test_support::team::{Folder, Refused, refused, with_protocol};
+use test_support::team::{Folder, Refused, refused, states, with_protocol};
 use test_support::time::{
     RESEARCH, TRACE, WRITER, answers, asks, assert_goes_there_and_back, done, own, sample, traced,
 };
@@ -61,14 +61,14 @@ fn an_item_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      hand it to human, or continue with the open work (`git handoff status TRACE`)
     "#);
     // Whoever sends from within a handoff is told to end that.
     done(&env, &format!("claim {} --as validator", traced(1)));
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
+      hand it to human, or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it)
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))
@@ -84,11 +84,31 @@ fn an_item_has_so_many_handoffs() {
     ] {
         env.send(about(from, to, "", 4)).success();
     }
-    let full = refused(&env, &[], about("orchestrator", "human", "", 4));
+    let full = refused(&env, &[], about("validator", "document_generator", "", 3));
     assert!(
         full.message.contains("3 handoffs about \"global\""),
         "{full:?}"
     );
+    env.assert_sound();
+    assert_goes_there_and_back(&env, "delegation");
+}
+
+#[test]
+fn after_the_last_handoff_about_an_item_a_person_is_left() {
+    let env = delegating();
+    let before = ["validator", "orchestrator", RESEARCH];
+    for (number, to) in before.into_iter().enumerate() {
+        env.send(about(WRITER, to, "tender", number)).success();
+    }
+    env.wait(60);
+    let full = refused(&env, &[], about(WRITER, "validator", "tender", 3));
+    assert_eq!(full.says(), (4, "limit_reached"));
+    assert!(full.hint.contains("hand it to human"), "{full:?}");
+    env.send(about(WRITER, "human", "tender", 3)).success();
+    env.send(about("validator", "human", "tender", 4)).success();
+    let full = refused(&env, &[], about(WRITER, "orchestrator", "tender", 4));
+    assert_eq!(full.says(), (4, "limit_reached"));
+    assert_eq!(states(&env, TRACE).len(), 5);
     env.assert_sound();
     assert_goes_there_and_back(&env, "delegation");
 }

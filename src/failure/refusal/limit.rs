@@ -1,5 +1,6 @@
 //! The limits of a protocol.
 
+use handoff_base::ids::AgentName;
 use handoff_model::{Limit, LimitReached};
 
 use crate::failure::{ErrorCode, Failure, Hint};
@@ -22,6 +23,12 @@ impl From<LimitReached> for Failure {
                 .hint(rest.map(|rest| format!("send it again in {left} s, or {rest}"))),
             Limit::Cycle { .. } => at(ErrorCode::Cycle)
                 .hint(rest.map(|rest| format!("ask another agent or a person, or {rest}"))),
+            Limit::Item { people, .. } if !people.is_empty() => {
+                let people: Vec<&str> = people.iter().map(AgentName::as_str).collect();
+                let people = people.join(" or ");
+                at(ErrorCode::LimitReached)
+                    .hint(rest.map(|rest| format!("hand it to {people}, or {rest}")))
+            }
             _ => at(ErrorCode::LimitReached).hint(format!(
                 "use another route of the protocol (`git handoff protocol show`), or {}; a person can raise the limit with `git handoff protocol update`",
                 rest.text

@@ -77,6 +77,13 @@ impl<V> Planner<'_, V> {
         }
     }
 
+    /// The people that an agent may hand on to.
+    fn people_for(&self, from: &AgentName) -> Vec<AgentName> {
+        let receivers = self.protocol.receivers(from.as_str()).into_iter();
+        let people = receivers.filter(|to| self.protocol.is_kind(to.as_str(), AgentKind::Human));
+        people.cloned().collect()
+    }
+
     /// The first limit that one more contract would exceed.
     fn reached(&self, limits: &Limits, issue: &Issue, new: &Counted) -> Option<Limit> {
         let reopened = issue.reopened.last();
@@ -97,12 +104,15 @@ impl<V> Planner<'_, V> {
         if let Some(most) = limits.handoffs.filter(|&most| count(&|_| true) >= most) {
             return Some(Limit::Handoffs { most });
         }
+        // The way to a person stays open.
         if let (Some(limit), Some(item)) = (&limits.item, &new.item)
+            && !self.protocol.is_kind(new.to.as_str(), AgentKind::Human)
             && count(&|c| c.item.as_ref() == Some(item)) >= limit.handoffs
         {
             let most = limit.handoffs;
             let item = item.clone();
-            return Some(Limit::Item { item, most });
+            let people = self.people_for(&new.from);
+            return Some(Limit::Item { item, most, people });
         }
         for name in &new.rounds {
             let most = limits.rounds.get(name).map_or(u32::MAX, |round| round.most);

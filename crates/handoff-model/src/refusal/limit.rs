@@ -26,7 +26,12 @@ pub enum Limit {
     Handoffs { most: u32 },
     /// Handoffs about one item.
     #[error("{most} handoffs about {}", quoted(item))]
-    Item { item: String, most: u32 },
+    Item {
+        item: String,
+        most: u32,
+        /// The people that the sender can still hand it to.
+        people: Vec<AgentName>,
+    },
     /// The number of rounds.
     #[error("{most} {name}")]
     Rounds { name: String, most: u32 },

@@ -15,7 +15,7 @@ pub struct ItemLimit {
     pub at: String,
     /// The item of a contract that names none.
     pub otherwise: String,
-    /// The maximum number of handoffs about an item.
+    /// The maximum number of handoffs about an item. A handoff to a person is never one too many.
     pub handoffs: u32,
 }
 
