@@ -314,6 +314,28 @@ fn applied_advice_is_done_and_recorded() {
 }
 
 #[test]
+fn what_is_of_low_priority_is_skipped() {
+    let low = ("/priority", json!("low"));
+    let env = answered(RESEARCH, "failed", &[low], &[]);
+    let advice = done(&env, &format!("next {TRACE}"));
+    assert!(advice.stdout.contains("skip"), "{}", advice.shown);
+    assert!(!advice.stdout.contains("reassign"), "{}", advice.shown);
+    let (_, new) = added(&env, || {
+        done(&env, &format!("next {TRACE} --apply --as {WRITER}"))
+    });
+    assert_eq!(new.len(), 1, "{new:?}");
+    assert_eq!(record(&env, &traced(1))["state"], "cancelled");
+    let issue = env.data(&["status", TRACE])["issue"].take();
+    assert_eq!(issue["decisions"][0]["action"], "skip");
+    // Anything more urgent goes to the orchestrator first.
+    let medium = ("/priority", json!("medium"));
+    let env = answered(RESEARCH, "failed", &[medium], &[]);
+    let told = done(&env, &format!("next {TRACE}"));
+    assert!(told.stdout.contains("reassign"), "{}", told.shown);
+    env.assert_sound();
+}
+
+#[test]
 fn decisions_go_there_and_back() {
     for (env, protocol) in [
         (answered(RESEARCH, "failed", &[], &[]), "delegation"),
