@@ -233,6 +233,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
 #[test]
 fn the_most_urgent_request_comes_first() {
     let env = env();
+    env.pace(1);
     for priority in ["low", "normal", "critical", "high"] {
         let id = format!("loans-{priority}");
         env.send(request(&id, &[("/priority", json!(priority))]))
@@ -278,6 +279,7 @@ fn the_most_urgent_request_comes_first() {
 #[test]
 fn an_answer_needs_a_claim_and_is_given_once() {
     let env = env();
+    env.pace(1);
     let asked = request("loans", &[]);
     refused(&env, response("loans", &[]), 6, "no_issue");
     env.send(&asked).success();

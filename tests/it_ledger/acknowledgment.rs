@@ -60,7 +60,9 @@ fn what_nobody_claims_in_time_fails_and_gets_another_attempt() {
         // The late claim is told why, and what happened is on record.
         let claim = format!("claim {id} --as {to}");
         let (late, new) = added(&env, || denied(&env, &claim, 4, "not_acknowledged"));
-        assert_eq!(new.len(), 1, "{new:?}");
+        // What else is overdue in the issue is recorded with it.
+        let tasks = if protocol == "task-breakdown" { 2 } else { 1 };
+        assert_eq!(new.len(), tasks, "{new:?}");
         let error = &late.json()["error"];
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("did not claim"), "{message}");
@@ -124,10 +126,10 @@ fn views_say_that_it_was_not_claimed_and_reap_records_it() {
     // Nobody is offered what it is too late for.
     refused_command(&env, &format!("claim --next --as {to}"));
     let advice = env.data(&["next", "environment"]);
-    assert_eq!(advice["decision"]["action"], "retry", "{advice:#}");
+    assert_eq!(advice["action"], "retry", "{advice:#}");
 
     let (_, new) = added(&env, || done(&env, "reap"));
-    assert_eq!(new.len(), 3, "the sample opens three tasks: {new:?}");
+    assert_eq!(new.len(), 2, "the sample opens two tasks: {new:?}");
     assert!(new.iter().all(|subject| subject.starts_with(to)), "{new:?}");
     done(&env, "reap").says("no lease ran out");
     let failed = states(&env, "environment");
@@ -166,7 +168,7 @@ fn the_attempts_of_what_nobody_claims_end_with_a_person() {
         "{hint}"
     );
     let told = done(&env, "next environment");
-    assert!(told.stdout.contains("operator"), "{}", told.shown);
+    assert!(told.shown.contains("operator"), "{}", told.shown);
     done(
         &env,
         &format!("redrive {id} --as operator --reason started"),
@@ -211,12 +213,8 @@ fn a_time_begins_when_the_handoff_can_be_claimed() {
     assert_eq!(record(&env, &second)["acknowledge_by"], Value::Null);
     done(&env, &format!("claim {first} --as execution-guardian"));
     // Ten minutes later the first part is done, and only now can the second be claimed.
-    for other in ["environment.2", "environment.3"] {
-        done(
-            &env,
-            &format!("cancel {other} --as environment-architect --reason later"),
-        );
-    }
+    let withdrawn = "cancel environment.2 --as environment-architect --reason later";
+    done(&env, withdrawn);
     env.wait(600);
     let members = [
         ("/data/completed_task_id", json!("a")),

@@ -259,6 +259,10 @@ fn tasks_warn_of_what_nobody_takes_up() {
         (&json!(0.0), &json!([TASK]))
     );
     assert_eq!(alert["since"], ago(&env, 0));
+    // By then it has failed, and is sent to its receiver once more.
+    done(&env, "reap");
+    retry(&env);
+    env.wait(1);
     claim(&env);
     assert!(!fires(&env, "acknowledgment-rate"));
 }
@@ -303,6 +307,7 @@ fn ninety_nine_percent_are_not_over_ninety_nine() {
         ("/data/task_ids", json!(["one", "two"])),
         ("/data/difficulties", json!([8.0, 9.0])),
     ];
+    env.pace(1);
     env.send(sample("task-breakdown", "environment-to-planning", &tasks).to_string())
         .success();
     done(&env, &format!("claim {TASK} --as {PLANNER}"));

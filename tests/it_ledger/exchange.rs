@@ -187,7 +187,7 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         serde_json::from_slice(&fs::read(dir.join("handoff_log.json")).unwrap()).unwrap();
     let entries = log["handoff_log"].as_array().unwrap();
     let first = json!({
-        "timestamp": "2026-03-02T09:05:00Z",
+        "timestamp": "2026-03-02T09:04:01Z",
         "from": "environment-architect",
         "to": "task-orchestrator",
         "trigger": "environment-to-planning",

@@ -538,7 +538,7 @@ fn what_may_begin_later_is_skipped_until_then_and_then_ends_the_wait() {
 
 /// The notes that choosing leaves behind.
 fn notes(env: &TestEnvironment) -> std::path::PathBuf {
-    env.repo().join(".git/handoff/open-1.json")
+    env.repo().join(".git/handoff/open-2.json")
 }
 
 fn next(env: &TestEnvironment) -> Ran {

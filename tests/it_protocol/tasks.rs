@@ -360,6 +360,7 @@ fn but(change: impl Fn(&mut Value)) -> String {
 #[test]
 fn a_plan_that_does_not_fit_together_is_refused_with_its_gate() {
     let env = begun();
+    env.pace(0);
     let table: Vec<(&str, String)> = vec![
         (
             "unknown dependency",
@@ -508,6 +509,7 @@ fn a_plan_that_does_not_fit_together_is_refused_with_its_gate() {
 #[test]
 fn what_a_contract_says_of_tasks_must_be_where_they_stand() {
     let env = first_done();
+    env.pace(0);
     run(&env, "claim environment.4 --as execution-guardian");
     run(&env, "claim environment.2 --as task-orchestrator");
     let mut text = String::new();
