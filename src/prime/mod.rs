@@ -17,7 +17,7 @@ use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::{Claimable, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Protocol, State};
-use handoff_templates::{Known, known_at_tip};
+use handoff_templates::known_at_tip;
 use page::Cut;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -364,10 +364,7 @@ impl Maker<'_, '_> {
             }
         }
         let mut shortened = false;
-        let known: Known = known
-            .into_iter()
-            .map(|(name, value)| (name, short(value, 0, &mut shortened)))
-            .collect();
+        let known = known.map(|value| short(value, 0, &mut shortened));
         let wanted = Wanted {
             from: agent,
             to: &next.to,

@@ -264,5 +264,7 @@ impl<'a> Overviewer<'a, '_> {
 
 /// When a handoff has stayed unclaimed for too long, if it could be claimed at once.
 fn late(noted: Noted, protocol: &Protocol) -> i64 {
-    noted.sent.saturating_add(patience(protocol).num_milliseconds())
+    noted
+        .sent
+        .saturating_add(patience(protocol).num_milliseconds())
 }

@@ -51,9 +51,9 @@ pub use message::{Change, StepEvent, trailers};
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{
-    Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure, FailureContext, Issue,
-    IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record, Reopening, Task,
-    TaskName, Transition,
+    AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
+    FailureContext, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record,
+    Reopening, Task, TaskName, Transition,
 };
 pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,

@@ -7,8 +7,8 @@ use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
-    Signer, Signers, State, Traces, TrailRules, schema_types, schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, InputFields, Protocol, SIGNERS, Signer,
+    Signers, State, Traces, TrailRules, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -402,14 +402,10 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
     let fields = fields.filter(|(_, pointer)| pointer.starts_with('/'));
     found.extend(fields.map(|(key, pointer)| (format!("/fields/{key}"), pointer.to_owned())));
     for (name, rule) in &definition.facts {
-        let (key, list) = match rule {
-            FactRule::Last(list) => ("last", list),
-            FactRule::Sum(list) => ("sum", list),
-            FactRule::Collect(list) => ("collect", list),
-            FactRule::Count(_) => continue,
-        };
-        for (i, pointer) in list.iter().enumerate() {
-            found.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+        if let Some((key, list)) = rule.pointers() {
+            for (i, pointer) in list.iter().enumerate() {
+                found.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+            }
         }
     }
     let traces = definition.traces.iter().flat_map(Traces::pointers);

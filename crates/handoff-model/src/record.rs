@@ -129,6 +129,60 @@ pub struct Decision {
     pub why: String,
 }
 
+/// An answer to the question of a blocked agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerGiven {
+    /// When it was given.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent that answered.
+    pub by: AgentName,
+    /// The handoff that was blocked.
+    pub id: HandoffId,
+    /// Why the agent was blocked, in its words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// What it asked for by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// The answer, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The answers, by the questions' keys.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+    /// The keys that a contract stated as facts of the issue afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outdated: Vec<String>,
+}
+
+impl AnswerGiven {
+    /// Marks the values that a contract states as facts now.
+    pub(crate) fn outdate(&mut self, stated: &[&str]) {
+        let keys: Vec<String> = self.by_key().map(|(key, _)| key.to_owned()).collect();
+        for key in keys {
+            if stated.contains(&key.as_str()) && !self.outdated.contains(&key) {
+                self.outdated.push(key);
+            }
+        }
+    }
+
+    /// Its values by key; a text that answers a single question is that question's value.
+    pub fn by_key(&self) -> impl Iterator<Item = (&str, Value)> {
+        let only = match &self.questions[..] {
+            [only] if self.values.is_empty() => Some(only.key.as_str()),
+            _ => None,
+        };
+        let text = self.text.as_ref().map(|text| Value::from(text.as_str()));
+        let values = self.values.iter();
+        values
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .chain(only.zip(text))
+    }
+}
+
 /// A reopening of a completed issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -196,6 +250,9 @@ pub struct Issue {
     /// Decisions about its handoffs, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+    /// The newest answers to blocked agents, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<AnswerGiven>,
     /// Notes that correct what was recorded, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
@@ -609,6 +666,24 @@ impl Record {
         let mut newest = self.transitions.iter().rev();
         let blocked = newest.find(|t| t.event == Some(Event::Block));
         blocked.map_or(&[], |t| &t.questions)
+    }
+
+    /// Why it is in its state: the failure, the reason that was given, or the first question. `None`
+    /// if work goes on or is done.
+    pub fn reason(&self) -> Option<&str> {
+        let stopped = match self.state {
+            State::Failed | State::Dead | State::Blocked => true,
+            State::Rejected | State::Cancelled => true,
+            State::Pending | State::InProgress | State::Completed => false,
+        };
+        let last = self.latest().filter(|_| stopped)?;
+        let failure = last.failure.as_ref().map(|failure| &failure.message);
+        let asked = || {
+            let question = last.questions.first()?;
+            question.description.as_ref().or(Some(&question.key))
+        };
+        let reason = failure.or(last.reason.as_ref()).or_else(asked);
+        reason.map(String::as_str)
     }
 
     /// Why it failed, if its last attempt failed.

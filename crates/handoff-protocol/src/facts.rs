@@ -9,8 +9,15 @@ use crate::loaded::Protocol;
 const COLLECTED: usize = 1000;
 
 impl Protocol {
-    /// Adds the facts from a contract of this type to those gathered so far.
-    pub fn gather(&self, facts: &mut Map<String, Value>, kind: &str, contract: &Value) {
+    /// Adds the facts from a contract of this type to those gathered so far; returns the names of
+    /// those that it states itself.
+    pub fn gather(
+        &self,
+        facts: &mut Map<String, Value>,
+        kind: &str,
+        contract: &Value,
+    ) -> Vec<&str> {
+        let mut stated = Vec::new();
         for (name, rule) in &self.definition().facts {
             let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);
             match rule {
@@ -18,6 +25,17 @@ impl Protocol {
                     let found = pointers.iter().find_map(|p| contract.pointer(p));
                     if let Some(value) = found {
                         facts.insert(name.clone(), value.clone());
+                        stated.push(name.as_str());
+                    }
+                }
+                FactRule::Newest { of, at } => {
+                    if !of.iter().any(|k| k == kind) {
+                        continue;
+                    }
+                    facts.shift_remove(name);
+                    if let Some(value) = at.iter().find_map(|p| contract.pointer(p)) {
+                        facts.insert(name.clone(), value.clone());
+                        stated.push(name.as_str());
                     }
                 }
                 FactRule::Sum(pointers) => {
@@ -51,6 +69,7 @@ impl Protocol {
                 }
             }
         }
+        stated
     }
 }
 

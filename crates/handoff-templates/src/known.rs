@@ -59,8 +59,7 @@ pub fn known(
     // A noted merge counts if the repository does not know of one.
     let mut notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
     if let Some(merge) = notes.find_map(|note| note.facts.get(MERGED)) {
-        let merge = || merge.clone();
-        known.entry(MERGED.to_owned()).or_insert_with(merge);
+        known.insert_new(MERGED, merge.clone());
     }
     Ok(known)
 }
@@ -73,9 +72,7 @@ fn on_branch(
     branch: &str,
     base: &str,
 ) -> Result<Known, LedgerError> {
-    let mut set = |name: &str, value: Value| {
-        known.entry(name.to_owned()).or_insert(value);
-    };
+    let mut set = |name: &str, value: Value| known.insert_new(name, value);
     set("branch", json!(branch));
     if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
@@ -126,10 +123,12 @@ pub fn known_at_tip(
     (from, to): (&AgentName, &AgentName),
     now: Moment,
 ) -> Result<Known, LedgerError> {
-    let mut known = Known::new();
-    let mut set = |name: &str, value: Value| {
-        known.entry(name.to_owned()).or_insert(value);
-    };
+    let mut known = Known::default();
+    let answers = issue.map_or_else(Vec::new, answers);
+    for (key, value) in &answers {
+        known.insert_answer(key, value.clone());
+    }
+    let mut set = |name: &str, value: Value| known.insert_new(name, value);
     let key = folder.key();
     set(
         "issue",
@@ -164,11 +163,14 @@ pub fn known_at_tip(
     }
     // The merge commit comes from the repository: an earlier round's is not this one's.
     let facts = issue.iter().flat_map(|i| &i.facts);
-    // Notes count where no contract states the fact, the newest first.
+    let stating = facts.map(|(name, value)| (name.as_str(), value.clone()));
+    // Notes count where nothing else states the fact, the newest first.
     let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
     let noted = notes.flat_map(|note| &note.facts);
-    for (name, value) in facts.chain(noted).filter(|(name, _)| *name != MERGED) {
-        set(name, value.clone());
+    let noted = noted.map(|(name, value)| (name.as_str(), value.clone()));
+    let all = answers.into_iter().chain(stating).chain(noted);
+    for (name, value) in all.filter(|(name, _)| *name != MERGED) {
+        set(name, value);
     }
     if let Some(issue) = issue {
         set("cycle_time", json!(duration(now - issue.opened_at)));
@@ -183,6 +185,24 @@ pub fn known_at_tip(
         set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     Ok(known)
+}
+
+/// The values of what was asked in an issue, the newest first: the answers, and what contracts
+/// stated since.
+fn answers(issue: &Issue) -> Vec<(&str, Value)> {
+    let newest = issue.answers.iter().rev();
+    let values = newest.flat_map(|answer| {
+        answer.by_key().filter_map(|(key, value)| {
+            let is_outdated = answer.outdated.iter().any(|outdated| outdated == key);
+            let value = if is_outdated {
+                issue.facts.get(key)?.clone()
+            } else {
+                value
+            };
+            Some((key, value))
+        })
+    });
+    values.collect()
 }
 
 /// A duration in its two largest units: `2 days 4 hours`.

@@ -5,15 +5,85 @@ use std::collections::BTreeMap;
 use handoff_contract::FILL;
 use serde_json::Value;
 
-/// Known values by their names in templates: `{{branch}}`.
-pub type Known = BTreeMap<String, Value>;
+/// What is known to fill a template with.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Values by their names in templates: `{{branch}}`.
+    named: BTreeMap<String, Value>,
+    /// Answers by the questions' keys, for fields of that name whose value only the sender can know.
+    answered: BTreeMap<String, Value>,
+}
+
+impl Known {
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.named.get(name)
+    }
+
+    /// Sets the value of a name; returns the previous one.
+    pub fn insert(&mut self, name: String, value: Value) -> Option<Value> {
+        self.named.insert(name, value)
+    }
+
+    /// Sets the value of a name that has none.
+    pub fn insert_new(&mut self, name: &str, value: Value) {
+        self.named.entry(name.to_owned()).or_insert(value);
+    }
+
+    /// Sets the answer to a question that has none.
+    pub fn insert_answer(&mut self, key: &str, value: Value) {
+        self.answered.entry(key.to_owned()).or_insert(value);
+    }
+
+    /// Forgets the value of a name.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.named.remove(name)
+    }
+
+    /// The same with other values.
+    #[must_use]
+    pub fn map(self, mut change: impl FnMut(Value) -> Value) -> Self {
+        let mut all = |values: BTreeMap<String, Value>| -> BTreeMap<String, Value> {
+            let changed = values.into_iter();
+            changed.map(|(name, v)| (name, change(v))).collect()
+        };
+        Self {
+            named: all(self.named),
+            answered: all(self.answered),
+        }
+    }
+}
+
+impl Extend<(String, Value)> for Known {
+    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, values: I) {
+        self.named.extend(values);
+    }
+}
 
 /// Fills a template.
 ///
 /// `"{{name: description}}"` becomes the known value of that name, of any type, or a placeholder
 /// with the description. A list that begins with such a text becomes the known list, or keeps its
-/// other elements. Placeholders stay.
+/// other elements. A placeholder, or a list of them, becomes the answer to the question with the
+/// name of its field; but not in a list's elements, of which there may be several. Other
+/// placeholders stay.
 pub fn fill(template: &Value, known: &Known) -> Value {
+    match template {
+        Value::Object(fields) => {
+            let filled = fields.iter().map(|(name, field)| {
+                let answer = known.answered.get(name);
+                let answer = answer.filter(|answer| is_open(field, answer));
+                let value = answer.map_or_else(|| fill(field, known), Value::clone);
+                (name.clone(), value)
+            });
+            Value::Object(filled.collect())
+        }
+        other => fill_element(other, known),
+    }
+}
+
+/// Fills a list's element or a plain value, without regard to answers.
+fn fill_element(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
             let Some((name, description)) = slot(text) else {
@@ -22,18 +92,33 @@ pub fn fill(template: &Value, known: &Known) -> Value {
             let mark = || format!("{FILL}: {description}}}}}").into();
             known.get(name).cloned().unwrap_or_else(mark)
         }
-        Value::Array(items) => match items.first().and_then(Value::as_str).and_then(slot) {
-            Some((name, _)) if known.contains_key(name) => known[name].clone(),
-            Some(_) => items[1..].iter().map(|item| fill(item, known)).collect(),
-            None => items.iter().map(|item| fill(item, known)).collect(),
-        },
+        Value::Array(items) => {
+            let list = items.first().and_then(Value::as_str).and_then(slot);
+            let own = match list {
+                Some((name, _)) => match known.get(name) {
+                    Some(value) => return value.clone(),
+                    None => &items[1..],
+                },
+                None => items,
+            };
+            own.iter().map(|item| fill_element(item, known)).collect()
+        }
         Value::Object(fields) => {
             let filled = fields
                 .iter()
-                .map(|(name, field)| (name.clone(), fill(field, known)));
+                .map(|(name, field)| (name.clone(), fill_element(field, known)));
             Value::Object(filled.collect())
         }
         other => other.clone(),
+    }
+}
+
+/// Whether a field is left to its sender and can take an answer.
+fn is_open(field: &Value, answer: &Value) -> bool {
+    let is_mark = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(FILL));
+    match field {
+        Value::Array(items) => answer.is_array() && items.iter().all(is_mark),
+        field => is_mark(field),
     }
 }
 
@@ -53,14 +138,32 @@ mod tests {
 
     #[test]
     fn known_values_keep_their_type_and_the_rest_is_marked() {
-        let known = Known::from([
-            ("issue".to_owned(), json!(7)),
-            ("commits".to_owned(), json!([])),
-        ]);
+        let mut known = Known::default();
+        known.insert("issue".to_owned(), json!(7));
+        known.insert("commits".to_owned(), json!([]));
         let template = json!({"n": "{{issue: its number}}", "p": "{{pr_url: its address}}", "s": ["{{fill: why}}", "x"],
             "c": ["{{commits: all}}", 1], "d": ["{{others: all}}", "{{fill: one}}"]});
         let filled = json!({"n": 7, "p": "{{fill: its address}}", "s": ["{{fill: why}}", "x"],
             "c": [], "d": ["{{fill: one}}"]});
+        assert_eq!(fill(&template, &known), filled);
+    }
+
+    #[test]
+    fn answers_fill_the_placeholders_of_their_names() {
+        let mut known = Known::default();
+        for (key, value) in [
+            ("port", json!(8080)),
+            ("hosts", json!(["a", "b"])),
+            ("where", json!("here")),
+            ("kind", json!("web")),
+        ] {
+            known.insert_answer(key, value);
+        }
+        known.insert_answer("port", json!(1));
+        let template = json!({"port": "{{fill: its port}}", "in": {"hosts": ["{{fill: a host}}"]},
+            "found": [{"where": "{{fill: path}}"}], "kind": "{{kind: its kind}}", "hosts": "as it is"});
+        let filled = json!({"port": 8080, "in": {"hosts": ["a", "b"]},
+            "found": [{"where": "{{fill: path}}"}], "kind": "{{fill: its kind}}", "hosts": "as it is"});
         assert_eq!(fill(&template, &known), filled);
     }
 }

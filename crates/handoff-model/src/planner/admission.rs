@@ -351,6 +351,7 @@ impl<V> Planner<'_, V> {
             reopened: Vec::new(),
             counted: Vec::new(),
             decisions: Vec::new(),
+            answers: Vec::new(),
             annotations: Vec::new(),
             deliveries: Vec::new(),
             tasks: Vec::new(),

@@ -6,13 +6,16 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, Event, State};
 
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
-use crate::record::{Decision, Failure, FailureContext, Issue, Lease, Record};
+use crate::record::{AnswerGiven, Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 use crate::request::EventArgs;
 use crate::step::{Planned, Stop, View};
 use crate::{answers, layout};
+
+/// How many answers an issue keeps; those before them are in the records of its handoffs.
+const ANSWERS: usize = 50;
 
 impl<V> Planner<'_, V> {
     pub(super) fn change<E>(
@@ -80,6 +83,7 @@ impl<V> Planner<'_, V> {
             {
                 issue.unfollowed.push(record.id.clone());
             }
+            Event::Answer => self.keep_answer(&mut issue, &record, &args),
             // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
                 if let Some(id) = &record.follows
@@ -107,6 +111,24 @@ impl<V> Planner<'_, V> {
         let mut step = self.commit(changed, &account);
         step.files.extend(folder);
         Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// Keeps an answer for every agent that works on the issue from now on.
+    fn keep_answer(&self, issue: &mut Issue, record: &Record, args: &EventArgs) {
+        let mut newest = record.transitions.iter().rev();
+        let blocked = newest.find(|t| t.event == Some(Event::Block));
+        issue.answers.push(AnswerGiven {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            id: record.id.clone(),
+            asked: blocked.and_then(|t| t.reason.clone()),
+            questions: record.questions().to_vec(),
+            text: args.reason.clone(),
+            values: args.values.clone(),
+            outdated: Vec::new(),
+        });
+        let over = issue.answers.len().saturating_sub(ANSWERS);
+        issue.answers.drain(..over);
     }
 
     /// The folder with the context of the attempt that fails now.

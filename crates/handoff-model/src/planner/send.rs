@@ -272,8 +272,11 @@ impl<V> Planner<'_, V> {
         state: State,
     ) -> Record {
         let contract = send.contract;
-        self.protocol
-            .gather(&mut issue.facts, &contract.kind, &contract.value);
+        let facts = &mut issue.facts;
+        let stated = self.protocol.gather(facts, &contract.kind, &contract.value);
+        for answer in &mut issue.answers {
+            answer.outdate(&stated);
+        }
         let priority = contract.priority.clone().or_else(|| {
             let known = issue.facts.get("priority").and_then(Value::as_str);
             known.map(str::to_owned)

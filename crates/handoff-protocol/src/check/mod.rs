@@ -22,9 +22,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
-use crate::definition::{
-    AgentKind, ContractType, Definition, FactRule, Fields, Route, Style, TaskFields,
-};
+use crate::definition::{AgentKind, ContractType, Definition, Fields, Route, Style, TaskFields};
 
 /// The format of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
@@ -323,24 +321,29 @@ impl Checker<'_> {
 
     fn facts(&mut self) {
         for (name, rule) in &self.definition.facts {
-            let (key, list) = match rule {
-                FactRule::Last(list) => ("last", list),
-                FactRule::Sum(list) => ("sum", list),
-                FactRule::Count(list) => ("count", list),
-                FactRule::Collect(list) => ("collect", list),
-            };
-            let at = format!("/facts/{}/{key}", escaped_part(name));
-            if list.is_empty() {
-                let text = "nothing is gathered from an empty list";
-                self.fault(FindingCode::ProtocolFact, at.clone(), text);
-            }
-            for (i, entry) in list.iter().enumerate() {
-                let at = format!("{at}/{i}");
-                if key == "count" {
-                    self.known_type(at, entry);
-                } else {
-                    self.pointer(at, entry);
+            let at = format!("/facts/{}", escaped_part(name));
+            let (types, pointers) = (rule.types(), rule.pointers());
+            for (key, list) in types.iter().chain(&pointers) {
+                if list.is_empty() {
+                    let text = "nothing is gathered from an empty list";
+                    self.fault(FindingCode::ProtocolFact, format!("{at}/{key}"), text);
                 }
+            }
+            if let Some((key, list)) = types {
+                for (i, entry) in list.iter().enumerate() {
+                    self.known_type(format!("{at}/{key}/{i}"), entry);
+                }
+            }
+            if let Some((key, list)) = pointers {
+                for (i, entry) in list.iter().enumerate() {
+                    self.pointer(format!("{at}/{key}/{i}"), entry);
+                }
+            }
+        }
+        for (i, name) in self.definition.briefing.iter().enumerate() {
+            if !self.definition.facts.contains_key(name) {
+                let text = format!("{} is not one of the facts", quoted(name));
+                self.fault(FindingCode::ProtocolFact, format!("/briefing/{i}"), text);
             }
         }
     }

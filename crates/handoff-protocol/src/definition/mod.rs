@@ -156,6 +156,14 @@ pub struct Forbidden {
 pub enum FactRule {
     /// The value at the first of these pointers that the newest contract has.
     Last(Vec<String>),
+    /// The value at the first of these pointers in the newest contract of these types; none if that
+    /// contract has none.
+    Newest {
+        /// The contract types.
+        of: Vec<String>,
+        /// The pointers.
+        at: Vec<String>,
+    },
     /// The sum over all contracts of these pointers: a number counts as itself,
     /// an array as its length.
     Sum(Vec<String>),
@@ -164,6 +172,28 @@ pub enum FactRule {
     /// The items of the lists at these pointers, each once, in the order in
     /// which they came.
     Collect(Vec<String>),
+}
+
+impl FactRule {
+    /// Its pointers into contracts, and their place in the rule.
+    pub fn pointers(&self) -> Option<(&'static str, &[String])> {
+        match self {
+            Self::Last(list) => Some(("last", list)),
+            Self::Newest { at, .. } => Some(("newest/at", at)),
+            Self::Sum(list) => Some(("sum", list)),
+            Self::Collect(list) => Some(("collect", list)),
+            Self::Count(_) => None,
+        }
+    }
+
+    /// Its contract types, and their place in the rule.
+    pub fn types(&self) -> Option<(&'static str, &[String])> {
+        match self {
+            Self::Newest { of, .. } => Some(("newest/of", of)),
+            Self::Count(list) => Some(("count", list)),
+            Self::Last(_) | Self::Sum(_) | Self::Collect(_) => None,
+        }
+    }
 }
 
 /// An error code of failures.
@@ -281,11 +311,16 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<Forbidden>,
     /// The facts gathered about an issue, by name: `last` (the value at the first of these pointers
-    /// that the newest contract has), `sum` (over all contracts; a list counts as its length),
+    /// that the newest contract has), `newest` (the same in the newest contract of the types `of`,
+    /// and none if it has none), `sum` (over all contracts; a list counts as its length),
     /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
     /// once).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
+    /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
+    /// them before the contract: what is required, open findings, the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub briefing: Vec<String>,
     /// What traces include from its contracts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
