@@ -52,13 +52,17 @@ pub(crate) struct Arguments {
 pub(crate) struct ListView {
     /// those that meet every condition, the oldest first
     handoffs: Vec<RecordView>,
+    #[serde(skip)]
+    is_one_issue: bool,
 }
 
 impl Answer for ListView {
     fn text(&self, look: &Look) -> String {
-        match &self.handoffs[..] {
+        let records = self.handoffs.iter().map(|handoff| &handoff.record);
+        match self.handoffs[..] {
             [] => "no handoff matches\n".to_owned(),
-            handoffs => rows::table(handoffs.iter().map(|h| &h.record), look),
+            _ if self.is_one_issue => rows::issue_table(records, look),
+            _ => rows::table(records, look),
         }
     }
 }
@@ -104,7 +108,11 @@ impl Arguments {
             (r.sent_at(), key.len(), key, r.id.number())
         });
         let handoffs = RecordView::all(records, now()?);
-        output.answer(&ListView { handoffs })
+        let is_one_issue = self.issue.is_some();
+        output.answer(&ListView {
+            handoffs,
+            is_one_issue,
+        })
     }
 
     /// Refuses an agent or a type that no protocol here has, instead of finding

@@ -355,6 +355,7 @@ pub(crate) fn issue_text<'a>(
         ),
         look.moment(issue.opened_at),
     );
+    text += &format!("  {}\n", plain(&issue.title));
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }
@@ -389,5 +390,5 @@ pub(crate) fn issue_text<'a>(
         );
     }
     text += &notes_text(&issue.annotations);
-    look.sentences(&text) + &rows::table(handoffs, look)
+    look.sentences(&text) + &rows::issue_table(handoffs, look)
 }

@@ -1,12 +1,22 @@
 //! Handoffs as rows of a table.
 
 use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use handoff_model::{Record, overdue_text};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::view::Look;
+
+/// The most columns of an agent's name in a row.
+const NAME: usize = 30;
+
+/// The most columns of a priority in a row.
+const PRIORITY: usize = 12;
+
+/// The most columns of a title that something follows.
+const TITLE: usize = 36;
 
 /// A handoff's state, with whether its time ran out or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
@@ -15,52 +25,78 @@ fn status_text(record: &Record, look: &Look) -> String {
         _ if record.is_expired(look.now()) => {
             format!("{shown}, {}", look.urgent(overdue_text(record.state)))
         }
-        Some(at) if look.is_for_terminal() => format!("{shown}, claimable {}", look.ago(at)),
-        Some(at) => format!("{shown} from {}", look.ago(at)),
+        Some(at) => format!("{shown}, claimable {}", look.relative(at)),
         None => shown,
     }
 }
 
-/// One handoff as a row of a table.
-pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
-    let since = record.latest().map(|t| look.time(t.at));
+/// One handoff as a row of a table: its text is about this subject.
+fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
+    let since = record.latest().map(|t| look.age(t.at));
+    let cell = |text: &str, most: usize| look.cut(&look.cell(text), most);
+    let name = |agent: &AgentName| cell(agent.as_str(), NAME);
+    let (from, to) = (name(&record.from), name(&record.to));
     vec![
         look.id(&record.id),
         status_text(record, look),
-        format!("{} {} {}", record.from, look.arrow(), record.to),
-        look.cell(record.priority.as_deref().unwrap_or_default()),
+        format!("{from} {} {to}", look.arrow()),
+        cell(record.priority.as_deref().unwrap_or_default(), PRIORITY),
         since.unwrap_or_default(),
-        look.cell(&about(record)),
+        look.cell(&about(record, subject, look)),
     ]
 }
 
-/// The subject of a handoff: why it needs attention, or else its summary.
-fn about(record: &Record) -> String {
-    let needs_reason = matches!(record.state, State::Failed | State::Blocked | State::Dead);
-    let last = record.latest().filter(|_| needs_reason);
-    let why = last.and_then(|t| {
-        let failure = t.failure.as_ref().map(|f| f.message.clone());
-        failure.or_else(|| t.reason.clone())
-    });
-    let text = why.unwrap_or_else(|| record.summary.clone());
-    let text = match &record.task {
-        Some(task) => format!("{}: {text}", task.id),
-        None => text,
+/// What a row says about a handoff: the subject, the attempt, and why it is in its state.
+fn about(record: &Record, subject: &str, look: &Look) -> String {
+    let attempt = attempt_text(record);
+    let reason = record.reason();
+    let mut text = match (record.state, &record.waits_for[..]) {
+        (State::Pending, [first, ..]) => format!("waits for {first}: "),
+        _ => String::new(),
     };
-    let waits = if record.state == State::Pending {
-        &record.waits_for[..]
-    } else {
-        &[]
-    };
-    match waits {
-        [] => text,
-        [first, ..] => format!("waits for {first}: {text}"),
+    if let Some(task) = &record.task {
+        text += &format!("{}: ", task.id);
     }
+    // A reason that the title leaves no room for would be missed.
+    text += &match (&attempt, reason) {
+        (None, None) => subject.to_owned(),
+        _ => look.cut(&look.cell(subject), TITLE),
+    };
+    if let Some(attempt) = attempt {
+        text += &format!(", {attempt}");
+    }
+    if let Some(reason) = reason.filter(|reason| *reason != subject) {
+        text += &format!(": {reason}");
+    }
+    text
 }
 
+/// The number of a handoff's attempt, if it is not the first, and whether work of an earlier one is
+/// kept.
+pub(crate) fn attempt_text(record: &Record) -> Option<String> {
+    let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
+    let kept = contexts.any(|context| context.files > 0);
+    let attempt = record.attempt;
+    if kept {
+        return Some(format!("attempt {attempt}, has kept work"));
+    }
+    (attempt > 1).then(|| format!("attempt {attempt}"))
+}
+
+/// Handoffs of several issues, by the titles of these.
 pub(crate) fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
-    let rows: Vec<Vec<String>> = handoffs.map(|record| row(record, look)).collect();
-    look.table(&rows)
+    let rows: Vec<Vec<String>> = handoffs
+        .map(|record| row(record, &record.title, look))
+        .collect();
+    look.rows(&rows)
+}
+
+/// Handoffs of one issue, by their own summaries: they have its title in common.
+pub(crate) fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
+    let rows: Vec<Vec<String>> = handoffs
+        .map(|record| row(record, &record.summary, look))
+        .collect();
+    look.rows(&rows)
 }
 
 /// One handoff, with whether its time ran out.

@@ -1,7 +1,7 @@
 //! The look of answers, on a terminal and elsewhere.
 //!
-//! Without a terminal, nothing is shortened or left out: full texts, absolute times, no
-//! symbols. On a terminal, [`Look`] gives relative times, a symbol for each state and tables
+//! Without a terminal, nothing is shortened or left out, except in lists of handoffs: full texts,
+//! absolute times, no symbols. On a terminal, [`Look`] gives relative times, a symbol for each state and tables
 //! that fit its width. Commands call a `Look` without knowing which it is. `screen` describes
 //! the terminal, `table` lays out, `ago` words times, `pager` shows long answers, `wishes`
 //! reads git's configuration.
@@ -100,6 +100,19 @@ impl Look {
         format!("{style}{}{style:#}", ago::worded(at, self.now))
     }
 
+    /// How long ago a moment was, in a row that fits its width.
+    pub(crate) fn age(&self, at: Moment) -> String {
+        match self.screen {
+            Some(_) => self.time(at),
+            None => self.relative(at),
+        }
+    }
+
+    /// A moment relative to now, if it is near enough.
+    pub(crate) fn relative(&self, at: Moment) -> String {
+        ago::worded(at, self.now)
+    }
+
     /// A moment in a sentence: the time, on a terminal with how long ago that was.
     pub(crate) fn moment(&self, at: Moment) -> String {
         let shown = moment::shown(at);
@@ -128,14 +141,10 @@ impl Look {
         }
     }
 
-    /// The first line of foreign text, for a cell. On a terminal, nothing in it moves the
-    /// columns beside it.
+    /// The first line of foreign text, for a cell: nothing in it moves the columns beside it.
     pub(crate) fn cell(&self, text: &str) -> String {
         let first = handoff_base::text::plain(text.lines().next().unwrap_or_default());
-        match self.screen {
-            Some(_) => first.replace('\t', " "),
-            None => first,
-        }
+        first.replace('\t', " ")
     }
 
     /// Lines of sentences: on a terminal, long ones are broken between words.
@@ -157,6 +166,20 @@ impl Look {
     pub(crate) fn heading(&self, text: &str) -> String {
         let style = Style::new().bold();
         format!("{style}{text}{style:#}")
+    }
+
+    /// A text of at most this many columns.
+    pub(crate) fn cut(&self, text: &str, most: usize) -> String {
+        cut_to_columns(text, most, self.ellipsis())
+    }
+
+    fn ellipsis(&self) -> &'static str {
+        self.screen.map_or("…", Screen::ellipsis)
+    }
+
+    /// Rows in columns that fit the terminal's width, or 80 columns.
+    pub(crate) fn rows(&self, rows: &[Vec<String>]) -> String {
+        table::fitted(rows, self.width(screen::USUAL), self.ellipsis())
     }
 
     /// Rows in columns. On a terminal they fit its width: the last column is text

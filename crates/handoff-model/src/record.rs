@@ -519,6 +519,19 @@ impl Transition {
     }
 }
 
+impl Transition {
+    /// The failure, the reason that was given, or the first question.
+    pub fn why(&self) -> Option<&str> {
+        let failure = self.failure.as_ref().map(|failure| &failure.message);
+        let asked = || {
+            let question = self.questions.first()?;
+            question.description.as_ref().or(Some(&question.key))
+        };
+        let why = failure.or(self.reason.as_ref()).or_else(asked);
+        why.map(String::as_str)
+    }
+}
+
 /// `NNNN.json`: one handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -671,19 +684,7 @@ impl Record {
     /// Why it is in its state: the failure, the reason that was given, or the first question. `None`
     /// if work goes on or is done.
     pub fn reason(&self) -> Option<&str> {
-        let stopped = match self.state {
-            State::Failed | State::Dead | State::Blocked => true,
-            State::Rejected | State::Cancelled => true,
-            State::Pending | State::InProgress | State::Completed => false,
-        };
-        let last = self.latest().filter(|_| stopped)?;
-        let failure = last.failure.as_ref().map(|failure| &failure.message);
-        let asked = || {
-            let question = last.questions.first()?;
-            question.description.as_ref().or(Some(&question.key))
-        };
-        let reason = failure.or(last.reason.as_ref()).or_else(asked);
-        reason.map(String::as_str)
+        self.latest().filter(|_| self.state.is_stopped())?.why()
     }
 
     /// Why it failed, if its last attempt failed.

@@ -61,6 +61,14 @@ impl State {
         matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)
     }
 
+    /// Whether work stopped before it was completed, so that somebody wants to know why.
+    pub fn is_stopped(self) -> bool {
+        matches!(
+            self,
+            Self::Failed | Self::Dead | Self::Blocked | Self::Rejected | Self::Cancelled
+        )
+    }
+
     /// Applies an event.
     ///
     /// # Errors

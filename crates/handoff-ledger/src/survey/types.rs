@@ -226,6 +226,15 @@ impl HandoffSurvey {
         self.changes.first().map(|change| change.at)
     }
 
+    /// Why it is in its state: the failure, the reason that was given, or the first question. `None`
+    /// if work goes on or is done.
+    pub fn reason(&self) -> Option<&str> {
+        // Running out of attempts is part of the failure before it.
+        let mut newest = self.changes.iter().rev();
+        let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
+        last.reason.as_deref().filter(|_| self.state.is_stopped())
+    }
+
     /// Whether it is a note, which nobody claims.
     pub fn is_note(&self) -> bool {
         let first = self.changes.first();
@@ -236,9 +245,7 @@ impl HandoffSurvey {
 impl ChangeSurvey {
     fn of(transition: &Transition) -> Self {
         let failure = transition.failure.as_ref();
-        let question = || transition.questions.first()?.description.as_ref();
-        let reason = failure.map(|failure| &failure.message);
-        let reason = reason.or(transition.reason.as_ref()).or_else(question);
+        let reason = transition.why();
         Self {
             at: transition.at,
             by: transition.by.clone(),
