@@ -9,15 +9,15 @@ use crate::context::{Context, handoff_id};
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
-use crate::render::kept::kept_text;
 use crate::render::receipt::ReceiptView;
 use crate::view::Look;
 
 /// Claim a handoff that is waiting for you, and print its contract
 ///
 /// A claim is the acknowledgment: from now on you hold the handoff. It prints everything that you
-/// need to start: the contract, what is known about the issue, the files that were delivered, and
-/// whose work it continues. If several agents claim the same handoff, one succeeds and the others
+/// need to start: what is required, open findings, answers, the workspace and the branch, what
+/// earlier attempts left, the contract, what is known about the issue, the files that were
+/// delivered, and whose work it continues. If several agents claim the same handoff, one succeeds and the others
 /// exit 5.
 ///
 /// The claim lasts for a limited time, its lease; `git handoff extend` prolongs it while you work.
@@ -99,10 +99,6 @@ impl Answer for ClaimView<'_> {
         } else {
             self.receipt.text(look)
         };
-        format!(
-            "{outcome}{}{}",
-            render::briefing_text(self.briefing),
-            kept_text(&self.briefing.failures)
-        )
+        outcome + &render::briefing_text(self.briefing)
     }
 }

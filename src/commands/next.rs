@@ -15,6 +15,7 @@ use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
+use crate::render::continued;
 use crate::render::receipt::ReceiptView;
 use crate::view::Look;
 
@@ -221,6 +222,8 @@ struct Turn<'a> {
 struct AdviceView<'a> {
     /// the agent that is to do the work, if it goes to another
     to: Option<&'a AgentName>,
+    /// why the handoff is in its state, in the words of the agent that caused it
+    reason: Option<&'a str>,
     /// the questions to answer
     questions: &'a [Question],
     /// what the next attempt should do differently, or what a person should do by hand
@@ -253,6 +256,7 @@ impl<'a> NextView<'a> {
         Self {
             advice: Some(AdviceView {
                 to: advice.to.as_ref(),
+                reason: record.reason(),
                 questions: &advice.questions,
                 instructions: advice.instructions.as_deref(),
                 kept: kept(record),
@@ -281,6 +285,9 @@ impl Answer for NextView<'_> {
         let to = advice.to.map(|to| format!(" to {to}")).unwrap_or_default();
         let action = turn.action.map_or("", Action::as_str);
         let mut text = format!("{action}{to}: {why}\n");
+        if let Some((reason, last)) = advice.reason.zip(advice.record.latest()) {
+            text += &format!("  {}: {}\n", last.by, continued(reason));
+        }
         text += &questions_text(advice.questions);
         if let Some(instructions) = advice.instructions {
             text += &format!("  {}\n", plain(instructions));

@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::shell_quoted;
-use handoff_ledger::Overview;
+use handoff_ledger::{Overview, WorkBrief};
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
 use schemars::JsonSchema;
@@ -53,6 +53,8 @@ pub(super) struct Facts<'a> {
     pub(super) overview: Overview,
     /// The handoff it holds, or would claim next.
     pub(super) work: Option<Record>,
+    /// What that work needs, if it holds it.
+    pub(super) brief: Option<WorkBrief>,
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
     pub(super) others: Vec<NextContract>,

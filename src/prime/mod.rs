@@ -14,8 +14,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::moment::{self, Moment};
 use handoff_git::Repository;
 use handoff_ledger::attention::Attention;
-use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, overview};
-use handoff_model::{Claimable, Record, Refusal, View};
+use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
+use handoff_model::{Claimable, Question, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Protocol, State};
 use handoff_templates::known_at_tip;
 use page::Cut;
@@ -61,6 +61,8 @@ pub(crate) struct Prime {
     to_decide: BucketView,
     /// everything that it is told of, the most urgent first
     attention: Vec<Attention>,
+    /// what the work that it holds needs; null if it holds none
+    work: Option<WorkBrief>,
     /// how many open handoffs were not read, because reading all would take too long
     unread: usize,
     /// the next contract
@@ -113,11 +115,24 @@ struct BriefView {
     expired: bool,
     /// one line about it
     summary: String,
+    /// its issue's title
+    title: String,
+    /// which attempt it is, from 1
+    attempt: u32,
+    /// why it is in its state, if it failed or is blocked or dead
+    reason: Option<String>,
+    /// the questions to answer, if it is blocked
+    questions: Vec<Question>,
 }
 
 impl BriefView {
     fn new(record: Record, now: Moment) -> Self {
+        let is_blocked = record.state == State::Blocked;
+        let questions = record.questions().iter().filter(|_| is_blocked);
         Self {
+            questions: questions.cloned().collect(),
+            reason: record.reason().map(str::to_owned),
+            attempt: record.attempt,
             expires_at: record.expires_at(),
             expired: record.is_expired(now),
             id: record.id,
@@ -126,6 +141,7 @@ impl BriefView {
             state: record.state,
             priority: record.priority,
             summary: record.summary,
+            title: record.title,
         }
     }
 }
@@ -208,6 +224,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
             .copied()
             .filter(|p| p.name() != rules.protocol().name())
             .collect(),
+        brief: maker.brief(work)?,
         work: work.cloned(),
         branch: context.branch(),
         agent,
@@ -284,6 +301,16 @@ struct Maker<'a, 'r> {
 }
 
 impl Maker<'_, '_> {
+    /// What the work that an agent holds needs.
+    fn brief(&self, work: Option<&Record>) -> Result<Option<WorkBrief>, Failure> {
+        let Some(held) = work.filter(|work| work.state == State::InProgress) else {
+            return Ok(None);
+        };
+        let issue = self.tip.issue(held.id.issue())?.issue()?;
+        let protocol = self.rules.protocol();
+        Ok(issue.map(|issue| WorkBrief::of(self.repository, protocol, &issue, held)))
+    }
+
     /// The contracts that an agent may send from its current work, the likeliest first; without
     /// work, those that open an issue.
     fn next_contracts(
@@ -465,6 +492,7 @@ impl Facts<'_> {
             stuck: bucket(self.overview.stuck),
             to_decide: bucket(self.overview.to_decide),
             attention: self.overview.attention,
+            work: self.brief,
             unread: self.overview.unread,
             contract: self.contract.map(ContractView::from),
             others: self.others,

@@ -1,14 +1,17 @@
 //! The page for an agent, as text: the most important first, since what does not fit is cut.
 
 use handoff_base::ids::AgentName;
-use handoff_ledger::Bucket;
 use handoff_ledger::attention::Attention;
+use handoff_ledger::{Bucket, failures};
 use handoff_model::Record;
 use handoff_protocol::{AgentKind, State};
+use serde_json::Value;
 
 use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
 use super::page::{Cut, Page, foreign, quote};
 use crate::contracts::skeleton::Format;
+use crate::render::rows::attempt_text;
+use crate::render::{advice, branch_text, inline};
 
 /// How many tokens a page may cost.
 const MOST: usize = 1350;
@@ -123,8 +126,18 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     let branch = foreign(branch_option(facts.branch));
     let inbox = format!("git handoff inbox --as {agent}{branch}");
     page.line("");
-    let buckets = [
-        (&overview.held, "You hold"),
+    let mut is_cut = overview.unread > 0;
+    let mut tell = |bucket, title, page: &mut Page| {
+        is_cut |= handoffs(facts, page, bucket, (title, &inbox));
+    };
+    tell(&overview.held, "You hold", page);
+    brief(facts, page);
+    tell(&overview.to_decide, "Needs your decision", page);
+    is_cut |= needs(facts, &inbox, page);
+    let mut tell = |bucket, title, page: &mut Page| {
+        is_cut |= handoffs(facts, page, bucket, (title, &inbox));
+    };
+    for (bucket, title) in [
         (
             &overview.waiting,
             "Waiting for you to claim, most urgent first",
@@ -137,27 +150,8 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
             &overview.later,
             "Yours later, waiting for other handoffs or a next attempt",
         ),
-    ];
-    let mut is_cut = overview.unread > 0;
-    is_cut |= needs(facts, &inbox, page);
-    for (bucket, title) in buckets {
-        if bucket.count == 0 {
-            continue;
-        }
-        page.line(&format!("{title}:"));
-        let lines: Vec<String> = bucket
-            .first
-            .iter()
-            .map(|record| row(facts, record))
-            .collect();
-        let before = page.cut.len();
-        page.lines(
-            &lines,
-            bucket.count - lines.len(),
-            900,
-            ("handoffs", &inbox),
-        );
-        is_cut |= page.cut.len() > before;
+    ] {
+        tell(bucket, title, page);
     }
     if [&overview.held, &overview.waiting]
         .iter()
@@ -186,12 +180,15 @@ fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
     const SHOWN: usize = 5;
     let before = page.cut.len();
     let mine = |one: &&Attention| one.turn == facts.agent;
-    let all = &facts.overview.attention;
+    let decided = &facts.overview.to_decide.first;
+    let is_listed = |one: &&Attention| decided.iter().any(|record| record.id == one.id);
+    let all = facts.overview.attention.iter();
+    let all: Vec<&Attention> = all.filter(|one| !is_listed(one)).collect();
     let groups: [(&str, Vec<&Attention>); 2] = [
-        ("Needs you", all.iter().filter(mine).collect()),
+        ("Needs you", all.iter().copied().filter(mine).collect()),
         (
             "Told to you; it is others' turn",
-            all.iter().filter(|one| !mine(one)).collect(),
+            all.iter().copied().filter(|one| !mine(one)).collect(),
         ),
     ];
     for (title, group) in groups {
@@ -223,6 +220,25 @@ fn need(facts: &Facts<'_>, one: &Attention) -> String {
         format!(", in {}", quote(&one.title, QUOTED))
     };
     format!("{text}: {}{title}: `{next}`", quote(&one.why, QUOTED))
+}
+
+/// The handoffs of a bucket under a title; whether some did not fit.
+fn handoffs(
+    facts: &Facts<'_>,
+    page: &mut Page,
+    bucket: &Bucket,
+    (title, inbox): (&str, &str),
+) -> bool {
+    if bucket.count == 0 {
+        return false;
+    }
+    page.line(&format!("{title}:"));
+    let rows = bucket.first.iter().map(|record| row(facts, record));
+    let lines: Vec<String> = rows.collect();
+    let more = bucket.count - lines.len();
+    let before = page.cut.len();
+    page.lines(&lines, more, 900, ("handoffs", inbox));
+    page.cut.len() > before
 }
 
 /// One handoff: its subject, and the details of its state.
@@ -270,7 +286,105 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         }
         _ => {}
     }
-    format!("{text}: {}", quote(&record.summary, QUOTED))
+    text += &format!(": {}", quote(&record.title, QUOTED));
+    if let Some(attempt) = attempt_text(record) {
+        text += &format!(", {attempt}");
+    }
+    if let Some(reason) = record.reason() {
+        text += &format!(", because {}", quote(reason, QUOTED));
+    }
+    if record.state == State::Blocked && record.to != facts.agent {
+        text += &questions(facts, record);
+    }
+    text
+}
+
+/// The questions of a blocked agent, and the command that answers them.
+fn questions(facts: &Facts<'_>, record: &Record) -> String {
+    const SHOWN: usize = 4;
+    let mut text = String::new();
+    for question in record.questions().iter().take(SHOWN) {
+        text += &format!("\n  asks {}", quote(&question.key, 12));
+        if let Some(kind) = &question.kind {
+            text += &format!(" ({})", quote(kind, 8));
+        }
+        if let Some(description) = &question.description {
+            text += &format!(": {}", quote(description, QUOTED));
+        }
+        if question.optional {
+            text += ", optional";
+        }
+    }
+    let more = record.questions().len().saturating_sub(SHOWN);
+    if more > 0 {
+        text += &format!("\n  ({more} more questions)");
+    }
+    let branch = branch_option(facts.branch);
+    let answer = foreign_parts(&(advice::answer(record, &facts.agent) + &branch));
+    format!("{text}\n  answer: `{answer}`")
+}
+
+/// What the work that it holds needs: what is required, open findings, answers, the branch, and
+/// what an earlier attempt left.
+fn brief(facts: &Facts<'_>, page: &mut Page) {
+    /// How many members of a list are shown.
+    const MEMBERS: usize = 3;
+    let (Some(brief), Some(work)) = (&facts.brief, &facts.work) else {
+        return;
+    };
+    let mut lines = Vec::new();
+    let mut tell = |name: &str, values: Vec<String>| {
+        let shown: Vec<String> = values.iter().take(MEMBERS).map(|v| quote(v, 28)).collect();
+        let more = match values.len().saturating_sub(MEMBERS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !shown.is_empty() {
+            lines.push(format!("  {}: {}{more}", foreign(name), shown.join("; ")));
+        }
+    };
+    for (name, value) in &brief.facts {
+        let values = match value {
+            Value::Array(items) => items.iter().map(inline).collect(),
+            Value::Object(members) => {
+                let members = members.iter();
+                members
+                    .map(|(k, v)| format!("{k}: {}", inline(v)))
+                    .collect()
+            }
+            Value::Null => Vec::new(),
+            value => vec![inline(value)],
+        };
+        tell(&name.replace('_', " "), values);
+    }
+    for answer in brief.answers.iter().rev() {
+        let values = answer.values.iter();
+        let values = values.map(|(key, value)| format!("{key}={}", inline(value)));
+        tell(
+            "answer",
+            answer.text.iter().cloned().chain(values).collect(),
+        );
+    }
+    let branch = brief
+        .branch
+        .iter()
+        .map(|branch| foreign(branch_text(branch)));
+    lines.extend(branch.map(|branch| format!("  {branch}")));
+    let (id, option) = (foreign(&work.id), foreign(branch_option(facts.branch)));
+    if let Some(failure) = failures(work).last() {
+        let error = failure.error.as_ref();
+        let error = error.map(|error| format!(": {}", quote(&error.message, QUOTED)));
+        let (attempt, error) = (failure.attempt, error.unwrap_or_default());
+        let kept = failure.context.as_ref().map(|_| {
+            format!("; what it left: `git handoff restore {id} --attempt {attempt}{option}`")
+        });
+        let kept = kept.unwrap_or_default();
+        lines.push(format!("  attempt {attempt} failed{error}{kept}"));
+    }
+    let key = foreign(work.id.issue());
+    let all = format!("git handoff context {key}{option}");
+    page.line(&format!("What {id} needs:"));
+    page.lines(&lines, 0, 850, (&format!("lines: {all}"), &all));
 }
 
 /// The commands, and what to do if the usual ones do not fit.

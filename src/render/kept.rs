@@ -5,17 +5,26 @@ use handoff_base::text::plain;
 use handoff_ledger::{Contents, PastFailure, Shown};
 use handoff_model::SnapshotManifest;
 
+use super::continued;
+use crate::output::counted;
+
 /// The most paths of a snapshot that are listed.
 const MOST_PATHS: usize = 50;
 
-/// What was kept of the newest failure that kept anything.
+/// The failures of earlier attempts, and what was kept of the newest that kept anything.
 pub(crate) fn kept_text(failures: &[PastFailure]) -> String {
-    let kept = failures
-        .iter()
-        .find_map(|f| Some((f.attempt, f.kept.as_ref()?)));
-    kept.map_or_else(String::new, |(attempt, kept)| {
-        format!("\nattempt {attempt} failed\n{}", contents_text(kept))
-    })
+    let mut text = String::new();
+    for failure in failures {
+        let (id, attempt) = (&failure.id, failure.attempt);
+        let error = failure.error.as_ref();
+        let error = error.map(|error| format!(": {}: {}", error.code, error.message));
+        let error = continued(&error.unwrap_or_default());
+        text += &format!("\n{id}, attempt {attempt} failed{error}\n");
+        if let Some(kept) = &failure.kept {
+            text += &contents_text(kept);
+        }
+    }
+    text
 }
 
 fn indented(text: &str) -> String {
@@ -88,6 +97,18 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         text += &format!(", during a {}", plain(operation));
     }
     text.push('\n');
+    let commits = snapshot.commits.len();
+    if commits > 0 {
+        let more = if snapshot.more_commits {
+            ", the newest of them"
+        } else {
+            ""
+        };
+        text += &format!(
+            "  {} that no remote had{more}\n",
+            counted(commits, "commit")
+        );
+    }
     let files = snapshot
         .files
         .iter()

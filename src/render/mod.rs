@@ -14,10 +14,10 @@ pub(crate) mod rows;
 use handoff_base::ids::HandoffId;
 use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
-use handoff_ledger::Briefing;
+use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::{
-    Annotation, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition, Verdict,
-    issue_folder, overdue_text,
+    Annotation, AnswerGiven, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition,
+    Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Event, State};
 use serde_json::Value;
@@ -236,9 +236,100 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
-/// The briefing that comes with a claim.
+/// What the work needs: the title, what is required, open findings, answers, the workspace and the
+/// branch.
+fn work_text(work: &WorkBrief) -> String {
+    let mut lines = vec![work.title.clone()];
+    for (name, value) in &work.facts {
+        lines.extend(fact_lines(&name.replace('_', " "), value));
+    }
+    lines.extend(work.branch.as_ref().map(branch_text));
+    lines.extend(work.answers.iter().flat_map(answer_lines));
+    let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
+    format!("\nthe work\n{}", shown.collect::<String>())
+}
+
+/// The code branch, and whether it is in this clone.
+pub(crate) fn branch_text(branch: &WorkBranch) -> String {
+    let name = &branch.name;
+    match (&branch.commit, &branch.sent) {
+        (Some(here), Some(sent)) if here != sent => {
+            let (here, sent) = (short_id(here), short_id(sent));
+            format!("branch: {name} at {here} here; it was at {sent} when this was sent")
+        }
+        (Some(here), _) => format!("branch: {name} at {}", short_id(here)),
+        (None, Some(sent)) => {
+            let sent = short_id(sent);
+            format!("branch: {name} is not in this clone; it was at {sent} when this was sent")
+        }
+        (None, None) => format!("branch: {name} is not in this clone"),
+    }
+}
+
+/// An answer and its question.
+fn answer_lines(answer: &AnswerGiven) -> Vec<String> {
+    let (id, by) = (&answer.id, &answer.by);
+    let asked = answer.asked.as_ref();
+    let asked = asked.map(|asked| format!(", which asked: {asked}"));
+    let head = format!("answered by {by} for {id}{}", asked.unwrap_or_default());
+    let text = answer.text.as_ref().map(|text| format!("  {text}"));
+    let values = answer.values.iter().map(|(key, value)| {
+        let mut all = answer.questions.iter();
+        let question = all.find(|question| question.key == *key);
+        let meaning = question.and_then(|question| question.description.as_ref());
+        let meaning = meaning.map(|meaning| format!(" ({meaning})"));
+        let outdated = if answer.outdated.contains(key) {
+            "; a contract has stated it since"
+        } else {
+            ""
+        };
+        let meaning = meaning.unwrap_or_default();
+        format!("  {key}: {}{meaning}{outdated}", inline(value))
+    });
+    [head].into_iter().chain(text).chain(values).collect()
+}
+
+/// A fact: a list or an object with one line for each of its members.
+fn fact_lines(name: &str, value: &Value) -> Vec<String> {
+    let under = |lines: Vec<String>| [format!("{name}:")].into_iter().chain(lines).collect();
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            let lines = items.iter().map(|item| format!("  - {}", inline(item)));
+            under(lines.collect())
+        }
+        Value::Object(members) if !members.is_empty() => {
+            let lines = members.iter().map(|(k, v)| format!("  {k}: {}", inline(v)));
+            under(lines.collect())
+        }
+        value => vec![format!("{name}: {}", inline(value))],
+    }
+}
+
+/// A value on one line.
+pub(crate) fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(members) => {
+            let one = |(k, v): (&String, &Value)| match v {
+                Value::String(text) => format!("{k}: {text}"),
+                other => format!("{k}: {other}"),
+            };
+            members.iter().map(one).collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A text of which no line looks like one of ours.
+pub(crate) fn continued(text: &str) -> String {
+    plain(text).replace('\n', "\n      | ")
+}
+
+/// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
+/// contract, and what else is known.
 pub(crate) fn briefing_text(brief: &Briefing) -> String {
-    let mut text = format!("\n{}\n", plain(brief.contract.text.trim_end()));
+    let mut text = work_text(&brief.work) + &kept::kept_text(&brief.failures);
+    text += &format!("\n{}\n", plain(brief.contract.text.trim_end()));
     if let Some(basis) = &brief.decided_on {
         let contract = plain(basis.text.trim_end());
         text += &format!("\nit was decided on {}:\n\n{contract}\n", basis.id);
@@ -257,7 +348,9 @@ pub(crate) fn briefing_text(brief: &Briefing) -> String {
             text.extend(lines.iter().map(|line| format!("  {}\n", plain(line))));
         }
     };
-    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
+    let facts = brief.facts.iter();
+    let facts = facts.filter(|(name, _)| !brief.work.facts.contains_key(*name));
+    let facts = facts.map(|(name, value)| fact(name, value));
     section("known about the issue", facts.collect());
     let issue = brief.contract.id.issue();
     let before = format!("see `git handoff context {issue}`");
@@ -333,8 +426,7 @@ fn note(note: &Annotation) -> String {
     let about = note.id.as_ref().map(|id| format!(" of {id}"));
     let (at, by) = (moment::shown(note.at), &note.by);
     let about = about.unwrap_or_default();
-    // A line of a note must not look like a line of the record.
-    let text = plain(&note.text()).replace('\n', "\n      | ");
+    let text = continued(&note.text());
     format!("{at} {by} notes{about}: {text}")
 }
 
@@ -359,8 +451,10 @@ pub(crate) fn issue_text<'a>(
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }
-    for (name, value) in &issue.facts {
-        text += &format!("  {}\n", plain(&fact(name, value)));
+    let facts = issue.facts.iter();
+    let facts = facts.flat_map(|(name, value)| fact_lines(name, value));
+    for line in facts.chain(issue.answers.iter().flat_map(answer_lines)) {
+        text += &format!("  {}\n", continued(&line));
     }
     for one in &issue.tasks {
         text += &format!("  {}\n", plain(&task(one)));

@@ -2,8 +2,9 @@
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
-use handoff_model::{Annotation, Artifact, Record, Task, View};
-use handoff_protocol::AgentKind;
+use handoff_git::Repository;
+use handoff_model::{Annotation, AnswerGiven, Artifact, Issue, Record, Refusal, Task, View};
+use handoff_protocol::{AgentKind, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,9 +36,67 @@ pub struct Previous {
     pub session: Option<String>,
 }
 
+/// What the work on an issue needs, whatever contract hands it over.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WorkBrief {
+    /// The issue's title.
+    pub title: String,
+    /// The facts that the protocol's `briefing` names, in its order: what is required, open
+    /// findings, the workspace.
+    pub facts: Map<String, Value>,
+    /// What blocked agents of the issue were answered, the oldest first.
+    pub answers: Vec<AnswerGiven>,
+    /// The code branch, if one is known.
+    pub branch: Option<WorkBranch>,
+}
+
+/// The code branch of an issue.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WorkBranch {
+    /// Its name.
+    pub name: String,
+    /// Its commit in this clone; null if the branch is not here.
+    pub commit: Option<String>,
+    /// Its commit when the handoff was sent, if it was known.
+    pub sent: Option<String>,
+}
+
+impl WorkBrief {
+    /// What the work on a handoff of this issue needs.
+    pub fn of(
+        repository: &Repository,
+        protocol: &Protocol,
+        issue: &Issue,
+        record: &Record,
+    ) -> Self {
+        let named = protocol.definition().briefing.iter();
+        let known = named.filter_map(|name| Some((name.clone(), issue.facts.get(name)?.clone())));
+        let stated = issue.facts.get("branch").and_then(Value::as_str);
+        let code = record.code.as_ref();
+        let branch = stated.or(code.map(|code| code.branch.as_str()));
+        let branch = branch.map(|name| {
+            let name = name.trim_start_matches("refs/heads/");
+            let sent = code.filter(|code| code.branch == name);
+            WorkBranch {
+                name: name.to_owned(),
+                commit: repository.code(name).map(|here| here.commit),
+                sent: sent.map(|code| code.commit.clone()),
+            }
+        });
+        Self {
+            title: issue.title.clone(),
+            facts: known.collect(),
+            answers: issue.answers.clone(),
+            branch,
+        }
+    }
+}
+
 /// What an agent gets with a handoff that it claims.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Briefing {
+    /// What the work needs.
+    pub work: WorkBrief,
     /// Its contract.
     pub contract: Emitted,
     /// The contract that its sender decided on, if the sender decides about the work of others.
@@ -104,8 +163,10 @@ pub fn briefing(
         };
     }
     let issue = folder.issue()?;
+    let issue = issue.ok_or_else(|| Refusal::no_issue(folder.key()))?;
     let shared = documents(tip, &rules)?.into_iter();
     Ok(Briefing {
+        work: WorkBrief::of(tip.repository(), rules.protocol(), &issue, record),
         contract: emitted(record)?,
         decided_on: basis.as_ref().map(emitted).transpose()?,
         previous: Previous {
@@ -113,14 +174,11 @@ pub fn briefing(
             id: source.id.clone(),
             session: source.session.clone(),
         },
-        facts: issue.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
+        facts: issue.facts,
         artifacts,
         failures: failures_in_full(tip.repository(), folder, record)?,
-        annotations: issue
-            .as_ref()
-            .map(|i| i.annotations.clone())
-            .unwrap_or_default(),
-        tasks: issue.map(|i| i.tasks).unwrap_or_default(),
+        annotations: issue.annotations,
+        tasks: issue.tasks,
         documents: shared
             .map(|(name, value)| (name.to_string(), value))
             .collect(),

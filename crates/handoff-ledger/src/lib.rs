@@ -43,7 +43,7 @@ mod tally;
 mod verify;
 mod write;
 
-pub use briefing::{Briefing, Emitted, Previous, briefing};
+pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
 pub use context::{HandoffContext, IssueContext, context, contract_value};
 pub use contract_match::{ContractMatch, Offer};
