@@ -391,7 +391,7 @@ impl Maker<'_, '_> {
             }
         }
         let mut shortened = false;
-        let known = known.map(|value| short(value, 0, &mut shortened));
+        let brief = known.clone().map(|value| short(value, 0, &mut shortened));
         let wanted = Wanted {
             from: agent,
             to: &next.to,
@@ -399,7 +399,9 @@ impl Maker<'_, '_> {
             format: Some(next.format),
             protocol: None,
         };
-        let skeleton = wanted.write(self.rules, &known)?;
+        let skeleton = wanted.write(self.rules, &brief)?;
+        // Not every known value is in it.
+        let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
         let file = format!("contract.{}", next.format.name());
         let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
         let issue = if skeleton.names_issue {

@@ -11,7 +11,7 @@ use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
 use super::page::{Cut, Page, foreign, quote};
 use crate::contracts::skeleton::Format;
 use crate::render::rows::attempt_text;
-use crate::render::{advice, branch_text, inline};
+use crate::render::{advice, branch_text, decision_text, inline};
 
 /// How many tokens a page may cost.
 const MOST: usize = 1350;
@@ -364,6 +364,9 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
             "answer",
             answer.text.iter().cloned().chain(values).collect(),
         );
+    }
+    for decision in brief.decisions.iter().rev() {
+        tell("decided", vec![decision_text(decision)]);
     }
     let branch = brief
         .branch

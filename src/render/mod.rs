@@ -16,8 +16,8 @@ use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Evidence, FailureContext, Issue, Record, Task, Transition,
-    Verdict, issue_folder, overdue_text,
+    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, Record, Task,
+    Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Event, State};
 use serde_json::Value;
@@ -245,6 +245,7 @@ fn work_text(work: &WorkBrief) -> String {
     }
     lines.extend(work.branch.as_ref().map(branch_text));
     lines.extend(work.answers.iter().flat_map(answer_lines));
+    lines.extend(work.decisions.iter().map(decision_text));
     let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
     format!("\nthe work\n{}", shown.collect::<String>())
 }
@@ -264,6 +265,12 @@ pub(crate) fn branch_text(branch: &WorkBranch) -> String {
         }
         (None, None) => format!("branch: {name} is not in this clone"),
     }
+}
+
+/// A decision, for an agent that works on what was decided about.
+pub(crate) fn decision_text(decision: &Decision) -> String {
+    let (by, id, why) = (&decision.by, &decision.id, &decision.why);
+    format!("{by} decided on {id}: {}: {why}", decision.action.as_str())
 }
 
 /// An answer and its question.

@@ -179,14 +179,15 @@ impl Look {
 
     /// Rows in columns that fit the terminal's width, or 80 columns.
     pub(crate) fn rows(&self, rows: &[Vec<String>]) -> String {
-        table::fitted(rows, self.width(screen::USUAL), self.ellipsis())
+        let width = self.width(screen::USUAL);
+        table::fitted(rows, width, table::LEAST_SUBJECT, self.ellipsis())
     }
 
     /// Rows in columns. On a terminal they fit its width: the last column is text
     /// without any style, which is cut; nothing else ever is.
     pub(crate) fn table(&self, rows: &[Vec<String>]) -> String {
         match self.screen {
-            Some(screen) => table::fitted(rows, screen.width, screen.ellipsis()),
+            Some(screen) => table::fitted(rows, screen.width, table::LEAST, screen.ellipsis()),
             None => columns(rows),
         }
     }

@@ -7,7 +7,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const GAP: usize = 2;
 
 /// Text with less room than this goes on a line of its own.
-const LEAST: usize = 24;
+pub(super) const LEAST: usize = 24;
+
+/// The same for text that says what a handoff is about, and why it is where it is.
+pub(super) const LEAST_SUBJECT: usize = 48;
 
 /// The indent of a row's further lines.
 const INDENT: &str = "  ";
@@ -27,10 +30,10 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Lines up columns within a width. The last column is text, and is cut; if that would leave too
-/// little of it, it goes beneath its row, and if the others don't fit either, each row takes as
+/// Lines up columns within a width. The last column is text, and is cut; if that would leave less
+/// of it than `least`, it goes beneath its row, and if the others don't fit either, each row takes as
 /// many lines as it needs.
-pub(super) fn fitted(rows: &[Vec<String>], most: usize, ellipsis: &str) -> String {
+pub(super) fn fitted(rows: &[Vec<String>], most: usize, least: usize, ellipsis: &str) -> String {
     let mut rows = rows.to_vec();
     drop_empty(&mut rows);
     let widths = widths(&rows);
@@ -41,7 +44,7 @@ pub(super) fn fitted(rows: &[Vec<String>], most: usize, ellipsis: &str) -> Strin
     let room = most.saturating_sub(fixed);
     let mut shown = String::new();
     for mut row in rows {
-        if room >= LEAST.min(*text_width) {
+        if room >= least.min(*text_width) {
             if row.len() == widths.len()
                 && let Some(last) = row.last_mut()
             {
@@ -204,7 +207,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut_to_columns, fitted, width, wrapped};
+    use super::{LEAST, cut_to_columns, fitted, width, wrapped};
 
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
@@ -265,7 +268,7 @@ mod tests {
             ]),
         ];
         for most in 1..120 {
-            let shown = fitted(&rows, most, "…");
+            let shown = fitted(&rows, most, LEAST, "…");
             for cell in rows.iter().flat_map(|row| &row[..5]) {
                 assert!(shown.contains(cell.as_str()), "{cell} in {most}:\n{shown}");
             }
@@ -276,6 +279,6 @@ mod tests {
                 }
             }
         }
-        assert!(!fitted(&rows, 119, "…").contains('…'));
+        assert!(!fitted(&rows, 119, LEAST, "…").contains('…'));
     }
 }

@@ -3,7 +3,9 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
 use handoff_git::Repository;
-use handoff_model::{Annotation, AnswerGiven, Artifact, Issue, Record, Refusal, Task, View};
+use handoff_model::{
+    Annotation, AnswerGiven, Artifact, Decision, Issue, Record, Refusal, Task, View,
+};
 use handoff_protocol::{AgentKind, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,6 +48,8 @@ pub struct WorkBrief {
     pub facts: Map<String, Value>,
     /// What blocked agents of the issue were answered, the oldest first.
     pub answers: Vec<AnswerGiven>,
+    /// What was decided about the issue's handoffs, the oldest first.
+    pub decisions: Vec<Decision>,
     /// The code branch, if one is known.
     pub branch: Option<WorkBranch>,
 }
@@ -87,6 +91,7 @@ impl WorkBrief {
             title: issue.title.clone(),
             facts: known.collect(),
             answers: issue.answers.clone(),
+            decisions: issue.decisions.clone(),
             branch,
         }
     }
