@@ -2,6 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_base::text::one_line;
 use handoff_model::{Record, overdue_text};
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -66,7 +67,7 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
         text += &format!(", {attempt}");
     }
     if let Some(reason) = reason.filter(|reason| *reason != subject) {
-        text += &format!(": {reason}");
+        text += &format!(": {}", one_line(reason));
     }
     text
 }

@@ -10,6 +10,7 @@ mod acknowledgment;
 mod alerts;
 mod annotate;
 mod attention;
+mod briefing;
 mod exchange;
 #[cfg(unix)]
 mod failure_context;

@@ -1,0 +1,407 @@
+//! What an agent is given with its work: what is required, what is open, what was answered, and why
+//! work came back.
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, prepared, sample, valid, value};
+use test_support::team::{Folder, run, sent, with_protocol};
+use test_support::workflow::workflow;
+use unicode_width::UnicodeWidthStr;
+
+const REQUIREMENT: &str = "Columns follow the order on screen";
+
+/// Issue 7, whose prep-agent is blocked for want of two values.
+fn blocked() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    let needs = [
+        "--needs",
+        "port:integer=the port of the test server",
+        "--needs",
+        "host",
+    ];
+    let mut args = vec!["block", "7.1", "--as", "prep-agent"];
+    args.extend(["--reason", "two values are missing"]);
+    args.extend(needs);
+    env.handoff(&args).success();
+    env
+}
+
+/// The part of a claim's output before the contract.
+fn before_the_contract(env: &TestEnvironment, line: &str) -> String {
+    let claimed = run(env, line).stdout;
+    let (before, _) = claimed.split_once("\n<handoff>").unwrap();
+    before.to_owned()
+}
+
+#[test]
+fn a_question_stands_where_its_answer_is_asked_for() {
+    let env = blocked();
+    insta::assert_snapshot!(run(&env, "next 7").shown, @"
+    $ git handoff next 7
+    ask: 7.1 is blocked: the agent cannot go on without an answer
+      prep-agent: two values are missing
+      port (integer): the port of the test server
+      host
+    --- stderr
+    next: git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator
+    ");
+    let page = run(&env, "prime --as orchestrator").stdout;
+    let asked: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("  a"))
+        .collect();
+    insta::assert_snapshot!(asked.join("\n"), @"");
+    let data = env.data(&["prime", "--as", "orchestrator"]);
+    let first = &data["to_decide"]["first"][0];
+    assert_eq!(first["reason"], "two values are missing");
+    assert_eq!(first["questions"][0]["key"], "port");
+    assert_eq!(env.data(&["next", "7"])["reason"], "two values are missing");
+}
+
+#[test]
+fn an_answer_is_part_of_what_later_agents_get() {
+    let env = blocked();
+    run(&env, "answer 7.1 port=8080 host=quay --as orchestrator");
+    let new = "new --issue 7 --from prep-agent --to implementer-agent";
+    run(&env, new).says("<port>8080</port>");
+    let claimed = before_the_contract(&env, "claim 7.1 --as prep-agent");
+    assert!(
+        claimed.contains("    port: 8080 (the port of the test server)\n"),
+        "{claimed}"
+    );
+    assert!(
+        claimed.contains("for 7.1, which asked: two values are missing\n"),
+        "{claimed}"
+    );
+    run(&env, "prime --as prep-agent").says("  answer: \"port=8080\"; \"host=quay\"\n");
+    run(&env, "context 7").says("    host: quay\n");
+
+    // What a contract states later is newer than the answer.
+    env.send(prepared(7)).success();
+    let answers = env.data(&["context", "7"])["issue"]["answers"].take();
+    assert_eq!(answers[0]["values"], json!({"port": 8080, "host": "quay"}));
+    assert_eq!(answers[0]["outdated"], json!(["port"]));
+    let stated = sample("prep-agent-to-implementer-agent", Format::Json, 7);
+    let stated: Value = serde_json::from_str(&stated).unwrap();
+    run(&env, new).says(&format!("<port>{}</port>", stated["port"]));
+    let claimed = before_the_contract(&env, "claim 7.2 --as implementer-agent");
+    assert!(claimed.contains("    host: quay\n"), "{claimed}");
+    assert!(
+        claimed.contains("; a contract has stated it since\n"),
+        "{claimed}"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_text_answers_a_single_question_and_a_decision_is_passed_on() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    run(
+        &env,
+        "block 7.1 --as prep-agent --reason where? --needs workspace_type",
+    );
+    env.handoff(&["answer", "7.1", "in-place", "--as", "orchestrator"])
+        .success();
+    let new = "new --issue 7 --from prep-agent --to implementer-agent";
+    run(&env, new).says("<workspace_type>in-place</workspace_type>");
+    run(&env, "claim 7.1 --as prep-agent");
+    let fail = "fail 7.1 --as prep-agent --code Offline --message unreachable --recoverable";
+    run(&env, fail);
+    run(&env, "next 7 --apply --as orchestrator");
+    env.wait_minutes(600);
+    let claimed = before_the_contract(&env, "claim 7.1 --as prep-agent");
+    assert!(
+        claimed.contains("  orchestrator decided on 7.1: retry: 7.1 is failed"),
+        "{claimed}"
+    );
+    assert!(
+        claimed.contains("\n7.1, attempt 1 failed: Offline: unreachable\n"),
+        "{claimed}"
+    );
+    run(&env, "prime --as prep-agent").says("  decided: \"orchestrator decided on 7.1: retry:");
+    env.assert_sound();
+}
+
+#[test]
+fn a_claim_has_the_requirements_the_open_findings_and_the_branch() {
+    let env = TestEnvironment::with_ledger();
+    let mut seen = Vec::new();
+    for step in workflow(|_| Format::Xml) {
+        match step {
+            test_support::workflow::Step::Send(contract) => env.send(contract).success(),
+            test_support::workflow::Step::Run(args) => {
+                let ran = env.handoff(args).success();
+                if args[0] == "claim" {
+                    let (before, _) = ran.stdout.split_once("\n<handoff>").unwrap();
+                    assert!(before.contains(REQUIREMENT), "{before}");
+                    let findings = before.split_once("  findings:\n");
+                    let first = findings.and_then(|(_, rest)| rest.lines().next());
+                    let first = first.unwrap_or("    none").trim_start();
+                    seen.push(format!("{}: {first}", args.last().unwrap()));
+                }
+                ran
+            }
+        };
+    }
+    // Findings are open from the review that has them to the review that approves.
+    insta::assert_snapshot!(seen.join("\n"), @"
+    prep-agent: none
+    implementer-agent: none
+    orchestrator: none
+    implementer-agent: none
+    reviewer-agent: none
+    fixer-agent: - location: src/export/csv.py:58; severity: critical; description: A cell that begins with = is run as a formula by spreadsheets
+    reviewer-agent: - location: src/export/csv.py:58; severity: critical; description: A cell that begins with = is run as a formula by spreadsheets
+    validator-agent: none
+    fixer-agent: - type: test; description: tests/test_export.py::test_empty_range returned 500
+    reviewer-agent: - type: test; description: tests/test_export.py::test_empty_range returned 500
+    validator-agent: none
+    closer-agent: none
+    ");
+}
+
+#[test]
+fn a_claim_says_whether_the_branch_is_here() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    run(&env, "claim 87.1 --as prep-agent");
+    env.send(prepared(87)).success();
+    let branch = env.data(&["show", "87.2"]);
+    assert_eq!(branch["record"]["code"], Value::Null);
+    let facts = env.data(&["status", "87"])["issue"]["facts"].take();
+    let branch = facts["branch"].as_str().unwrap();
+    let page = before_the_contract(&env, "claim 87.2 --as implementer-agent");
+    assert!(
+        page.contains(&format!("\n  branch: {branch} is not in this clone\n")),
+        "{page}"
+    );
+    env.git(&env.repo(), &["branch", branch]);
+    let head = env.git(&env.repo(), &["rev-parse", branch]);
+    run(&env, "prime --as implementer-agent").says(&format!("  branch: {branch} at [commit]\n"));
+    let work = env.data(&["prime", "--as", "implementer-agent"])["work"].take();
+    assert_eq!(work["title"], "Export delivery history as CSV");
+    assert_eq!(work["facts"]["requirements"][1], REQUIREMENT);
+    assert_eq!(work["branch"]["name"], branch);
+    assert_eq!(work["branch"]["commit"], head.trim());
+}
+
+#[test]
+fn every_protocol_says_what_its_work_needs() {
+    let first = |protocol: &str, file: &str| valid(protocol, file);
+    let table = [
+        (
+            "issue-to-pr",
+            first("issue-to-pr", "issue-manager-to-prep-agent.xml"),
+            "prep-agent",
+        ),
+        (
+            "delegation",
+            first("delegation", "request.json"),
+            "research_agent",
+        ),
+        (
+            "directive",
+            first("directive", "handoff-blocked.json"),
+            "MetaGPT",
+        ),
+        (
+            "orchestrator-specialist",
+            first("orchestrator-specialist", "request.json"),
+            "@react-specialist",
+        ),
+        (
+            "task-breakdown",
+            first("task-breakdown", "environment-to-planning.json"),
+            "task-orchestrator",
+        ),
+    ];
+    let mut told = String::new();
+    for (protocol, contract, agent) in table {
+        let env = with_protocol(protocol);
+        env.pace(1);
+        sent(&env, &contract);
+        let claimed = run(&env, &format!("claim --next --as {agent}")).stdout;
+        let work = claimed.split_once("\nthe work\n").unwrap().1;
+        let work = work.split("\n\n").next().unwrap();
+        told += &format!("{protocol}\n{work}\n");
+        // The same for a session that begins with this work.
+        run(&env, &format!("prime --as {agent}")).says(" needs:\n");
+    }
+    insta::assert_snapshot!(told, @"
+    issue-to-pr
+      Export delivery history as CSV
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
+    delegation
+      Tender for berth 4: tide tables are missing
+      missing inputs:
+        - key: tide_tables; expectedType: object; description: High and low water for each month; source: site survey
+    directive
+      The layout is clear, the storage is not.
+      context summary: The layout is clear, the storage is not.
+      missing inputs:
+        - required: Whether beekeepers work offline; reason: Decides where counts are kept; blocking: true
+    orchestrator-specialist
+      react-components
+      expected output:
+        artifact_type: react-components
+        schema: react-specialist.output.schema.json
+        destination: artifacts/react/loan-list-{timestamp}.json
+      framework: React
+    task-breakdown
+      Environment ready
+      template: sensor-gateway
+      assumptions:
+        - The tide gauge speaks Modbus
+        - Readings may be a minute old
+    ");
+}
+
+#[test]
+fn a_retry_is_told_what_the_answer_found_wrong() {
+    let env = with_protocol("orchestrator-specialist");
+    sent(&env, valid("orchestrator-specialist", "request.json"));
+    let claim = "claim --next --as @react-specialist";
+    run(&env, claim);
+    let ids = [("/handoff_id", json!("loan-list-21"))];
+    let mut failure = value("orchestrator-specialist", "failure", &ids);
+    failure["source"]["agent_id"] = "@frontend-specialist".into();
+    failure["target"]["agent_id"] = "@react-specialist".into();
+    sent(&env, failure.to_string());
+    run(
+        &env,
+        "retry loan-list-21.1 --as @frontend-specialist --reason again",
+    );
+    env.wait_minutes(600);
+    let work = env.handoff(&["claim", "--next", "--as", "@react-specialist", "--json"]);
+    let work = work.success().json()["data"]["work"].take();
+    assert_eq!(work["facts"]["findings"], failure["validation"]["errors"]);
+    assert_eq!(
+        work["facts"]["recovery_actions"],
+        failure["recovery_actions"]
+    );
+}
+
+#[test]
+fn a_reason_is_shown_wherever_its_state_is() {
+    for (end, state) in [
+        ("reject 7.1 --as prep-agent --reason", "rejected"),
+        ("cancel 7.1 --as issue-manager --reason", "cancelled"),
+        ("fail 7.1 --as prep-agent --message", "failed"),
+        ("block 7.1 --as prep-agent --reason", "blocked"),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        env.send(opening(7)).success();
+        if state != "rejected" {
+            run(&env, "claim 7.1 --as prep-agent");
+        }
+        let mut args: Vec<&str> = end.split(' ').collect();
+        args.push("the quay is closed");
+        env.handoff(&args).success();
+        for view in ["show 7.1", "status 7", "list", "next 7"] {
+            let ran = run(&env, view).says("the quay is closed");
+            assert!(ran.stdout.contains(state), "{}", ran.shown);
+        }
+    }
+}
+
+#[test]
+fn what_was_turned_down_later_in_an_issue_says_why() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    env.send(prepared(7)).success();
+    let args = ["reject", "7.2", "--as", "implementer-agent", "--reason"];
+    env.handoff(&[&args[..], &["no such branch"]].concat())
+        .success();
+    run(&env, "next 7")
+        .says("prep-agent: nobody is working on it: 7.2 is rejected: no such branch\n");
+}
+
+/// Every line of these commands is at most 80 columns wide.
+#[track_caller]
+fn assert_fits(env: &TestEnvironment, lines: &[&str]) {
+    for line in lines {
+        let shown = run(env, line).stdout;
+        for row in shown.lines() {
+            assert!(row.width() <= 80, "{}: {row}", row.width());
+        }
+    }
+}
+
+#[test]
+fn a_row_shows_the_title_the_attempt_and_the_age_in_80_columns() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    env.file("repo/half.txt", "half\n");
+    let fail = ["fail", "7.1", "--as", "prep-agent", "--message"];
+    let rest = [
+        "the registry is\nout of reach",
+        "--recoverable",
+        "--snapshot",
+    ];
+    env.handoff(&[&fail[..], &rest[..]].concat()).success();
+    let wide = opening(8).replace("Export delivery history as CSV", &"漢字の題名".repeat(30));
+    env.send(wide).success();
+    env.wait_minutes(60 * 50);
+    assert_fits(
+        &env,
+        &[
+            "status",
+            "list",
+            "inbox --as prep-agent",
+            "inbox --as orchestrator",
+        ],
+    );
+    insta::assert_snapshot!(run(&env, "list").shown, @"
+    $ git handoff list
+    7.1  failed   issue-manager → prep-agent  medium  2 days ago
+      Export delivery history as CSV, attempt 1, has kept work: the registry is
+    8.1  pending  issue-manager → prep-agent  medium  2 days ago
+      漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の…
+    ");
+    run(&env, "retry 7.1 --as orchestrator --reason again");
+    run(&env, "list --state pending")
+        .says("Export delivery history as CSV, attempt 2, has kept work\n");
+    let row = env.data(&["list"])["handoffs"][0].take();
+    assert_eq!(row["title"], "Export delivery history as CSV");
+}
+
+#[test]
+fn long_names_do_not_break_a_row() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::new(&env, "long");
+    let [from, to] = ["sender", "taker"].map(|name| format!("{name}-{}", "n".repeat(50)));
+    let schema = json!({"type": "object", "required": ["key", "from", "to", "note"], "properties": {
+        "key": {"description": "Key", "type": "string"}, "from": {"description": "Sender", "const": from},
+        "to": {"description": "Receiver", "const": to}, "note": {"description": "Note", "type": "string"}}});
+    let template =
+        json!({"key": "{{key: its key}}", "from": from, "to": to, "note": "{{fill: a note}}"});
+    folder.write("schemas/note.schema.json", schema.to_string());
+    folder.write("templates/note.json", template.to_string());
+    let definition = json!({
+        "format": 1, "name": "long", "version": "1.0.0", "title": "Long names", "style": "relay", "formats": ["json"],
+        "fields": {"issue": "/key", "from": "/from", "to": "/to", "summary": "/note"},
+        "agents": [{"id": from, "role": "Sends", "kind": "specialist"}, {"id": to, "role": "Takes", "kind": "specialist"}],
+        "contracts": [{"type": "note", "title": "A note", "root": "note", "schema": "schemas/note.schema.json",
+            "template": "templates/note.json"}],
+        "routes": [{"from": from, "to": to, "contracts": ["note"], "opens": true}],
+    });
+    folder.write("protocol.json", definition.to_string());
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    let key = "k".repeat(64);
+    let contract = json!({"key": key, "from": from, "to": to, "note": "a\tlong note, ".repeat(20)});
+    sent(&env, contract.to_string());
+    env.wait_minutes(60 * 24 * 3);
+    assert_fits(&env, &["status", "list", &format!("inbox --as {to}")]);
+    run(&env, "list").says("a long note, a long note");
+    run(&env, "list").says(&format!("{key}.1"));
+}
