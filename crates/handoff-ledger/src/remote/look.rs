@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 use handoff_base::ObjectId;
 use handoff_git::{Depth, Queue, RemoteError};
 
-use super::{Attempts, SeenTip, Upstream, nanoseconds};
+use super::{Attempts, SeenTip, Upstream, duration, nanoseconds};
 use crate::error::{LedgerError, UpstreamError};
 use crate::session::Session;
 use crate::write::Ledger;
 
 /// The file that the processes of one clone queue at to look at a remote.
-const LOOKS: &str = "look.lock";
+pub(super) const LOOKS: &str = "look.lock";
 
 /// How long to wait at the queue before checking whether to go on waiting.
 const STEP: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub enum RemoteLook {
 
 impl Upstream<'_> {
     /// Waits while another process of this clone looks.
-    fn join_lookers(&self, until: Instant) -> Queue {
+    pub(super) fn join_lookers(&self, until: Instant) -> Queue {
         loop {
             let queue = Queue::join(self.repository.common_dir(), LOOKS, STEP);
             let is_over = Instant::now() >= until || self.interrupted.load(Ordering::Relaxed);
@@ -46,7 +46,12 @@ impl Upstream<'_> {
     }
 
     /// The last look by another process of this clone, if it was within this time.
-    fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<SeenTip> {
+    pub(super) fn looked_between(
+        &self,
+        since: SystemTime,
+        now: SystemTime,
+        queue: &Queue,
+    ) -> Option<SeenTip> {
         let look = SeenTip::parse(queue.note()?, &self.tracking)?;
         let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
         is_fresh.then_some(look)
@@ -103,8 +108,7 @@ impl Upstream<'_> {
         }
         let tip = self.known()?;
         if let Some(tip) = tip {
-            let at = nanoseconds(at);
-            queue.leave(Some(&SeenTip { at, tip }.text(&self.tracking)));
+            queue.leave(Some(&self.note(at, tip)));
         }
         Ok(RemoteLook::Seen { tip, at })
     }
@@ -167,8 +171,4 @@ impl Ledger<'_> {
         let upstream = self.upstream_mut().ok_or(UpstreamError::NoRemote)?;
         upstream.glimpse(session, since)
     }
-}
-
-fn duration(nanoseconds: u128) -> Duration {
-    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }

@@ -4,9 +4,10 @@
 //! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
 //! the remote. `publish` pushes one commit. `sync` brings both sides together; `rerun` makes a step
 //! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
-//! there. `look` looks at the remote for commands that wait.
+//! there. `look` looks at the remote for commands that wait, and `ask` for commands that read.
 
 mod apart;
+mod ask;
 mod look;
 mod publish;
 mod rejected;
@@ -242,10 +243,16 @@ impl<'r> Upstream<'r> {
 
     /// Leaves a note for the next process: where the remote's branch was, and when.
     fn saw(&mut self, at: SystemTime, tip: ObjectId) {
+        let note = self.note(at, tip);
         if let Some(turn) = &mut self.turn {
-            let at = nanoseconds(at);
-            turn.leave(Some(&SeenTip { at, tip }.text(&self.tracking)));
+            turn.leave(Some(&note));
         }
+    }
+
+    /// The note that the remote's branch was at a commit.
+    fn note(&self, at: SystemTime, tip: ObjectId) -> String {
+        let at = nanoseconds(at);
+        SeenTip { at, tip }.text(&self.tracking)
     }
 
     /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, and is
@@ -394,6 +401,10 @@ impl SeenTip {
 
 fn nanoseconds(at: SystemTime) -> u128 {
     at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+}
+
+fn duration(nanoseconds: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
 /// The part of a ref's name that stands for a remote: its own name, or a digest of an address,

@@ -159,22 +159,32 @@ impl Ledger<'_> {
                 upstream.look(session, depth)?
             };
             upstream.ensure_reached()?;
-            let mut synced = Synced::default();
             let Some(there) = there else {
                 return Ok(0);
             };
             upstream.fill(there)?;
-            let here = ledger.tip_id()?;
-            let leads_on = match here {
-                None => true,
-                Some(here) => ledger.repository().is_in_history(here, there)?,
-            };
-            if leads_on {
-                ledger.advance(session, here, there, &mut synced)?;
-            }
+            let brought = ledger.fast_forward(session, there)?;
             upstream.end();
-            Ok(synced.brought)
+            Ok(brought)
         })
+    }
+
+    /// Fast-forwards this clone's branch if it is behind the remote's. Returns how many commits came.
+    pub(super) fn fast_forward(
+        &self,
+        session: &Session,
+        there: ObjectId,
+    ) -> Result<usize, LedgerError> {
+        let here = self.tip_id()?;
+        let leads_on = match here {
+            None => true,
+            Some(here) => self.repository().is_in_history(here, there)?,
+        };
+        let mut synced = Synced::default();
+        if leads_on {
+            self.advance(session, here, there, &mut synced)?;
+        }
+        Ok(synced.brought)
     }
 
     /// Brings this clone's branch and the remote's together, after a look at the remote.

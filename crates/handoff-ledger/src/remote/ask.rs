@@ -1,0 +1,151 @@
+//! Asking the remote before reading: one fetch within a short time, which serves all processes that
+//! wait for one in a clone, and then a branch here that is merely behind is fast-forwarded.
+
+use std::time::{Duration, SystemTime};
+
+use handoff_base::ObjectId;
+use handoff_git::{Depth, Queue, RemoteError};
+
+use super::look::LOOKS;
+use super::{Attempts, RemoteLook, SeenTip, TURN, Upstream, duration};
+use crate::error::{LedgerError, UpstreamError, WriteError};
+use crate::session::Session;
+use crate::snapshot::Snapshot;
+use crate::write::Ledger;
+
+impl Upstream<'_> {
+    /// Fetches the remote's branch into the tracking ref, unless another process of this clone
+    /// looked since this one began.
+    fn ask(&mut self, session: &Session) -> Result<RemoteLook, LedgerError> {
+        self.attempts = Attempts::within(session.patience);
+        let mut queue = self.join_lookers(self.attempts.deadline);
+        if let Some(seen) = self.seen_meanwhile(session, &queue)? {
+            return Ok(seen);
+        }
+        if self.left() == Duration::ZERO {
+            return Ok(RemoteLook::Missed(RemoteError::TimedOut.to_string()));
+        }
+        // The time that others took counts.
+        let rest = Session {
+            patience: self.left(),
+            ..session.clone()
+        };
+        self.begin(&rest);
+        let known = self.known()?;
+        let at = (session.wall)();
+        if self.was_seen_since(session, known) {
+            self.end();
+            return Ok(RemoteLook::Seen { tip: known, at });
+        }
+        let looked = self.look(&rest, Depth::Missing);
+        self.end();
+        let tip = looked?;
+        if let Some(trouble) = self.trouble() {
+            return Ok(RemoteLook::Missed(trouble));
+        }
+        if let Some(tip) = tip {
+            queue.leave(Some(&self.note(at, tip)));
+        }
+        Ok(RemoteLook::Seen { tip, at })
+    }
+
+    /// What another process of this clone saw since this one began.
+    fn seen_meanwhile(
+        &self,
+        session: &Session,
+        queue: &Queue,
+    ) -> Result<Option<RemoteLook>, LedgerError> {
+        let seen = self.looked_between(session.began, (session.wall)(), queue);
+        let (Some(look), Some(tip)) = (seen, self.known()?) else {
+            return Ok(None);
+        };
+        let at = SystemTime::UNIX_EPOCH + duration(look.at);
+        Ok(Some(RemoteLook::Seen { tip: Some(tip), at }))
+    }
+}
+
+impl<'r> Ledger<'r> {
+    /// Asks the remote what is new, within the session's patience, and fetches it into the tracking
+    /// ref. Processes of a clone that ask at the same time make one fetch. The branch here does not
+    /// move.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if nothing
+    /// may be fetched here now.
+    pub fn ask(&mut self, session: &Session) -> Result<RemoteLook, LedgerError> {
+        if session.quarantined {
+            return Err(WriteError::Quarantine.into());
+        }
+        let upstream = self.upstream_mut().ok_or(UpstreamError::NoRemote)?;
+        upstream.ask(session)
+    }
+
+    /// Fast-forwards the branch here to where the remote's branch was last seen. A branch with steps
+    /// that are not there yet stays as it is.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the branch may not move, or can't be moved within the session's patience.
+    pub fn follow_remote(&mut self, session: &Session) -> Result<(), LedgerError> {
+        self.with_upstream(|ledger, upstream| {
+            let there = upstream.known()?;
+            let Some(there) = there.filter(|there| ledger.tip_id().ok() != Some(Some(*there)))
+            else {
+                return Ok(());
+            };
+            ledger.guard(session)?;
+            upstream.begin(session);
+            let followed = upstream
+                .fill(there)
+                .and_then(|()| ledger.fast_forward(session, there));
+            upstream.end();
+            followed.map(drop)
+        })
+    }
+
+    /// The newest state that is known here: the remote's as last seen if it only leads on from the
+    /// branch here, else the branch's.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger or it can't be read.
+    pub fn newest(&self) -> Result<Snapshot<'r>, LedgerError> {
+        let there = self.seen_there()?;
+        match (self.tip_id()?, there) {
+            (None, Some(there)) => self.at(there),
+            (Some(here), Some(there)) if here != there => {
+                if self.repository().is_in_history(here, there)? {
+                    self.at(there)
+                } else {
+                    self.tip()
+                }
+            }
+            _ => self.tip(),
+        }
+    }
+
+    /// When a process of this clone last read the remote's branch, as far as is known.
+    pub fn last_read(&self) -> Option<SystemTime> {
+        let upstream = self.upstream()?;
+        let common_dir = self.repository().common_dir();
+        let noted = [LOOKS, TURN].into_iter().filter_map(|name| {
+            let seen = SeenTip::parse(&Queue::peek(common_dir, name)?, &upstream.tracking)?;
+            Some(SystemTime::UNIX_EPOCH + duration(seen.at))
+        });
+        // Without a note, the ref tells when it last moved.
+        let moved = || {
+            let file = common_dir.join(&upstream.tracking).metadata();
+            file.ok()?.modified().ok()
+        };
+        noted.max().or_else(moved)
+    }
+
+    /// Whether the remote has a branch of the ledger's name; `None` if that can't be found out
+    /// within this time.
+    pub fn is_on_remote(&mut self, patience: Duration) -> Option<bool> {
+        let upstream = self.upstream_mut()?;
+        upstream.attempts = Attempts::within(patience);
+        let tip = upstream
+            .remote
+            .tip(&upstream.patience(&upstream.interrupted));
+        tip.ok().map(|tip: Option<ObjectId>| tip.is_some())
+    }
+}
