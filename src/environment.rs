@@ -157,7 +157,6 @@ pub(crate) fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
-    let (name, email) = identity(repository);
     // Set by `git -c` and by harnesses.
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
@@ -166,6 +165,18 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     })?;
     Ok(Session {
         sign,
+        ..reader(repository)?
+    })
+}
+
+/// The session of a command that writes no step, from the environment.
+///
+/// # Errors
+/// A [`Failure`] of usage if the environment sets an invalid date.
+pub(crate) fn reader(repository: &Repository) -> Result<Session, Failure> {
+    let (name, email) = identity(repository);
+    Ok(Session {
+        sign: false,
         clock: Rc::new(SystemClock::from_environment()?),
         name,
         email,

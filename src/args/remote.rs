@@ -1,4 +1,4 @@
-//! The options of a command that writes to a ledger with a remote, or waits for one.
+//! The options of a command that writes to a ledger with a remote, waits for one, or asks it.
 
 use std::time::Duration;
 
@@ -40,6 +40,15 @@ impl From<Timeout> for RemoteArgs {
     }
 }
 
+// How a command that reads treats the remote.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(crate) struct AskArgs {
+    /// Read this clone's ledger only, without asking its remote first
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
 // How a command that waits polls the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
@@ -67,6 +76,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
 
 impl RemoteArgs {
+    /// Whether the remote is not to be contacted.
+    pub(crate) fn is_offline(self) -> bool {
+        self.offline
+    }
+
     /// Builds the session of a write from these options and the environment.
     ///
     /// # Errors

@@ -1,6 +1,5 @@
 use clap::Args;
 use handoff_base::ids::AgentName;
-use handoff_base::text::plain;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{OverviewLimits, overview};
 use handoff_model::{Claimable, Record, Refusal};
@@ -8,7 +7,9 @@ use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::args::remote::AskArgs;
+use crate::context::fresh::{Fresh, Reading};
+use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -23,10 +24,14 @@ use crate::view::Look;
 /// you completed and did not hand on, a lease that is about to end; for an
 /// orchestrator also what failed, is dead or is blocked. Then the handoffs that
 /// you hold, and those that wait for you to claim them, the most urgent first,
-/// then the oldest. Exits 0 even if the list is empty.
+/// then the oldest. Exits 0 even if the list is empty. If the ledger has a remote,
+/// asks it first, for at most 2 seconds.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    asks: AskArgs,
+}
 
 /// How much of what needs an agent is printed.
 const PRINTED: usize = 20;
@@ -42,6 +47,8 @@ pub(crate) struct InboxView {
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
     handoffs: Vec<RecordView>,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
 }
 
 impl Answer for InboxView {
@@ -65,7 +72,7 @@ impl Arguments {
         output.paged();
         let repository = context.repository()?;
         let agent = context.acting_agent(&repository)?;
-        let tip = context.tip(&repository)?;
+        let Reading { tip, fresh, .. } = context.fresh(&repository, self.asks.offline, output)?;
         let mut protocols = Vec::new();
         for name in tip.protocols()? {
             protocols.push(tip.rules(&name)?.protocol().clone());
@@ -93,22 +100,14 @@ impl Arguments {
             found.to_decide,
         ];
         let records: Vec<Record> = buckets.into_iter().flat_map(|b| b.first).collect();
-        let attention = found.attention;
-        let remote = context
-            .remote(&repository)?
-            .filter(|_| records.is_empty() && attention.is_empty());
-        let handoffs = RecordView::all(records, now);
-        output.answer(&InboxView {
+        let view = InboxView {
             agent,
-            attention,
-            handoffs,
-        })?;
-        if let Some(remote) = remote {
-            output.say(&format!(
-                "only this clone was checked; `git handoff claim --next` also checks {}",
-                plain(&remote)
-            ));
-        }
+            attention: found.attention,
+            handoffs: RecordView::all(records, now),
+            fresh,
+        };
+        output.answer(&view)?;
+        fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
 }

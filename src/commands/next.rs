@@ -10,7 +10,8 @@ use handoff_protocol::{Action, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::fresh::{Fresh, Reading};
+use crate::context::{Context, fresh};
 use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
@@ -30,6 +31,9 @@ use crate::view::Look;
 /// If nothing needs attention, the answer is whose turn it is. If several agents
 /// could act, the protocol's rules for the state of the task decide; if it has
 /// none, the agent in the lower phase goes first and the others yield.
+///
+/// If the ledger has a remote, asks it first, for at most 2 seconds; not with
+/// --offline.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff next 123
@@ -55,13 +59,15 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
-        let writer = if self.apply {
-            context.writer(&repository, output)?
+        let (mut ledger, session, tip, fresh) = if self.apply {
+            let (ledger, session) = context.writer(&repository, output)?;
+            let tip = ledger.tip()?;
+            (ledger, Some(session), tip, None)
         } else {
-            context.writer_apart(&repository, output)?
+            let offline = context.remote_args().is_offline();
+            let Reading { ledger, tip, fresh } = context.fresh(&repository, offline, output)?;
+            (ledger, None, tip, fresh)
         };
-        let (mut ledger, session) = writer;
-        let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
         let issue = folder.issue()?;
         let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
@@ -75,14 +81,15 @@ impl Arguments {
         };
         let Some((advice, record)) = advised else {
             let needs = attention(&folder, protocol)?;
-            return self.turn(&issue, needs, protocol, output);
+            return self.turn(&issue, needs, protocol, (fresh, output));
         };
         let mut view = NextView::of_advice(&advice, &record);
         view.attention = attention(&folder, protocol)?;
-        if self.apply {
+        view.fresh = fresh;
+        if let Some(session) = &session {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
-            let done = ledger.update(&session, &agent, advice.id.issue(), &update)?;
+            let done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             output.follow(&ledger);
             view.applied = Some(ReceiptView::new(&done));
             output.answer(&view)?;
@@ -96,6 +103,7 @@ impl Arguments {
             let label = if i == 0 { "next:" } else { "  or:" };
             output.say(&format!("{label} {command}"));
         }
+        fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
 
@@ -105,7 +113,7 @@ impl Arguments {
         issue: &Issue,
         attention: Vec<Attention>,
         protocol: &Protocol,
-        output: &mut Output,
+        (fresh, output): (Option<Fresh>, &mut Output),
     ) -> Result<(), Failure> {
         let key = &issue.issue;
         for agent in &self.between {
@@ -128,7 +136,7 @@ impl Arguments {
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
             if let Some(first) = attention.first().cloned() {
-                return answer_ended(&first, attention, output);
+                return answer_ended(&first, attention, (fresh, output));
             }
             let nothing = Turn {
                 issue: key,
@@ -137,16 +145,16 @@ impl Arguments {
                 handoff: None,
                 why: "nothing is open".to_owned(),
             };
-            return output.answer(&NextView::of_turn(nothing));
+            return answer_turn(nothing, attention, None, (fresh, output));
         };
-        let view = NextView::of_turn(Turn {
+        let turn = Turn {
             issue: key,
             action: Some(Action::Advance),
             agent: Some(&turn.agent),
             handoff: turn.handoff.as_ref(),
             why: turn.why.clone(),
-        });
-        output.answer(&NextView { attention, ..view })
+        };
+        answer_turn(turn, attention, None, (fresh, output))
     }
 }
 
@@ -164,7 +172,7 @@ fn attention(folder: &IssueFolder<'_>, protocol: &Protocol) -> Result<Vec<Attent
 fn answer_ended(
     first: &Attention,
     attention: Vec<Attention>,
-    output: &mut Output,
+    (fresh, output): (Option<Fresh>, &mut Output),
 ) -> Result<(), Failure> {
     let turn = Turn {
         issue: &first.issue,
@@ -173,12 +181,27 @@ fn answer_ended(
         handoff: Some(&first.id),
         why: format!("{}: {}", first.need.title(), first.why),
     };
-    output.answer(&NextView {
-        commands: Some(vec![first.next.clone()]),
+    answer_turn(turn, attention, Some(&first.next), (fresh, output))
+}
+
+/// Reports whose turn it is, and the command for it.
+fn answer_turn(
+    turn: Turn<'_>,
+    attention: Vec<Attention>,
+    next: Option<&String>,
+    (fresh, output): (Option<Fresh>, &mut Output),
+) -> Result<(), Failure> {
+    let view = NextView {
+        commands: next.map(|next| vec![next.clone()]),
         attention,
+        fresh,
         ..NextView::of_turn(turn)
-    })?;
-    output.say(&format!("next: {}", first.next));
+    };
+    output.answer(&view)?;
+    if let Some(next) = next {
+        output.say(&format!("next: {next}"));
+    }
+    fresh::say(view.fresh.as_ref(), output);
     Ok(())
 }
 
@@ -198,6 +221,8 @@ pub(crate) struct NextView<'a> {
     /// with `--apply`: what was written
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<ReceiptView<'a>>,
+    /// whether the remote was asked first; null if the ledger has no remote, and with `--apply`
+    fresh: Option<Fresh>,
 }
 
 /// Whose turn it is.
@@ -242,6 +267,7 @@ impl<'a> NextView<'a> {
             commands: None,
             attention: Vec::new(),
             applied: None,
+            fresh: None,
         }
     }
 

@@ -1,7 +1,8 @@
 use clap::Args;
 use handoff_base::text::plain;
 
-use crate::context::Context;
+use crate::args::remote::AskArgs;
+use crate::context::{Context, fresh};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
@@ -12,7 +13,8 @@ use crate::prime::prime;
 /// For the start of a session. Prints what you hold and what waits for you, the
 /// next contract with its skeleton, and the commands for it, in under 1,500 tokens
 /// however large the ledger is; whatever is cut is listed with the command that
-/// shows it. Reads this clone's ledger, without the network.
+/// shows it. If the ledger has a remote, asks it first, for at most 2 seconds; if that
+/// brings no answer, the page says how old what it shows is.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff prime --as reviewer-agent
@@ -22,12 +24,18 @@ pub(crate) struct Arguments {
     /// If there is no ledger here, or your agent has no part in it, say so in one line and exit 0
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        match prime(context) {
-            Ok(page) => output.answer(&page),
+        match prime(context, self.asks.offline, output) {
+            Ok(page) => {
+                output.answer(&page)?;
+                fresh::say(page.fresh.as_ref(), output);
+                Ok(())
+            }
             Err(failure) if self.quiet && is_no_part(&failure) && !output.is_json() => {
                 let text = format!("git-handoff has nothing to say here: {}\n", failure.message);
                 output.raw(plain(&text).as_bytes())

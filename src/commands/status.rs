@@ -11,7 +11,9 @@ use handoff_protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::args::remote::AskArgs;
+use crate::context::fresh::{Fresh, Reading};
+use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, as_object, counted};
@@ -21,6 +23,8 @@ use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
 /// Show all open handoffs, or the status of one issue
+///
+/// If the ledger has a remote, asks it first, for at most 2 seconds.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff status
@@ -34,21 +38,30 @@ pub(crate) struct Arguments {
     /// Reads every issue
     #[arg(long, conflicts_with = "issue")]
     idle: bool,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let reading = context.fresh(&repository, self.asks.offline, output)?;
+        let Reading { ledger, tip, fresh } = reading;
         let now = now()?;
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
             let handoffs = RecordView::all(folder.records()?, now);
-            return output.answer(&IssueView { issue, handoffs });
+            let view = IssueView {
+                issue,
+                handoffs,
+                fresh,
+            };
+            output.answer(&view)?;
+            fresh::say(view.fresh.as_ref(), output);
+            return Ok(());
         }
         let mut records = Vec::new();
         for entry in tip.open()? {
@@ -57,7 +70,7 @@ impl Arguments {
         let attention = attention::of_tip(&tip, &records, &attention::protocols(&tip)?, now)?;
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
-        output.answer(&StatusView {
+        let view = StatusView {
             branch: ledger.branch(),
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
@@ -73,7 +86,12 @@ impl Arguments {
             remote: ledger.beside_remote()?.map(RemoteView::from),
             rejected: ledger.rejected()?,
             handoffs: RecordView::all(records, now),
-        })
+            fresh,
+        };
+        output.answer(&view)?;
+        // The answer itself says which steps are not on the remote.
+        fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
+        Ok(())
     }
 }
 
@@ -88,6 +106,8 @@ pub(crate) struct IssueView {
     issue: Issue,
     /// all of its handoffs, open and closed, by number
     handoffs: Vec<RecordView>,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
 }
 
 impl Answer for IssueView {
@@ -122,11 +142,13 @@ pub(crate) struct StatusView<'a> {
     handoffs: Vec<RecordView>,
     /// with `--idle`: each open issue without open handoffs
     idle: Vec<IdleIssue>,
-    /// how this clone's ledger compares with its remote's as last seen, without contacting the
-    /// remote; null if the ledger has no remote
+    /// how this clone's ledger compares with its remote's as last seen; null if the ledger has no
+    /// remote
     remote: Option<RemoteView>,
     /// the offline steps that were refused and are kept
     rejected: Vec<Rejected>,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
 }
 
 /// An open issue without an open handoff.
@@ -196,7 +218,7 @@ impl Answer for StatusView<'_> {
             more += &format!("issue {issue} is open but has no open handoff: {senders} can send\n");
         }
         if let Some(remote) = &self.remote {
-            more += &remote.text();
+            more += &remote.text(self.fresh.as_ref().is_some_and(Fresh::is_answered));
         }
         more += &match self.rejected.len() {
             0 => String::new(),
@@ -210,11 +232,12 @@ impl Answer for StatusView<'_> {
 }
 
 impl RemoteView {
-    fn text(&self) -> String {
+    fn text(&self, is_asked: bool) -> String {
         let remote = plain(&self.name);
+        let seen = if is_asked { "" } else { " as last seen" };
         match (self.seen, self.unpublished, self.behind) {
             (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
-            (true, 0, 0) => format!("up to date with {remote} as last seen\n"),
+            (true, 0, 0) => format!("up to date with {remote}{seen}\n"),
             (true, own, 0) => format!(
                 "{} not on {remote}: `git handoff sync`\n",
                 counted(own, "commit")

@@ -77,6 +77,19 @@ impl Interruption {
         &self.requested
     }
 
+    /// The same, for another thread or a library.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.requested)
+    }
+
+    /// From now on, signals end the program again as if they were not caught; so does one that came
+    /// before.
+    pub(crate) fn release(&self) {
+        if self.requested.swap(true, Ordering::SeqCst) {
+            self.pass_on();
+        }
+    }
+
     /// Requests one command to end, without a signal to the whole program.
     pub(crate) fn ask(&self) {
         self.requested.store(true, Ordering::SeqCst);

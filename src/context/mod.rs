@@ -1,12 +1,13 @@
 //! What commands open: the repository, the ledger, the acting agent.
 //!
 //! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
-//! for commands that wait, and `interruption` ends their wait; `call` replaces standard input and
-//! signals for a command that a server runs; `local` reads this clone's own notes; `worker` finds
-//! the acting worker. Modules here
+//! for commands that wait, and `interruption` ends their wait; `fresh` asks the remote for commands
+//! that read; `call` replaces standard input and signals for a command that a server runs; `local`
+//! reads this clone's own notes; `worker` finds the acting worker. Modules here
 //! give commands a library's value, ready to use.
 
 pub(crate) mod call;
+pub(crate) mod fresh;
 pub(crate) mod interruption;
 pub(crate) mod local;
 pub(crate) mod lookout;

@@ -9,6 +9,7 @@ use handoff_protocol::{Agent, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::{Format, Skeleton};
 
 /// A contract that the agent may send next.
@@ -60,6 +61,8 @@ pub(super) struct Facts<'a> {
     pub(super) others: Vec<NextContract>,
     pub(super) branch: Option<&'a str>,
     pub(super) now: Moment,
+    /// How the ledger relates to its remote, if it has one.
+    pub(super) fresh: Option<Fresh>,
 }
 
 /// The placeholder for the issue in commands that open one.

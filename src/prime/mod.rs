@@ -1,7 +1,7 @@
 //! What an agent needs when a session begins: its role, its open handoffs, its next contract, and
 //! the commands for it.
 //!
-//! This module gathers the `facts` from the ledger's tip alone; `text` writes them to a `page` that
+//! This module gathers the `facts` from the ledger's tip alone, once the remote was asked; `text` writes them to a `page` that
 //! fits into a number of tokens. `session_hook` answers the hooks of harnesses with it.
 
 mod facts;
@@ -24,10 +24,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::context::fresh::{Fresh, Reading};
 use crate::contracts::skeleton::{Format, Skeleton, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Answer;
+use crate::output::{Answer, Output};
 use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
@@ -73,6 +74,8 @@ pub(crate) struct Prime {
     commands: Vec<String>,
     /// what did not fit into `text`
     cut: Vec<Cut>,
+    /// whether the remote was asked first; null if the ledger has no remote
+    pub(crate) fresh: Option<Fresh>,
     /// what is printed without `--json`
     pub(crate) text: String,
 }
@@ -175,10 +178,17 @@ impl From<Contract> for ContractView {
 ///
 /// # Errors
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
-pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
+pub(crate) fn prime(
+    context: &Context,
+    offline: bool,
+    output: &mut Output,
+) -> Result<Prime, Failure> {
     let repository = context.repository()?;
-    let tip = context.tip(&repository)?;
-    let agent = context.acting_agent(&repository)?;
+    let agent = context.acting_agent(&repository);
+    // Without an agent there is nothing to ask for.
+    let offline = offline || agent.is_err();
+    let Reading { tip, fresh, .. } = context.fresh(&repository, offline, output)?;
+    let agent = agent?;
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
@@ -232,6 +242,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         contract,
         others,
         now,
+        fresh,
     };
     Ok(facts.finish())
 }
@@ -241,10 +252,12 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
 ///
 /// # Errors
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
-pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
+pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<String>, Failure> {
     let repository = context.repository()?;
-    let tip = context.tip(&repository)?;
-    let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
+    let agent = context.acting_agent(&repository);
+    let Reading { tip, .. } = context.fresh(&repository, agent.is_err(), output)?;
+    let agent = agent?;
+    let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
     // No handoff that is held may be missed, however long this takes.
@@ -500,6 +513,7 @@ impl Facts<'_> {
             others: self.others,
             commands,
             cut,
+            fresh: self.fresh,
             text,
         }
     }

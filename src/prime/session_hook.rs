@@ -41,16 +41,16 @@ pub(crate) fn answer(
     let input = input();
     go_to_repository(&input);
     let (event, text) = match event {
-        When::SessionStart => (
-            Event::SessionStart,
-            prime(context).ok().map(|page| page.text),
-        ),
+        When::SessionStart => (Event::SessionStart, {
+            let page = prime(context, false, output).ok();
+            page.map(|page| page.text)
+        }),
         When::Stop => {
             let kept = Harness::kept_before(&input);
             if kept == Kept::Perhaps {
                 return Ok(());
             }
-            let text = held(context).ok().flatten();
+            let text = held(context, output).ok().flatten();
             let is_first = |session: &str| {
                 let repository = context.repository().ok();
                 repository.is_some_and(|r| remember(r.common_dir(), name, session))
