@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::args::duration;
 use crate::args::remote::PollArgs;
+use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place};
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
@@ -35,7 +36,8 @@ use crate::{exit, render};
 ///
 /// Returns as soon as something changes on this machine. If the ledger has a remote
 /// (handoff.remote), it is polled too: changes by others are seen within the poll
-/// interval. No branch moves; `git handoff claim` fetches by itself.
+/// interval. At the end, the branch here has what was fetched, unless steps here are
+/// not on the remote yet: then `git handoff sync` brings both together.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff wait 123.4
@@ -163,7 +165,6 @@ impl Arguments {
         let start = Instant::now();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let clock = SystemClock::from_environment()?;
         let targets = self.targets(context, &repository)?;
         let place = match &self.remote {
             Some(name) => Place::There(remote_named(&repository, name.clone())?),
@@ -173,6 +174,23 @@ impl Arguments {
         let deadline = self.timeout.and_then(|t| start.checked_add(t));
         let mut lookout = Lookout::open(ledger, place, self.looks.poll, deadline)?;
         let interruption = context.interruption(&lookout)?;
+        let ended = self.wait(&mut lookout, &targets, interruption.as_ref(), start, output);
+        if ended.is_err() {
+            lookout.leave_fetched();
+        }
+        ended
+    }
+
+    /// Waits, and reports the end.
+    fn wait(
+        &self,
+        lookout: &mut Lookout<'_>,
+        targets: &[Target],
+        interruption: Option<&Interruption>,
+        start: Instant,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let clock = SystemClock::from_environment()?;
         let mut last: Option<(ObjectId, Vec<Seen>)> = None;
         loop {
             let left = self.timeout.map(|t| t.saturating_sub(start.elapsed()));
@@ -181,9 +199,10 @@ impl Arguments {
                 lookout.finish();
             }
             let tips = lookout.tips(output)?;
-            if let Some(interruption) = &interruption
+            if let Some(interruption) = interruption
                 && interruption.requested().load(Ordering::SeqCst)
             {
+                lookout.leave_fetched();
                 lookout.stop();
                 interruption.pass_on();
                 return Err(
@@ -193,17 +212,16 @@ impl Arguments {
             }
             let now = clock.author();
             let mut wake = None;
-            if let Some(seen) =
-                self.seen(&tips, &targets, to_millisecond(now), lookout.is_read())?
-            {
+            if let Some(seen) = self.seen(&tips, targets, to_millisecond(now), lookout.is_read())? {
                 if self.is_over(&seen) {
-                    return self.report(&tips, &seen, &lookout, start, output);
+                    lookout.leave_fetched();
+                    return self.report(&tips, &seen, lookout, start, output);
                 }
                 wake = seen.iter().filter_map(|s| s.wake).min();
                 last = tips.first().map(|tip| (tip.commit(), seen));
             }
             if is_last {
-                return Err(self.timed_out(last, start, &lookout));
+                return Err(self.timed_out(last, start, lookout));
             }
             let pauses = [left, wake.map(|wake| until(wake, clock.author()))];
             lookout.pause(pauses.into_iter().flatten().min(), output);

@@ -31,7 +31,8 @@ use crate::output::{Output, SCHEMA};
 ///
 /// If the ledger has a remote (handoff.remote), the remote's steps are printed,
 /// including those of other clones: it is polled every few seconds. A step made
-/// offline is printed once the remote has it. No branch moves.
+/// offline is printed once the remote has it. At the end, the branch here has what
+/// was fetched, unless steps here are not on the remote yet.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff watch
@@ -111,19 +112,39 @@ impl Arguments {
             Failure::new(ErrorCode::Signals, text)
         })?;
         interruption.or_reader_gone(move || waker.wake());
+        let ended = self.follow(
+            &repository,
+            issue.as_ref(),
+            &mut lookout,
+            &interruption,
+            output,
+        );
+        lookout.leave_fetched();
+        ended
+    }
+
+    /// Prints the events until it is to end.
+    fn follow(
+        &self,
+        repository: &Repository,
+        issue: Option<&IssueKey>,
+        lookout: &mut Lookout<'_>,
+        interruption: &Interruption,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         let is_asked = || interruption.requested().load(Ordering::SeqCst);
         let mut newest = loop {
             match lookout.followed(output)? {
                 Some(tip) => break tip,
                 None if is_asked() => return Ok(()),
                 None if lookout.has_looked() && (self.once || lookout.remote().is_none()) => {
-                    return Err(unreached(&lookout));
+                    return Err(unreached(lookout));
                 }
                 None => lookout.pause(None, output),
             }
         };
-        let tip = Snapshot::at(&repository, newest, lookout.ledger().branch())?;
-        if let Some(key) = &issue
+        let tip = Snapshot::at(repository, newest, lookout.ledger().branch())?;
+        if let Some(key) = issue
             && tip.issue(key)?.issue()?.is_none()
         {
             return Err(Refusal::no_issue(key).into());
@@ -131,7 +152,7 @@ impl Arguments {
         let mut seen = match &self.from {
             None if self.all => None,
             None => Some(newest),
-            Some(text) => Some(named(&repository, text)?),
+            Some(text) => Some(named(repository, text)?),
         };
         let history = Repository::open_for_history()?;
         let source = match self.format {
@@ -141,8 +162,8 @@ impl Arguments {
         loop {
             if seen != Some(newest) {
                 let commits = commits_after(&history, seen, newest);
-                for id in commits.map_err(|error| self.lost(&lookout, error))? {
-                    let text = self.lines(&history, id, issue.as_ref(), source.as_deref())?;
+                for id in commits.map_err(|error| self.lost(lookout, error))? {
+                    let text = self.lines(&history, id, issue, source.as_deref())?;
                     let is_read = output.stream(text.as_bytes())?;
                     if !is_read || is_asked() {
                         return Ok(());
@@ -155,7 +176,7 @@ impl Arguments {
             }
             if self.once {
                 return match lookout.trouble() {
-                    Some(_) => Err(unreached(&lookout)),
+                    Some(_) => Err(unreached(lookout)),
                     None => Ok(()),
                 };
             }

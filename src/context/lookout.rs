@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use handoff_base::ObjectId;
 use handoff_base::text::{plain, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
-use handoff_ledger::{Ledger, LedgerError, RemoteLook, Snapshot, UpstreamError};
+use handoff_ledger::{Ledger, LedgerError, RemoteLook, Session, Snapshot, UpstreamError};
 
 use super::interruption::Interruption;
 use crate::environment;
@@ -23,6 +23,9 @@ const POLL: Duration = Duration::from_secs(5);
 
 /// The time limit of one poll.
 const LONGEST: Duration = Duration::from_secs(25);
+
+/// How long it may take to move the branch here at the end.
+const MOVING: Duration = Duration::from_secs(2);
 
 /// Which ledger is watched.
 pub(crate) enum Place {
@@ -38,6 +41,8 @@ pub(crate) enum Place {
 pub(crate) struct Lookout<'r> {
     ledger: Ledger<'r>,
     has_here: bool,
+    /// Whether the remote that is polled is the ledger's own.
+    is_own: bool,
     watch: RefWatch,
     is_told: bool,
     is_announced: bool,
@@ -80,11 +85,13 @@ impl<'r> Lookout<'r> {
         deadline: Option<Instant>,
     ) -> Result<Self, Failure> {
         let has_here = !matches!(place, Place::There(_));
+        let own = ledger.tracking_ref().map(str::to_owned);
         let (ledger, remote) = match place {
             Place::Here | Place::Both(None) => (ledger.alone(), None),
             Place::Both(Some(name)) => (ledger, Some(name)),
             Place::There(name) => (ledger.shared_through(&name), Some(name)),
         };
+        let is_own = own.is_some() && ledger.tracking_ref() == own.as_deref();
         if remote.is_none() && poll.is_some() {
             return Err(UpstreamError::NoRemote.into());
         }
@@ -107,6 +114,7 @@ impl<'r> Lookout<'r> {
         Ok(Self {
             ledger,
             has_here,
+            is_own,
             watch,
             is_told: false,
             is_announced: false,
@@ -243,6 +251,24 @@ impl<'r> Lookout<'r> {
             // A panic was already reported.
             let _ = thread.join();
         }
+    }
+
+    /// Ends the polls, and moves the branch here to what they fetched if it is merely behind, so
+    /// that the next command sees it too.
+    pub(crate) fn leave_fetched(&mut self) {
+        let Some(patrol) = self.patrol.as_ref().filter(|_| self.is_own) else {
+            return;
+        };
+        patrol.stop.store(true, Ordering::SeqCst);
+        let Ok(session) = environment::reader(self.ledger.repository()) else {
+            return;
+        };
+        let session = Session {
+            patience: MOVING,
+            ..session
+        };
+        // Where the branch can't be moved, the next write does it.
+        let _ = self.ledger.follow_remote(&session);
     }
 
     /// Stops the thread and waits for its end.
