@@ -169,6 +169,8 @@ fn perform(
                 failure.see(&help_of(arguments));
             }
             context.may_be_behind(&mut failure, output);
+            let offline = arguments.iter().any(|argument| argument == "--offline");
+            context.may_be_elsewhere(&mut failure, offline);
             output.fail(&failure);
             failure.exit
         }

@@ -4,7 +4,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_git::{Repository, masked};
-use handoff_ledger::{DEFAULT_BRANCH, Founding, ProtocolError, Snapshot, Synced};
+use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Synced};
 use handoff_model::check_protocol;
 use handoff_protocol::Policy;
 use handoff_templates::BUILT_IN;
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::protocols;
+use crate::context::elsewhere::{remote_with_ledger, takeover};
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
 use crate::failure::{ErrorCode, Failure};
@@ -91,7 +92,7 @@ impl Arguments {
         let (mut ledger, session) =
             context.writer_through(&repository, named_remote.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
-            not_twice(&repository, ledger.branch())?;
+            not_twice(&repository, &ledger, session.offline || remote.is_some())?;
         }
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
@@ -213,17 +214,17 @@ fn other_evidence(evidence: Policy, wanted: Policy) -> Failure {
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
 }
 
-/// Refuses to start a second ledger if the repository was cloned with one: the two could
-/// never be merged.
-fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
-    let Some(there) = repository.resolve(&format!("refs/remotes/origin/{branch}"))? else {
+/// Refuses to start a second ledger if a remote has one: the two could never be merged.
+fn not_twice(repository: &Repository, ledger: &Ledger<'_>, offline: bool) -> Result<(), Failure> {
+    let Some(remote) = remote_with_ledger(repository, ledger, offline) else {
         return Ok(());
     };
-    if Snapshot::at(repository, there, branch).is_err() {
-        return Ok(());
-    }
-    let text = format!("origin has a ledger on branch {branch}, but this clone has none yet");
-    Err(Failure::new(ErrorCode::LedgerThere, text).hint(format!(
-        "nothing was written; use `git handoff init --remote origin` to share it, `git branch {branch} origin/{branch}` to copy it to this clone only, or --branch NAME to start another"
-    )))
+    let branch = ledger.branch();
+    let text = format!(
+        "{} has a ledger on branch {branch}, but this clone has none yet",
+        plain(&remote)
+    );
+    let command = takeover(&remote, branch);
+    Err(Failure::new(ErrorCode::LedgerThere, text)
+        .hint(format!("nothing was written; `{command}` takes it over")))
 }

@@ -2,11 +2,13 @@
 //!
 //! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
 //! for commands that wait, and `interruption` ends their wait; `fresh` asks the remote for commands
-//! that read; `call` replaces standard input and signals for a command that a server runs; `local`
-//! reads this clone's own notes; `worker` finds the acting worker. Modules here
-//! give commands a library's value, ready to use.
+//! that read, and `elsewhere` finds the remote that has a ledger where there is none here; `call`
+//! replaces standard input and signals for a command that a server runs; `local` reads this clone's
+//! own notes; `worker` finds the acting worker. Modules here give commands a library's value, ready
+//! to use.
 
 pub(crate) mod call;
+pub(crate) mod elsewhere;
 pub(crate) mod fresh;
 pub(crate) mod interruption;
 pub(crate) mod local;

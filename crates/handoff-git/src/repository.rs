@@ -202,6 +202,13 @@ impl Repository {
             .ok()?
     }
 
+    /// The names of the remotes.
+    pub fn remotes(&self) -> Vec<String> {
+        let names = self.inner.remotes();
+        let names = names.iter().flat_map(|names| names.iter());
+        names.flatten().flatten().map(str::to_owned).collect()
+    }
+
     /// Queries the configuration, which is read once.
     pub(super) fn configuration<T>(
         &self,

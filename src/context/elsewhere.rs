@@ -1,0 +1,94 @@
+//! Where there is no ledger here, the remote that has one, and the one command that takes it over.
+
+use std::time::Duration;
+
+use handoff_base::text::{plain, shell_quoted};
+use handoff_git::{Repository, masked};
+use handoff_ledger::{BranchError, DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
+
+use super::{Context, configured_remote};
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
+
+/// How long a remote is asked whether it has a ledger.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The remote that a clone has by default.
+const ORIGIN: &str = "origin";
+
+impl Context {
+    /// If a command failed because there is no ledger here, and a remote has one: the hint becomes
+    /// the one command that takes it over. Only here is a remote asked for that.
+    pub(crate) fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) {
+        if failure.code != Some(ErrorCode::NoLedger) {
+            return;
+        }
+        let Ok(repository) = self.repository() else {
+            return;
+        };
+        let Ok(mut ledger) = self.ledger(&repository) else {
+            return;
+        };
+        let missing = ledger.tip().err();
+        let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
+            return;
+        };
+        let found = match configured_remote(&repository) {
+            Some(remote) if may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true) => {
+                Some((masked(&remote), "git handoff fetch".to_owned()))
+            }
+            Some(_) => None,
+            None => remote_with_ledger(&repository, &ledger, offline)
+                .map(|remote| (remote.clone(), takeover(&remote, ledger.branch()))),
+        };
+        if let Some((remote, command)) = found {
+            let remote = plain(&remote);
+            failure.hint = Some(format!("{remote} has one: `{command}` takes it over").into());
+        }
+    }
+}
+
+/// Whether a remote may be asked: git's hooks do not wait for one.
+fn may_ask(offline: bool) -> bool {
+    !offline && !environment::is_within_git()
+}
+
+/// The command that takes over the ledger of a remote that is not configured yet.
+pub(crate) fn takeover(remote: &str, branch: &str) -> String {
+    let option = if branch == DEFAULT_BRANCH {
+        String::new()
+    } else {
+        format!(" --branch {}", shell_quoted(branch))
+    };
+    format!("git handoff init --remote {}{option}", shell_quoted(remote))
+}
+
+/// The remote of a clone without a ledger that has one on the ledger's branch: as far as git has
+/// fetched its branches, else as it says itself, unless that takes too long.
+pub(crate) fn remote_with_ledger(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    offline: bool,
+) -> Option<String> {
+    let mut remotes = repository.remotes();
+    remotes.sort_by_key(|name| name != ORIGIN);
+    let branch = ledger.branch();
+    let fetched = |remote: &String| {
+        let name = format!("refs/remotes/{remote}/{branch}");
+        repository.resolve(&name).ok().flatten()
+    };
+    let is_ledger = |remote: &&String| {
+        fetched(remote).is_some_and(|id| Snapshot::at(repository, id, branch).is_ok())
+    };
+    if let Some(remote) = remotes.iter().find(is_ledger) {
+        return Some(remote.clone());
+    }
+    let remote = remotes.first()?;
+    let is_likely = remote == ORIGIN || remotes.len() == 1;
+    // A branch of that name that was fetched is no ledger.
+    if !is_likely || fetched(remote).is_some() || !may_ask(offline) {
+        return None;
+    }
+    let there = ledger.alone().shared_through(remote).is_on_remote(PATIENCE);
+    (there == Some(true)).then(|| remote.clone())
+}
