@@ -58,9 +58,19 @@ pub(crate) fn takeover(remote: &str, branch: &str) -> String {
     let option = if branch == DEFAULT_BRANCH {
         String::new()
     } else {
-        format!(" --branch {}", shell_quoted(branch))
+        format!(" --branch {}", word(branch))
     };
-    format!("git handoff init --remote {}{option}", shell_quoted(remote))
+    format!("git handoff init --remote {}{option}", word(remote))
+}
+
+/// A name as one word of a shell's command line.
+fn word(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        shell_quoted(name)
+    }
 }
 
 /// The remote of a clone without a ledger that has one on the ledger's branch: as far as git has

@@ -21,6 +21,10 @@ use crate::output::{Output, counted};
 /// How long a reading command may wait for the remote.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long what was fetched by another command counts as current where the remote is not to be
+/// asked.
+const MOMENT: Duration = Duration::from_secs(60);
+
 /// How an answer relates to the ledger's remote.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct Fresh {
@@ -42,12 +46,17 @@ pub(crate) struct Fresh {
     /// Whether the trouble is that the remote gave no answer, not that its answer was of no use.
     #[serde(skip)]
     is_out_of_reach: bool,
+    /// Whether the remote was read a moment ago, as by `git handoff fetch`.
+    #[serde(skip)]
+    is_recent: bool,
 }
 
 impl Fresh {
-    /// Whether the answer has everything that the remote had when it was asked.
+    /// Whether the answer has everything that the remote had when it was asked, or else a moment
+    /// ago.
     pub(crate) fn is_current(&self) -> bool {
-        self.asked && self.trouble.is_none() && self.left_out == 0
+        let is_read = self.is_answered() || !self.asked && self.is_recent;
+        is_read && self.left_out == 0
     }
 
     /// Whether the remote gave an answer.
@@ -149,6 +158,7 @@ impl Context {
             unpublished: 0,
             left_out: 0,
             is_out_of_reach: false,
+            is_recent: false,
         };
         let ledger = if fresh.asked {
             self.ask(repository, ledger, &mut fresh)?
@@ -161,7 +171,10 @@ impl Context {
             output.judge_by_what_is_here(why);
         }
         if fresh.as_of.is_none() {
-            fresh.as_of = ledger.last_read().map(moment_of);
+            let last = ledger.last_read();
+            let age = last.and_then(|at| SystemTime::now().duration_since(at).ok());
+            fresh.is_recent = age.is_some_and(|age| age <= MOMENT);
+            fresh.as_of = last.map(moment_of);
         }
         let tip = ledger.newest()?;
         if let Some(beside) = ledger.beside_remote()? {

@@ -8,7 +8,7 @@ use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
 use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
-use super::page::{self, Cut, Page, foreign, quote};
+use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::Format;
 use crate::render::rows::attempt_text;
@@ -114,10 +114,7 @@ fn who(facts: &Facts<'_>, page: &mut Page) {
     let others: Vec<String> = facts.elsewhere.iter().map(|p| foreign(p.name())).collect();
     let behind = facts.fresh.as_ref().filter(|fresh| !fresh.is_current());
     if let Some(text) = behind.and_then(Fresh::text) {
-        page.line(&format!(
-            "Not the newest state: {}",
-            foreign(page::clip(&text, 60))
-        ));
+        page.line(&format!("Not the newest state: {}", quote(&text, 60)));
     }
     if let [first, more @ ..] = &others[..] {
         let more = match more.len() {
@@ -253,8 +250,8 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
     let stale = facts.fresh.as_ref().filter(|fresh| !fresh.is_current());
     match (stale, &facts.contract) {
         (Some(fresh), _) => format!(
-            "You hold nothing, and nothing waits for you here. Whether {} has work for you is not known: run {}, then prime again; do not stop before.",
-            foreign(handoff_base::text::plain(fresh.remote())),
+            "You hold nothing, and nothing waits for you here. Whether {} has work for you is not known: run `{}`, then prime again.",
+            quote(fresh.remote(), QUOTED),
             fresh.command()
         ),
         (None, None) if is_all => {

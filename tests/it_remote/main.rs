@@ -9,6 +9,8 @@ mod clones;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]
+mod fresh;
+#[cfg(unix)]
 mod killed;
 mod killing;
 mod light_clones;

@@ -21,24 +21,27 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-    up to date with origin as last seen
+    up to date with origin
     ");
     let same = json!({"name": "origin", "seen": true, "unpublished": 0, "behind": 0});
     assert_eq!((&data["remote"], &data["rejected"]), (&same, &json!([])));
 
     clones.env.send(opening(87)).success();
-    clones
-        .there(&["wait", "--inbox", "--as", "prep-agent"])
-        .success();
+    let stale = clones.there(&["status", "--offline"]).success();
+    assert!(
+        stale
+            .stdout
+            .contains("no handoff is open\nup to date with origin as last seen\n")
+    );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
     $ git handoff status
-    ledger handoffs at [commit]: no handoff is open
-    1 commit on origin but not on the branch here: `git handoff fetch`
+    ledger handoffs at [commit]: 1 pending
+    87.1  pending  issue-manager → prep-agent  medium  2026-03-02 09:12:00Z  Dispatchers ask for their delivery history as a file
+    up to date with origin
     ");
-    assert_eq!(data["remote"]["behind"], 1);
+    assert_eq!(data["remote"], same);
 
-    clones.there(&["fetch"]).success();
     clones
         .there(&[&CLAIM[..], &["--offline"]].concat())
         .exits(8);
@@ -46,7 +49,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:16:00Z  Dispatchers ask for their delivery history as a file
     1 commit not on origin: `git handoff sync`
     ");
     assert_eq!(data["remote"]["unpublished"], 1);
@@ -69,7 +72,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:16:00Z  Dispatchers ask for their delivery history as a file
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
     let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});
@@ -80,8 +83,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:21:00Z  which?
-    up to date with origin as last seen
+    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:20:00Z  which?
+    up to date with origin
     1 step made offline was refused and is kept: `git handoff rejected`
     ");
     assert_eq!(data["remote"], same);
@@ -91,10 +94,15 @@ fn status_says_how_the_clone_lies_to_its_remote() {
 }
 
 #[test]
-fn status_asks_nobody_and_does_without_a_remote() {
+fn status_does_without_a_remote() {
     let clones = Clones::new();
     clones.take_away();
-    clones.there(&["status"]).success().says("as last seen");
+    let told = clones.there(&["status"]).success().says("as last seen");
+    assert!(
+        told.stderr.contains("Z, origin is out of reach ("),
+        "{}",
+        told.shown
+    );
     clones
         .env
         .git(&clones.other, &["config", "--unset", "handoff.remote"]);
@@ -131,37 +139,30 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     clones
         .env
         .git(&clones.other, &["config", "handoff.remote", "origin"]);
-    shown += &clones
-        .there(&["inbox", "--as", "prep-agent"])
-        .exits(9)
-        .shown;
-    shown += &clones.there(&["fetch"]).success().shown;
+    shown += &clones.there(&["show", "87.1"]).exits(9).shown;
     shown += &clones
         .there(&["inbox", "--as", "fixer-agent"])
         .success()
         .shown;
+    assert_eq!(clones.tip(&clones.other), clones.tip(&clones.bare));
     assert_snapshot!(shown, @"
     $ git handoff status
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`
+    hint: origin has one: `git handoff init --remote origin` takes it over
     --- exit 9
     $ git handoff init
     --- stderr
     error: origin has a ledger on branch handoffs, but this clone has none yet
-    hint: nothing was written; use `git handoff init --remote origin` to share it, `git branch handoffs origin/handoffs` to copy it to this clone only, or --branch NAME to start another
+    hint: nothing was written; `git handoff init --remote origin` takes it over
     --- exit 5
-    $ git handoff inbox --as prep-agent
+    $ git handoff show 87.1
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
-    hint: `git handoff fetch` gets the one on origin; if there is none yet, `git handoff init` starts one there and here
+    hint: origin has one: `git handoff fetch` takes it over
     --- exit 9
-    $ git handoff fetch
-    fetched 2 commits from origin
     $ git handoff inbox --as fixer-agent
     nothing waits for fixer-agent
-    --- stderr
-    only this clone was checked; `git handoff claim --next` also checks origin
     ");
     clones.assert_sound(&clones.other);
 

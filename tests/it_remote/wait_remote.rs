@@ -32,17 +32,15 @@ fn waiting(clones: &Clones, args: &[&str]) -> Running {
 const TRACKING: &str = "refs/handoff/remotes/origin/handoffs";
 
 #[test]
-fn a_wait_sees_what_another_clone_does_and_moves_no_branch() {
+fn a_wait_sees_what_another_clone_does_and_leaves_it_fetched() {
     let clones = claimed();
-    let before = clones.tip(&clones.other);
     let wait = waiting(&clones, &[&["87.1"][..], &OFTEN].concat()).waits();
     clones.env.handoff(&COMPLETE).success();
     let (stdout, stderr) = wait.ends(0);
     assert!(stdout.contains("87.1 issue-manager → prep-agent: completed"));
     assert_eq!(stderr, "");
-    assert_eq!(clones.tip(&clones.other), before);
+    assert_eq!(clones.tip(&clones.other), clones.tip(&clones.bare));
     assert_eq!(clones.at(&clones.other, TRACKING), clones.tip(&clones.bare));
-    clones.there(&["fetch"]).success();
     clones.assert_sound(&clones.other);
 }
 
