@@ -251,7 +251,8 @@ pub(super) fn change_in(
     let change = Update::change(id.number(), event, args);
     let done = ledger.update(&session, &agent, id.issue(), &change)?;
     output.follow(&ledger);
-    let receipt = ReceiptView::new(&done);
+    let worker = context.worker_option(repository)?;
+    let receipt = ReceiptView::with_worker(&done, &worker);
     output.answer(&receipt)?;
     receipt.say_next(output);
     Ok(())

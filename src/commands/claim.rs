@@ -1,10 +1,11 @@
 use clap::Args;
 use handoff_ledger::{Briefing, Target, briefing};
 use handoff_model::{EventArgs, Record};
+use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::duration;
+use crate::args::{duration, text};
 use crate::context::{Context, handoff_id};
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -17,19 +18,26 @@ use crate::view::Look;
 /// A claim is the acknowledgment: from now on you hold the handoff. It prints everything that you
 /// need to start: what is required, open findings, answers, the workspace and the branch, what
 /// earlier attempts left, the contract, what is known about the issue, the files that were
-/// delivered, and whose work it continues. If several agents claim the same handoff, one succeeds and the others
-/// exit 5.
+/// delivered, and whose work it continues.
+///
+/// A claim is held by an agent and a worker, which is this working tree unless `--worker` says
+/// otherwise. If several claim the same handoff, one succeeds and the others exit 5; whatever
+/// another worker sends, completes, fails, blocks or extends is refused with exit 5. To claim again
+/// what you hold writes nothing. If the worker that holds it is gone for good, `--take-over` takes
+/// the handoff from it, on record.
 ///
 /// The claim lasts for a limited time, its lease; `git handoff extend` prolongs it while you work.
 /// Once the lease has run out, the handoff has failed with TIMEOUT, and what you send is refused
-/// (exit 5). If several processes act as one agent, give the claim's token to `send`, `complete`,
+/// (exit 5). If several processes share a worker, give the claim's token to `send`, `complete`,
 /// `fail`, `block` and `extend`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent
   git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
   git handoff claim --next --as fixer-agent    (the most urgent)
-  git handoff claim 123.4 --as fixer-agent --lease 2h")]
+  git handoff claim 123.4 --as fixer-agent --lease 2h
+  git handoff claim 123.4 --as fixer-agent --take-over \\
+      --reason 'the machine it ran on is gone'")]
 pub(crate) struct Arguments {
     /// The handoff
     #[arg(
@@ -45,6 +53,13 @@ pub(crate) struct Arguments {
     /// long as its contract or the protocol says
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     lease: Option<u64>,
+    /// Take the handoff from another worker of yours that holds it, such as one that crashed;
+    /// what that worker still sends is refused
+    #[arg(long, requires = "reason", conflicts_with = "next")]
+    take_over: bool,
+    /// Why it is taken over
+    #[arg(long, value_name = "TEXT", requires = "take_over")]
+    reason: Option<String>,
 }
 
 impl Arguments {
@@ -58,15 +73,22 @@ impl Arguments {
         };
         let args = EventArgs {
             lease: self.lease,
+            reason: self.reason.as_deref().map(text::kept).transpose()?,
             ..EventArgs::default()
         };
-        let done = ledger.claim(&session, &agent, &target, &args)?;
+        let event = if self.take_over {
+            Event::TakeOver
+        } else {
+            Event::Claim
+        };
+        let done = ledger.claim(&session, &agent, &target, event, &args)?;
         output.follow(&ledger);
         let record = &done.receipt.record;
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
         let brief = briefing(&tip, &folder, record)?;
-        let receipt = ReceiptView::new(&done).with_artifacts(&brief.artifacts);
+        let worker = context.worker_option(&repository)?;
+        let receipt = ReceiptView::with_worker(&done, &worker).with_artifacts(&brief.artifacts);
         let claimed = ClaimView {
             receipt,
             record,

@@ -98,7 +98,8 @@ impl Arguments {
         };
         let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
         output.follow(&ledger);
-        let receipt = ReceiptView::new(&done);
+        let worker = context.worker_option(&repository)?;
+        let receipt = ReceiptView::with_worker(&done, &worker);
         output.answer(&receipt)?;
         receipt.say_next(output);
         Ok(())

@@ -76,8 +76,9 @@ impl Arguments {
             made.left
         ));
         if !made.names_issue {
+            let worker = context.worker_option(&repository)?;
             output.say(&format!(
-                "the contract does not name its issue; send it with: git handoff send FILE --issue {key}"
+                "the contract does not name its issue; send it with: git handoff send FILE --issue {key}{worker}"
             ));
         }
         Ok(())

@@ -104,7 +104,8 @@ impl Arguments {
             failure
         })?;
         output.follow(&ledger);
-        let receipt = ReceiptView::new(&done);
+        let worker = context.worker_option(&repository)?;
+        let receipt = ReceiptView::with_worker(&done, &worker);
         output.answer(&receipt)?;
         receipt.say_warnings(output);
         receipt.say_next(output);

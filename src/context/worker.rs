@@ -50,6 +50,15 @@ impl Context {
         }))
     }
 
+    /// The option that names the acting worker in a command for another working tree.
+    ///
+    /// # Errors
+    /// As of [`Self::worker`].
+    pub(crate) fn worker_option(&self, repository: &Repository) -> Result<String, Failure> {
+        let worker = self.worker(repository)?;
+        Ok(worker.map(|worker| worker.option()).unwrap_or_default())
+    }
+
     /// The acting worker. A working tree whose worker is not named gets an id of its own, once.
     ///
     /// # Errors

@@ -106,8 +106,9 @@ fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
         format!(", {word} {}", look.moment(end))
     });
     let held = format!(
-        "{} since {}{}, token {}",
+        "{} (worker {}) since {}{}, token {}",
         lease.holder,
+        lease.worker,
         look.moment(lease.since),
         end.unwrap_or_default(),
         lease.token

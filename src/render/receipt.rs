@@ -1,7 +1,7 @@
 //! What a write did.
 
 use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::plain;
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
@@ -42,6 +42,8 @@ pub(crate) struct ReceiptView<'a> {
     attempt: u32,
     /// the claim that holds it, for `--token`; null if nobody works on it
     token: Option<u32>,
+    /// the worker that holds it; null if nobody works on it
+    worker: Option<&'a WorkerId>,
     /// when its lease expires; null if there is no lease, or one without an end
     #[serde(with = "moment::optional")]
     #[schemars(with = "Option<Moment>")]
@@ -79,6 +81,11 @@ pub(crate) struct ReceiptView<'a> {
 impl<'a> ReceiptView<'a> {
     /// The receipt of a write.
     pub(crate) fn new(done: &'a Done) -> Self {
+        Self::with_worker(done, "")
+    }
+
+    /// The receipt of a write by a worker; its commands for the same worker end with `option`.
+    pub(crate) fn with_worker(done: &'a Done, option: &str) -> Self {
         let receipt = &done.receipt;
         let record = &receipt.record;
         let lease = record.lease.as_ref();
@@ -98,6 +105,7 @@ impl<'a> ReceiptView<'a> {
             ),
             attempt: record.attempt,
             token: lease.map(|lease| lease.token),
+            worker: lease.map(|lease| &lease.worker),
             expires_at: lease.and_then(|lease| lease.expires_at),
             not_before: record.not_before,
             artifacts: &record.artifacts,
@@ -107,7 +115,7 @@ impl<'a> ReceiptView<'a> {
             repeated: receipt.repeated,
             transitions: &receipt.changes,
             issue_status: receipt.issue.status,
-            next: next_steps(done),
+            next: next_steps(done, option),
             warnings: &done.warnings,
             record,
             instead: None,
@@ -177,35 +185,48 @@ impl Answer for ReceiptView<'_> {
             let end = lease
                 .expires_at
                 .map(|end| format!("held until {}, ", moment::shown(end)));
-            text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
+            text += &format!(
+                "  {}token {}, worker {}\n",
+                end.unwrap_or_default(),
+                lease.token,
+                lease.worker
+            );
         }
         if let Some(at) = record.not_before {
             text += &format!("  not before {}\n", moment::shown(at));
         }
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),
-            None => text += "  already in the ledger, in the state above; nothing was written\n",
+            None => match &record.lease {
+                // A claim that repeats the worker's own, or an extension that changes nothing.
+                Some(lease) if self.repeated => {
+                    let since = moment::shown(lease.since);
+                    text += &format!("  you already hold it since {since}; nothing was written\n");
+                }
+                _ => text += "  already in the ledger, in the state above; nothing was written\n",
+            },
         }
         text
     }
 }
 
-/// The commands that may come next.
-fn next_steps(done: &Done) -> Vec<String> {
+/// The commands that may come next. Those of the worker that acted end with `option`.
+fn next_steps(done: &Done, option: &str) -> Vec<String> {
     let receipt = &done.receipt;
     let (record, issue) = (&receipt.record, &receipt.issue);
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
     if issue.status == IssueStatus::Completed {
         return Vec::new();
     }
-    let hand_on = |from: &AgentName, targets: &[(AgentName, Option<String>)]| -> Vec<String> {
+    let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)], option: &str| {
         let one = |(to, kind): &(AgentName, Option<String>)| {
             let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
             let kind = kind.unwrap_or_default();
-            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}{option}")
         };
-        targets.iter().map(one).collect()
+        targets.iter().map(one).collect::<Vec<String>>()
     };
+    let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets, option);
     let back = [(to.clone(), None)];
     let lead = receipt.lead.as_ref().unwrap_or(from);
     // The failed or blocked handoff that this one reports.
@@ -221,20 +242,20 @@ fn next_steps(done: &Done) -> Vec<String> {
         }
         State::Pending => vec![format!("git handoff claim {id} --as {to}")],
         State::InProgress if receipt.onward.is_empty() => {
-            let complete = format!("git handoff complete {id} --as {to}");
+            let complete = format!("git handoff complete {id} --as {to}{option}");
             recovery.into_iter().chain([complete]).collect()
         }
         // A report on a task may only need to be noted.
         State::InProgress
             if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
         {
-            let complete = format!("git handoff complete {id} --as {to}");
+            let complete = format!("git handoff complete {id} --as {to}{option}");
             [complete]
                 .into_iter()
-                .chain(hand_on(to, &receipt.onward))
+                .chain(hand_on(&receipt.onward))
                 .collect()
         }
-        State::InProgress => hand_on(to, &receipt.onward),
+        State::InProgress => hand_on(&receipt.onward),
         State::Dead => vec![
             format!("git handoff redrive {id} --as {lead} --reason WHY"),
             format!("git handoff cancel {id} --as {lead} --reason WHY"),
@@ -245,20 +266,20 @@ fn next_steps(done: &Done) -> Vec<String> {
             .iter()
             .filter_map(|open| recover(&open.id, open.state, to))
             .collect(),
-        State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
+        State::Completed if issue.unfollowed.contains(id) => hand_on(&receipt.onward),
         State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
             recovery.into_iter().collect()
         }
         // A rejected or cancelled handoff goes back to its sender, and so does a reopened
         // issue that its sender had completed.
-        State::Rejected | State::Cancelled => hand_on(from, &back),
+        State::Rejected | State::Cancelled => contracts(from, &back, ""),
         State::Completed
             if record
                 .follows
                 .as_ref()
                 .is_some_and(|f| issue.unfollowed.contains(f)) =>
         {
-            hand_on(from, &back)
+            contracts(from, &back, "")
         }
         State::Completed => Vec::new(),
     }

@@ -13,13 +13,16 @@ use crate::view::Look;
 /// The most columns of an agent's name in a row.
 const NAME: usize = 30;
 
+/// The most columns of a worker's id in a row.
+const WORKER: usize = 16;
+
 /// The most columns of a priority in a row.
 const PRIORITY: usize = 12;
 
 /// The most columns of a title that something follows.
 const TITLE: usize = 36;
 
-/// A handoff's state, with whether its time ran out or when it can be claimed.
+/// A handoff's state, with its worker, whether its time ran out, or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
@@ -27,7 +30,13 @@ fn status_text(record: &Record, look: &Look) -> String {
             format!("{shown}, {}", look.urgent(overdue_text(record.state)))
         }
         Some(at) => format!("{shown}, claimable {}", look.relative(at)),
-        None => shown,
+        None => match &record.lease {
+            Some(lease) => {
+                let worker = look.cut(lease.worker.as_str(), WORKER);
+                format!("{shown} by {worker}")
+            }
+            None => shown,
+        },
     }
 }
 

@@ -62,6 +62,7 @@ impl Clones {
         let args = [&["send", "-"], more].concat();
         let mut command = self.env.program(&args);
         command.current_dir(clone);
+        command.env("GIT_HANDOFF_WORKER", test_support::worker_of(clone));
         self.env.run(command, &args, Some(contract.as_bytes()))
     }
 

@@ -28,6 +28,7 @@ fn run(team: &Clones, clone: &Path, hours: i64, args: &[&str], input: Option<&st
         command.env(name, format!("@{now} +0000"));
     }
     command.current_dir(clone);
+    command.env("GIT_HANDOFF_WORKER", test_support::worker_of(clone));
     team.env.run(command, args, input.map(str::as_bytes))
 }
 

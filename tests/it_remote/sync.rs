@@ -57,6 +57,7 @@ impl Clones {
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{folder}:{path}"));
         command.current_dir(clone);
+        command.env("GIT_HANDOFF_WORKER", test_support::worker_of(clone));
         self.env.run(command, args, input.map(str::as_bytes))
     }
 }

@@ -287,7 +287,7 @@ impl<'r> Ledger<'r> {
         queue
     }
 
-    /// Claims a handoff. If artifact checks are enforced, refuses it when delivered files have
+    /// Claims a handoff, or takes it over (`event`). If artifact checks are enforced, refuses it when delivered files have
     /// changed.
     ///
     /// # Errors
@@ -297,6 +297,7 @@ impl<'r> Ledger<'r> {
         session: &Session,
         agent: &AgentName,
         target: &Target,
+        event: Event,
         args: &EventArgs,
     ) -> Result<Done, LedgerError> {
         let mut warnings = Vec::new();
@@ -314,7 +315,7 @@ impl<'r> Ledger<'r> {
                     }
                 }
             };
-            let claim = Update::change(id.number(), Event::Claim, args.clone());
+            let claim = Update::change(id.number(), event, args.clone());
             let decided = ledger.plan_on(tip, &session.actor(agent, at), id.issue(), &claim)?;
             if let Decided::Write(_, receipt) = &decided {
                 warnings = changed(ledger.repository, &receipt.record)?;

@@ -25,6 +25,7 @@ impl Running {
     pub fn start(env: &TestEnvironment, folder: &Path, args: &[&str]) -> Self {
         let mut command = env.program(args);
         command.current_dir(folder);
+        command.env("GIT_HANDOFF_WORKER", crate::worker_of(folder));
         Self::of(command)
     }
 

@@ -204,6 +204,11 @@ impl Field {
             command.env(name, format!("@{now} +0000"));
         }
         command.current_dir(&clone.folders[folder % clone.folders.len()]);
+        // Its worktrees act as one worker, as if the configuration named it.
+        command.env(
+            "GIT_HANDOFF_WORKER",
+            test_support::worker_of(&clone.folders[0]),
+        );
         command
     }
 
