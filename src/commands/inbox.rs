@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
+use crate::context::worker::holder;
 use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
@@ -91,9 +92,12 @@ impl Arguments {
             .clone();
         let knowing: Vec<&Protocol> = protocols.iter().filter(knows).collect();
         let now = now()?;
-        let found = overview(&tip, &agent, &knowing, now, OverviewLimits::ALL)?;
+        let worker = context.worker(&repository)?;
+        let who = holder(&agent, worker.as_ref());
+        let found = overview(&tip, who, &knowing, now, OverviewLimits::ALL)?;
         let buckets = [
             found.held,
+            found.held_by_others,
             found.waiting,
             found.later,
             found.stuck,

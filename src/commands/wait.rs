@@ -3,10 +3,11 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{Moment, ObjectId, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
+use handoff_model::planner::Holder;
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
 use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
@@ -72,7 +73,7 @@ pub(crate) struct Arguments {
 enum Target {
     Handoff(HandoffId),
     Issue(IssueKey),
-    Inbox(AgentName),
+    Inbox(AgentName, Option<WorkerId>),
 }
 
 /// The state of what is waited for.
@@ -273,7 +274,11 @@ impl Arguments {
 
     fn targets(&self, context: &Context, repository: &Repository) -> Result<Vec<Target>, Failure> {
         if self.inbox {
-            return Ok(vec![Target::Inbox(context.acting_agent(repository)?)]);
+            let worker = context.worker(repository)?.map(|worker| worker.id);
+            return Ok(vec![Target::Inbox(
+                context.acting_agent(repository)?,
+                worker,
+            )]);
         }
         let target = |text: &String| {
             Ok(if text.contains('.') {
@@ -382,7 +387,7 @@ fn target_state(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen
             let status = issue.wait_status(&open?, &newest, now);
             Ok(issue_state(&issue, status))
         }
-        Target::Inbox(agent) => inbox(tip, agent, now),
+        Target::Inbox(agent, worker) => inbox(tip, agent, worker.as_ref(), now),
     }
 }
 
@@ -464,7 +469,12 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
 }
 
 /// What an agent can claim, else what it is its turn to take up.
-fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Failure> {
+fn inbox(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    worker: Option<&WorkerId>,
+    now: Moment,
+) -> Result<Seen, Failure> {
     let queue = claimable(tip, agent, now)?;
     let mut protocols = Vec::new();
     for name in tip.protocols()? {
@@ -475,7 +485,11 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
         .iter()
         .find_map(|p| Some(&p.agent(agent.as_str())?.id));
     let name = name.unwrap_or(agent);
-    let overview = overview(tip, name, &known, now, OverviewLimits::ALL)?;
+    let who = Holder {
+        agent: name,
+        worker,
+    };
+    let overview = overview(tip, who, &known, now, OverviewLimits::ALL)?;
     let mut own = overview.attention.iter();
     let needed = own
         .find(|one| one.turn == *name)

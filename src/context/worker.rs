@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use handoff_base::ids::WorkerId;
+use handoff_base::ids::{AgentName, WorkerId};
 use handoff_git::Repository;
+use handoff_model::planner::Holder;
 
 use super::Context;
 use crate::environment;
@@ -31,6 +32,14 @@ impl Worker {
         } else {
             format!(" --worker {}", self.id)
         }
+    }
+}
+
+/// An agent and its worker, if that is known.
+pub(crate) fn holder<'a>(agent: &'a AgentName, worker: Option<&'a Worker>) -> Holder<'a> {
+    Holder {
+        agent,
+        worker: worker.map(|worker| &worker.id),
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Facts<'a> {
     /// The other contracts that it may send.
     pub(super) others: Vec<NextContract>,
     pub(super) branch: Option<&'a str>,
+    /// The option that names the worker, if a command needs it.
+    pub(super) worker: &'a str,
     pub(super) now: Moment,
     /// How the ledger relates to its remote, if it has one.
     pub(super) fresh: Option<Fresh>,

@@ -10,7 +10,7 @@ pub(crate) mod session_hook;
 mod text;
 
 use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::moment::{self, Moment};
 use handoff_git::Repository;
 use handoff_ledger::attention::Attention;
@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::context::fresh::{Fresh, Reading};
+use crate::context::worker::holder;
 use crate::contracts::skeleton::{Format, Skeleton, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
@@ -50,8 +51,10 @@ pub(crate) struct Prime {
     kind: Option<AgentKind>,
     /// the other protocols that list it
     elsewhere: Vec<String>,
-    /// what it works on
+    /// what it works on, as this worker
     holds: BucketView,
+    /// what other workers of the agent work on
+    held_by_others: BucketView,
     /// what it can claim
     waits: BucketView,
     /// what it can't claim yet
@@ -114,6 +117,8 @@ struct BriefView {
     #[serde(with = "moment::optional")]
     #[schemars(with = "Option<Moment>")]
     expires_at: Option<Moment>,
+    /// the worker that holds it; null if nobody works on it
+    worker: Option<WorkerId>,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// one line about it
@@ -138,6 +143,7 @@ impl BriefView {
             attempt: record.attempt,
             expires_at: record.expires_at(),
             expired: record.is_expired(now),
+            worker: record.lease.map(|lease| lease.worker),
             id: record.id,
             from: record.from,
             to: record.to,
@@ -192,12 +198,14 @@ pub(crate) fn prime(
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
-    let overview = overview(&tip, &agent, &protocols, now, LOOK)?;
+    let worker = context.worker(&repository)?;
+    let overview = overview(&tip, holder(&agent, worker.as_ref()), &protocols, now, LOOK)?;
     // A contract sent from a claim that ran out is refused.
     let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
     let work = held.next().or(overview.waiting.first.first());
     let unclaimable = [
         &overview.held,
+        &overview.held_by_others,
         &overview.stuck,
         &overview.later,
         &overview.to_decide,
@@ -212,12 +220,14 @@ pub(crate) fn prime(
     let Some(rules) = rules else {
         return Err(Claimable::default().refusal(&agent).into());
     };
+    let worker_option = worker.map(|worker| worker.option()).unwrap_or_default();
     let maker = Maker {
         repository: &repository,
         tip: &tip,
         rules,
         several: tip.protocols()?.len() > 1,
         branch: context.branch(),
+        worker: &worker_option,
         now,
     };
     let mut others = maker.next_contracts(&agent, &overview, work)?;
@@ -237,6 +247,7 @@ pub(crate) fn prime(
         brief: maker.brief(work)?,
         work: work.cloned(),
         branch: context.branch(),
+        worker: &worker_option,
         agent,
         overview,
         contract,
@@ -260,8 +271,10 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
+    let worker = context.worker(&repository)?;
+    let who = holder(&agent, worker.as_ref());
     // No handoff that is held may be missed, however long this takes.
-    let overview = overview(&tip, &agent, &protocols, now, OverviewLimits::ALL)?;
+    let overview = overview(&tip, who, &protocols, now, OverviewLimits::ALL)?;
     let held: Vec<&Record> = overview
         .held
         .first
@@ -272,7 +285,7 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
         &agent,
         &held,
         &overview.attention,
-        &branch_option(context.branch()),
+        &(worker.map(|w| w.option()).unwrap_or_default() + &branch_option(context.branch())),
     ))
 }
 
@@ -310,6 +323,8 @@ struct Maker<'a, 'r> {
     /// Whether the ledger has other protocols.
     several: bool,
     branch: Option<&'a str>,
+    /// The option that names the worker, if a command needs it.
+    worker: &'a str,
     now: Moment,
 }
 
@@ -372,7 +387,10 @@ impl Maker<'_, '_> {
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
-                command: command + &self.protocol_option(work) + &branch_option(self.branch),
+                command: command
+                    + &self.protocol_option(work)
+                    + self.worker
+                    + &branch_option(self.branch),
                 to,
                 format,
             });
@@ -417,6 +435,7 @@ impl Maker<'_, '_> {
         let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
         let file = format!("contract.{}", next.format.name());
         let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
+        let worker = self.worker;
         let issue = if skeleton.names_issue {
             String::new()
         } else {
@@ -428,7 +447,7 @@ impl Maker<'_, '_> {
             .unwrap_or_default();
         Ok(Contract {
             check: format!("git handoff check {file}{issue}{protocol}{branch}"),
-            send: format!("git handoff send {file}{issue}{answers} --as {agent}{branch}"),
+            send: format!("git handoff send {file}{issue}{answers} --as {agent}{worker}{branch}"),
             next,
             skeleton,
             shortened,
@@ -502,6 +521,7 @@ impl Facts<'_> {
                 .map(|p| p.name().to_owned())
                 .collect(),
             holds: bucket(self.overview.held),
+            held_by_others: bucket(self.overview.held_by_others),
             waits: bucket(self.overview.waiting),
             later: bucket(self.overview.later),
             stuck: bucket(self.overview.stuck),

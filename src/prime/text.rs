@@ -24,11 +24,12 @@ const QUOTED: usize = 32;
 pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     let mut commands = Vec::new();
     let (agent, branch) = (&facts.agent, branch_option(facts.branch));
+    let worker = facts.worker;
     if let Some(work) = &facts.work {
         let id = &work.id;
         commands.push(match work.state {
             State::InProgress => format!("git handoff show {id}{branch}"),
-            _ => format!("git handoff claim {id} --as {agent}{branch}"),
+            _ => format!("git handoff claim {id} --as {agent}{worker}{branch}"),
         });
     }
     if let Some(contract) = &facts.contract {
@@ -39,7 +40,7 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
         let (next, key) = ("git handoff next", work.id.issue());
         commands.push(format!("{next} {key}{branch}"));
         commands.push(format!(
-            "git handoff complete {} --as {agent}{branch}",
+            "git handoff complete {} --as {agent}{worker}{branch}",
             work.id
         ));
     }
@@ -144,6 +145,10 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     };
     for (bucket, title) in [
         (
+            &overview.held_by_others,
+            "Held by other workers of your role, not by you",
+        ),
+        (
             &overview.waiting,
             "Waiting for you to claim, most urgent first",
         ),
@@ -207,14 +212,14 @@ fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
 
 /// Something that needs somebody: what, why, and the command.
 fn need(facts: &Facts<'_>, one: &Attention) -> String {
-    let branch = branch_option(facts.branch);
+    let options = format!("{}{}", facts.worker, branch_option(facts.branch));
     let mut text = format!("- {} {}", foreign(&one.id), one.need.title());
     if one.turn != facts.agent {
         text += &format!(", {}'s turn", foreign(&one.turn));
     } else if one.with != facts.agent {
         text += &format!(" ({})", foreign(&one.with));
     }
-    let next = foreign_parts(&format!("{}{branch}", one.next));
+    let next = foreign_parts(&format!("{}{options}", one.next));
     let title = if one.title == one.why {
         String::new()
     } else {
@@ -270,6 +275,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     }
     if let Some(priority) = &record.priority {
         text += &format!(", priority {}", quote(priority, 8));
+    }
+    if let Some(lease) = &record.lease {
+        text += &format!(", worker {}", foreign(&lease.worker));
     }
     let end = record.expires_at();
     let end = end.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string());
@@ -454,9 +462,10 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     }
     if let Some(work) = &facts.work {
         let id = foreign(&work.id);
-        let block = format!("git handoff block {id} --as {agent}{branch}");
-        let fail = format!("git handoff fail {id} --as {agent}{branch}");
-        let extend = format!("git handoff extend {id} --as {agent}{branch}");
+        let worker = facts.worker;
+        let block = format!("git handoff block {id} --as {agent}{worker}{branch}");
+        let fail = format!("git handoff fail {id} --as {agent}{worker}{branch}");
+        let extend = format!("git handoff extend {id} --as {agent}{worker}{branch}");
         let lines = [
             format!("If it takes longer than the lease: {extend}"),
             format!("If you lack something: {block} --reason 'what you lack'"),

@@ -6,6 +6,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::{Moment, ObjectId};
 use handoff_git::Listing;
 use handoff_model::claim_queue::{Brief, ClaimVerdict};
+use handoff_model::planner::Holder;
 use handoff_model::{Record, layout};
 use handoff_protocol::{Need, Protocol, State};
 
@@ -17,8 +18,10 @@ use super::snapshot::Snapshot;
 /// An agent's open handoffs and what it is told of, as far as they were read.
 #[derive(Debug, Default)]
 pub struct Overview {
-    /// The handoffs it works on, the oldest first.
+    /// The handoffs that this worker works on, the oldest first.
     pub held: Bucket,
+    /// The handoffs that other workers of the agent work on.
+    pub held_by_others: Bucket,
     /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
     /// The handoffs it can't claim yet, because of other handoffs or a pause.
@@ -67,19 +70,19 @@ impl OverviewLimits {
 /// [`LedgerError`] if something can't be read.
 pub fn overview(
     tip: &Snapshot<'_>,
-    agent: &AgentName,
+    who: Holder<'_>,
     protocols: &[&Protocol],
     now: Moment,
     limits: OverviewLimits,
 ) -> Result<Overview, LedgerError> {
     let mut notes = Notes::read(tip.repository());
-    let sorted = sort(tip, agent, protocols, now, limits, &mut notes)?;
+    let sorted = sort(tip, who, protocols, now, limits, &mut notes)?;
     // Notes only save reading: the output comes from the records.
     match sorted {
         Some(overview) => Ok(overview),
         None => {
             notes.forget();
-            let sorted = sort(tip, agent, protocols, now, limits, &mut notes)?;
+            let sorted = sort(tip, who, protocols, now, limits, &mut notes)?;
             Ok(sorted.unwrap_or_default())
         }
     }
@@ -88,10 +91,17 @@ pub fn overview(
 /// The sort key of an entry in its bucket, and its blob.
 type Place<'n> = ((usize, i64, &'n str), ObjectId);
 
+/// The handoffs that the agent works on, those in its other buckets, and what may need somebody.
+type Places<'n> = (
+    Vec<Place<'n>>,
+    [Vec<Place<'n>>; 3],
+    Vec<(&'n str, ObjectId)>,
+);
+
 /// What an overview is built for.
 struct Overviewer<'a, 'r> {
     tip: &'a Snapshot<'r>,
-    agent: &'a AgentName,
+    who: Holder<'a>,
     known: HashMap<&'a str, &'a Protocol>,
     now: Moment,
     limits: OverviewLimits,
@@ -102,7 +112,7 @@ struct Overviewer<'a, 'r> {
 /// The overview; `None` if a record contradicts the notes.
 fn sort(
     tip: &Snapshot<'_>,
-    agent: &AgentName,
+    who: Holder<'_>,
     protocols: &[&Protocol],
     now: Moment,
     limits: OverviewLimits,
@@ -110,7 +120,7 @@ fn sort(
 ) -> Result<Option<Overview>, LedgerError> {
     let mut viewer = Overviewer {
         tip,
-        agent,
+        who,
         known: protocols.iter().map(|p| (p.name(), *p)).collect(),
         now,
         limits,
@@ -118,14 +128,29 @@ fn sort(
     };
     let open = tip.open_listing()?;
     let mut overview = Overview::default();
-    let (buckets, candidates) = viewer.buckets(&open, notes, &mut overview)?;
+    let (held, buckets, candidates) = viewer.buckets(&open, notes, &mut overview)?;
+    // Only the records show which worker holds them.
+    for ((_, _, name), blob) in &held {
+        let record = tip.record_in(name, *blob)?;
+        if !notes.agrees(*blob, &record) {
+            return Ok(None);
+        }
+        let bucket = if who.holds(&record) {
+            &mut overview.held
+        } else {
+            &mut overview.held_by_others
+        };
+        bucket.count += 1;
+        if bucket.first.len() < limits.each {
+            bucket.first.push(record);
+        }
+    }
     let counted = [
-        &mut overview.held,
         &mut overview.waiting,
         &mut overview.later,
         &mut overview.stuck,
     ];
-    for (counted, places) in counted.into_iter().zip(&buckets) {
+    for (counted, places) in counted.into_iter().zip(&buckets[1..]) {
         counted.count = places.len();
         for ((_, _, name), blob) in places.iter().take(limits.each) {
             let record = tip.record_in(name, *blob)?;
@@ -140,7 +165,7 @@ fn sort(
     }
     let everywhere = viewer.hears_of_others();
     for entry in tip.awaiting()? {
-        if everywhere || entry.to == *agent {
+        if everywhere || entry.to == *who.agent {
             viewer.judge(&mut overview, Some(&entry.to), || tip.open_record(&entry))?;
         }
     }
@@ -151,22 +176,21 @@ fn sort(
 impl<'a> Overviewer<'a, '_> {
     fn hears_of_others(&self) -> bool {
         let mut protocols = self.known.values();
-        protocols.any(|protocol| hears_of_others(protocol, self.agent))
+        protocols.any(|protocol| hears_of_others(protocol, self.who.agent))
     }
 
     /// Sorts the agent's open handoffs, and finds those of anybody that may need it.
-    #[allow(clippy::type_complexity)]
     fn buckets<'n>(
         &mut self,
         open: &'n Listing,
         notes: &mut Notes,
         overview: &mut Overview,
-    ) -> Result<([Vec<Place<'n>>; 4], Vec<(&'n str, ObjectId)>), LedgerError> {
-        let mut buckets: [Vec<Place<'n>>; 4] = Default::default();
-        let mut candidates = Vec::new();
-        let [held, waiting, later, stuck] = &mut buckets;
+    ) -> Result<Places<'n>, LedgerError> {
+        let (mut held, mut candidates) = (Vec::new(), Vec::new());
+        let mut buckets: [Vec<Place<'n>>; 3] = Default::default();
+        let [waiting, later, stuck] = &mut buckets;
         // Its own handoffs come first, so that the read limit does not cut them off.
-        let own = |name: &str| layout::open_with(name, self.agent).is_some();
+        let own = |name: &str| layout::open_with(name, self.who.agent).is_some();
         let everywhere = self.hears_of_others();
         let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
         let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
@@ -188,7 +212,7 @@ impl<'a> Overviewer<'a, '_> {
             }
             let bucket = match (own(name), brief.state) {
                 (false, _) => continue,
-                (_, State::InProgress) => &mut *held,
+                (_, State::InProgress) => &mut held,
                 (_, State::Failed | State::Blocked | State::Dead) => &mut *stuck,
                 _ => match brief.hindrance(self.now) {
                     None => &mut *waiting,
@@ -203,7 +227,7 @@ impl<'a> Overviewer<'a, '_> {
         for bucket in [waiting, later, stuck] {
             bucket.sort();
         }
-        Ok((buckets, candidates))
+        Ok((held, buckets, candidates))
     }
 
     /// Whether the record may show that somebody is needed.
@@ -247,11 +271,16 @@ impl<'a> Overviewer<'a, '_> {
             return Ok(());
         };
         let found = of_record(self.tip, &record, awaited, protocol, self.now)?;
-        let Some(found) = found.filter(|found| found.is_told(self.agent)) else {
+        // A lease that is about to end is for the worker that has it.
+        let is_told = |found: &Attention| {
+            let ends = found.need == Need::LeaseEnding && found.turn == *self.who.agent;
+            found.is_told(self.who.agent) && (!ends || self.who.holds(&record))
+        };
+        let Some(found) = found.filter(is_told) else {
             return Ok(());
         };
         let stuck = [Need::Dead, Need::Failed, Need::Blocked];
-        if stuck.contains(&found.need) && record.to != *self.agent {
+        if stuck.contains(&found.need) && record.to != *self.who.agent {
             overview.to_decide.count += 1;
             if overview.to_decide.first.len() < self.limits.each {
                 overview.to_decide.first.push(record);

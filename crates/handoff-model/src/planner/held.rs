@@ -18,7 +18,8 @@ pub struct Holder<'a> {
 }
 
 impl Holder<'_> {
-    fn holds(self, record: &Record) -> bool {
+    /// Whether this worker of the agent holds a handoff.
+    pub fn holds(self, record: &Record) -> bool {
         let lease = record.lease.as_ref();
         lease.is_some_and(|l| l.holder == *self.agent && self.worker == Some(&l.worker))
     }
