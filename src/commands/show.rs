@@ -10,7 +10,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
-use crate::render::advice::{ActionOption, options, options_text};
+use crate::render::advice::{ActionOption, claimed_offline, options, options_text};
 use crate::view::Look;
 
 /// Show a handoff: its record, history and contract
@@ -31,7 +31,8 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let tip = context.tip(&repository)?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let folder = tip.issue(id.issue())?;
         let Some(issue) = folder.issue()? else {
@@ -51,6 +52,7 @@ impl Arguments {
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
         output.answer(&ShowView {
+            unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
             annotations: notes,
             options,
@@ -71,6 +73,8 @@ pub(crate) struct ShowView {
     record: Record,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
+    /// the remote that does not have its claim yet, which was made here offline
+    unpublished: Option<String>,
     /// the notes about it and about the whole issue
     annotations: Vec<Annotation>,
     /// what the protocol allows for a handoff that needs attention
@@ -90,9 +94,12 @@ struct ContractText {
 
 impl Answer for ShowView {
     fn text(&self, look: &Look) -> String {
+        let unpublished = self.unpublished.as_ref();
+        let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
         let about = format!(
-            "{}{}{}",
+            "{}{}{}{}",
             render::record_text(&self.record, look),
+            unpublished.unwrap_or_default(),
             render::notes_text(&self.annotations),
             options_text(&self.options),
         );

@@ -52,6 +52,8 @@ pub(super) struct Facts<'a> {
     /// The other protocols that know the agent.
     pub(super) elsewhere: Vec<&'a Protocol>,
     pub(super) overview: Overview,
+    /// What it holds by a claim that was made here offline, with the remote that does not have it.
+    pub(super) unpublished: Vec<(HandoffId, String)>,
     /// The handoff it holds, or would claim next.
     pub(super) work: Option<Record>,
     /// What that work needs, if it holds it.

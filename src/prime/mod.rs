@@ -119,6 +119,8 @@ struct BriefView {
     expires_at: Option<Moment>,
     /// the worker that holds it; null if nobody works on it
     worker: Option<WorkerId>,
+    /// whether its claim was made here offline, and the remote does not have it yet
+    unpublished: bool,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// one line about it
@@ -134,7 +136,7 @@ struct BriefView {
 }
 
 impl BriefView {
-    fn new(record: Record, now: Moment) -> Self {
+    fn new(record: Record, unpublished: &[(HandoffId, String)], now: Moment) -> Self {
         let is_blocked = record.state == State::Blocked;
         let questions = record.questions().iter().filter(|_| is_blocked);
         Self {
@@ -143,6 +145,7 @@ impl BriefView {
             attempt: record.attempt,
             expires_at: record.expires_at(),
             expired: record.is_expired(now),
+            unpublished: unpublished.iter().any(|(id, _)| *id == record.id),
             worker: record.lease.map(|lease| lease.worker),
             id: record.id,
             from: record.from,
@@ -193,13 +196,18 @@ pub(crate) fn prime(
     let agent = context.acting_agent(&repository);
     // Without an agent there is nothing to ask for.
     let offline = offline || agent.is_err();
-    let Reading { tip, fresh, .. } = context.fresh(&repository, offline, output)?;
+    let Reading { ledger, tip, fresh } = context.fresh(&repository, offline, output)?;
     let agent = agent?;
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
     let worker = context.worker(&repository)?;
     let overview = overview(&tip, holder(&agent, worker.as_ref()), &protocols, now, LOOK)?;
+    let mut unpublished = Vec::new();
+    for record in &overview.held.first {
+        let remote = ledger.lacks_claim(record)?;
+        unpublished.extend(remote.map(|remote| (record.id.clone(), remote)));
+    }
     // A contract sent from a claim that ran out is refused.
     let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
     let work = held.next().or(overview.waiting.first.first());
@@ -250,6 +258,7 @@ pub(crate) fn prime(
         worker: &worker_option,
         agent,
         overview,
+        unpublished,
         contract,
         others,
         now,
@@ -508,7 +517,7 @@ impl Facts<'_> {
             BucketView {
                 count: bucket.count,
                 first: first
-                    .map(|record| BriefView::new(record, self.now))
+                    .map(|record| BriefView::new(record, &self.unpublished, self.now))
                     .collect(),
             }
         };

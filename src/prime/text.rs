@@ -11,6 +11,7 @@ use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::Format;
+use crate::render::advice::claimed_offline;
 use crate::render::rows::attempt_text;
 use crate::render::{advice, branch_text, decision_text, inline};
 
@@ -313,6 +314,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
             }
         }
         _ => {}
+    }
+    if let Some((_, remote)) = facts.unpublished.iter().find(|(id, _)| *id == record.id) {
+        text += &format!(", {}", claimed_offline(remote));
     }
     text += &format!(": {}", quote(&record.title, QUOTED));
     if let Some(attempt) = attempt_text(record) {

@@ -121,3 +121,9 @@ pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
         _ => vec![apply],
     }
 }
+
+/// What to know of a claim that the remote does not have.
+pub(crate) fn claimed_offline(remote: &str) -> String {
+    let remote = plain(remote);
+    format!("claimed here offline; {remote} does not have it yet: git handoff sync")
+}

@@ -31,4 +31,5 @@ mod torture;
 mod torture_field;
 #[cfg(unix)]
 mod wait_remote;
+mod workers;
 mod worktrees_remote;

@@ -119,6 +119,7 @@ impl Ledger {
             .env("PATH", std::env::join_paths(all).unwrap())
             .env("HOME", self.dir.path().join("home"))
             .env("LC_ALL", "C.UTF-8")
+            .env("GIT_HANDOFF_WORKER", "repo")
             .env("TZ", "UTC")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_AUTHOR_NAME", "Tester")

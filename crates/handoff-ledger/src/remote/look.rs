@@ -7,6 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use handoff_base::ObjectId;
 use handoff_git::{Depth, Queue, RemoteError};
+use handoff_model::{Record, Transition, View};
+use handoff_protocol::Event;
 
 use super::{Attempts, SeenTip, Upstream, duration, nanoseconds};
 use crate::error::{LedgerError, UpstreamError};
@@ -155,6 +157,35 @@ impl Ledger<'_> {
     /// [`LedgerError`] if the ref can't be read.
     pub fn seen_there(&self) -> Result<Option<ObjectId>, LedgerError> {
         self.upstream().map_or(Ok(None), Upstream::known)
+    }
+
+    /// The remote, if it does not have the claim under which a handoff is held here: the claim was
+    /// made offline.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the remote's ledger can't be read here.
+    pub fn lacks_claim(&self, record: &Record) -> Result<Option<String>, LedgerError> {
+        let (Some(upstream), Some(lease)) = (self.upstream(), &record.lease) else {
+            return Ok(None);
+        };
+        let known = upstream.known()?;
+        if known == self.tip_id()? {
+            return Ok(None);
+        }
+        let there = match known.filter(|id| self.repository().has(*id)) {
+            Some(id) => self
+                .at(id)?
+                .issue(record.id.issue())?
+                .record(record.id.number())?,
+            None => None,
+        };
+        let is_this = |t: &Transition| {
+            t.event.is_some_and(Event::is_claim)
+                && t.at == lease.since
+                && t.worker.as_ref() == Some(&lease.worker)
+        };
+        let has = there.is_some_and(|record| record.transitions.iter().any(is_this));
+        Ok((!has).then(|| upstream.name().to_owned()))
     }
 
     /// Looks where the remote's branch is, and fetches what is new into the tracking ref, unless

@@ -1,0 +1,372 @@
+//! Work is held by a worker: of several that act as one agent, exactly the holder can go on. Here
+//! no worker is named unless a test does so: each working tree has an id of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use test_support::contracts::{opening, prepared};
+use test_support::hooks;
+use test_support::{Ran, TestEnvironment};
+
+use crate::clones::Clones;
+
+/// Runs the program in a folder, with nothing that names its worker.
+fn run(env: &TestEnvironment, folder: &Path, args: &[&str], input: Option<&str>) -> Ran {
+    let mut command = env.program(args);
+    command.current_dir(folder).env_remove("GIT_HANDOFF_WORKER");
+    env.run(command, args, input.map(str::as_bytes))
+}
+
+fn line(env: &TestEnvironment, folder: &Path, line: &str) -> Ran {
+    let args: Vec<&str> = line.split(' ').collect();
+    run(env, folder, &args, None)
+}
+
+/// The id that a working tree keeps, as git finds its own directory.
+fn own_id(env: &TestEnvironment, folder: &Path) -> String {
+    let dir = env.git(folder, &["rev-parse", "--absolute-git-dir"]);
+    let file = Path::new(dir.trim()).join("handoff/worker");
+    fs::read_to_string(file).unwrap().trim().to_owned()
+}
+
+/// Every act of a holder in a folder is refused, with this code and exit 5, and leaves no trace.
+#[track_caller]
+fn all_refused(env: &TestEnvironment, folder: &Path, code: &str, says: &[&str]) {
+    let tip = || env.git(folder, &["rev-parse", "handoffs"]);
+    let before = tip();
+    for act in [
+        "complete 87.1 --as prep-agent --json",
+        "fail 87.1 --as prep-agent --message no --json",
+        "block 87.1 --as prep-agent --reason which? --json",
+        "extend 87.1 --as prep-agent --json",
+        "send - --as prep-agent --json",
+    ] {
+        let args: Vec<&str> = act.split(' ').collect();
+        let input = act.starts_with("send").then(|| prepared(87));
+        let ran = run(env, folder, &args, input.as_deref()).exits(5);
+        let error = ran.json()["error"].take();
+        assert_eq!(error["code"], code, "{act}: {error}");
+        let message = error["message"].as_str().unwrap();
+        for text in says {
+            assert!(message.contains(text), "{act}: no {text:?} in {message}");
+        }
+    }
+    assert_eq!(tip(), before, "a refusal writes nothing");
+}
+
+#[test]
+fn of_two_clones_that_act_as_one_agent_only_the_holder_goes_on() {
+    let clones = Clones::new();
+    let (env, repo, other) = (&clones.env, clones.env.repo(), &clones.other);
+    run(env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(env, &repo, "claim 87.1 --as prep-agent").success();
+    let (mine, theirs) = (own_id(env, &repo), "claim 87.1 --as prep-agent --json");
+    let refused = line(env, other, theirs).exits(5).json()["error"].take();
+    assert_eq!(refused["code"], "already_claimed");
+    assert!(refused["message"].as_str().unwrap().contains(&mine));
+    assert_ne!(mine, own_id(env, other));
+    let says = [&*mine, "since 2026-", "until 2026-"];
+    all_refused(env, other, "held_by_worker", &says);
+
+    // Each page says who holds it.
+    let page = line(env, &repo, "prime --as prep-agent").success();
+    assert!(page.stdout.contains("You hold:"), "{}", page.shown);
+    let page = line(env, other, "prime --as prep-agent --json").success();
+    let data = page.json()["data"].take();
+    assert_eq!(data["holds"]["count"], 0);
+    assert_eq!(data["held_by_others"]["first"][0]["worker"], *mine);
+    for reads in ["show 87.1", "status 87", "status"] {
+        line(env, other, reads).success().says(&mine);
+    }
+
+    // What one holds can be claimed again; nothing is written.
+    let before = clones.tip(&repo);
+    line(env, &repo, "claim 87.1 --as prep-agent")
+        .success()
+        .says("you already hold it since");
+    assert_eq!(clones.tip(&repo), before);
+    run(env, &repo, &["send", "-"], Some(&prepared(87))).success();
+    clones.assert_sound(&repo);
+}
+
+#[test]
+fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
+    let env = TestEnvironment::with_ledger();
+    let (repo, linked) = (env.repo(), env.root().join("linked"));
+    env.git(&repo, &["worktree", "add", "-q", "../linked"]);
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    let claim = line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    let mine = own_id(&env, &repo);
+    claim.says(&format!(
+        "git handoff new --issue 87 --from prep-agent --to implementer-agent --worker {mine}"
+    ));
+    line(&env, &linked, "claim 87.1 --as prep-agent").exits(5);
+    assert_ne!(mine, own_id(&env, &linked));
+    all_refused(&env, &linked, "held_by_worker", &[&mine]);
+
+    // The page's command, as it stands.
+    let page = line(&env, &repo, "prime --as prep-agent --json").success();
+    let commands = page.json()["data"]["commands"].take();
+    let send = commands[2].as_str().unwrap().to_owned();
+    assert!(send.contains(&format!(" --worker {mine}")), "{send}");
+    let (_, send) = send.split_once(" && git handoff ").unwrap();
+    fs::write(linked.join("contract.xml"), prepared(87)).unwrap();
+    line(&env, &linked, send).success();
+    env.assert_sound();
+
+    // A worker that the configuration names is known in every worktree.
+    env.git(&repo, &["config", "handoff.worker", "desk:7/a@b"]);
+    let claim = line(&env, &repo, "claim 87.2 --as implementer-agent").success();
+    assert!(!claim.shown.contains("--worker"), "{}", claim.shown);
+    line(&env, &linked, "complete 87.2 --as implementer-agent").success();
+    env.assert_sound();
+}
+
+#[test]
+fn two_first_commands_of_a_working_tree_agree_on_its_worker() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    fs::remove_file(repo.join(".git/handoff/worker")).unwrap();
+    // Reading gives it none.
+    line(&env, &repo, "prime --as prep-agent").success();
+    line(&env, &repo, "next 87").success();
+    assert!(!repo.join(".git/handoff/worker").exists());
+    let start = || {
+        let mut command = env.program(&["claim", "87.1", "--as", "prep-agent"]);
+        command.env_remove("GIT_HANDOFF_WORKER");
+        command.stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let all: Vec<_> = (0..4).map(|_| start()).collect();
+    for mut child in all {
+        assert!(child.wait().unwrap().success());
+    }
+    let folder = fs::read_dir(repo.join(".git/handoff")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name());
+    let left = names.filter(|name| name.to_str().unwrap().starts_with("worker"));
+    assert_eq!(left.count(), 1, "nothing is left over");
+    env.assert_sound();
+}
+
+#[test]
+fn a_claim_that_sync_refused_is_held_no_more() {
+    let clones = Clones::new();
+    let (env, repo, other) = (&clones.env, clones.env.repo(), &clones.other);
+    run(env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(env, other, "sync").success();
+    clones.take_away();
+    line(env, other, "claim 87.1 --as prep-agent --offline").exits(8);
+    for page in ["prime --as prep-agent", "show 87.1"] {
+        line(env, other, page)
+            .success()
+            .says("claimed here offline; origin does not have it yet: git handoff sync");
+    }
+    clones.bring_back();
+    line(env, &repo, "claim 87.1 --as prep-agent").success();
+    line(env, other, "sync").exits(5);
+    let page = line(env, other, "prime --as prep-agent --json").success();
+    assert_eq!(page.json()["data"]["holds"]["count"], 0);
+    let mine = own_id(env, &repo);
+    let shown = line(env, other, "show 87.1").success().says(&mine);
+    assert!(!shown.shown.contains("offline"), "{}", shown.shown);
+    all_refused(env, other, "held_by_worker", &[&mine]);
+    run(env, &repo, &["send", "-"], Some(&prepared(87))).success();
+    clones.assert_sound(&repo);
+}
+
+#[test]
+fn a_crashed_worker_that_comes_back_overrules_nobody() {
+    let clones = Clones::new();
+    let (env, repo, other) = (&clones.env, clones.env.repo(), &clones.other);
+    run(env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(env, &repo, "claim 87.1 --as prep-agent --lease 10m").success();
+    env.wait_minutes(10);
+    line(env, other, "retry 87.1 --as orchestrator").success();
+    line(env, &repo, "sync").success();
+    all_refused(env, &repo, "lease_lost", &["its lease ran out"]);
+    line(env, other, "claim 87.1 --as prep-agent").success();
+    let theirs = own_id(env, other);
+    line(env, &repo, "sync").success();
+    all_refused(env, &repo, "held_by_worker", &[&theirs]);
+    run(env, other, &["send", "-"], Some(&prepared(87))).success();
+    // Once that is sent on, the same contract is a repetition, and another one comes too late.
+    let late = prepared(87).replace("</status>", " </status>");
+    run(
+        env,
+        &repo,
+        &["send", "-", "--as", "prep-agent"],
+        Some(&prepared(87)),
+    )
+    .success();
+    assert_ne!(run(env, &repo, &["send", "-"], Some(&late)).status, 0);
+    clones.assert_sound(other);
+}
+
+#[test]
+fn a_takeover_is_on_record_and_fences_off_the_old_worker() {
+    let clones = Clones::new();
+    let (env, repo, other) = (&clones.env, clones.env.repo(), &clones.other);
+    run(env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(env, &repo, "claim 87.1 --as prep-agent").success();
+    let take = |folder: &Path, why: &str| {
+        let claim = ["claim", "87.1", "--as", "prep-agent", "--take-over"];
+        run(
+            env,
+            folder,
+            &[&claim[..], &["--reason", why]].concat(),
+            None,
+        )
+    };
+    // One's own claim, and none at all.
+    take(&repo, "it hangs")
+        .exits(5)
+        .says("itself has held 87.1 since");
+    line(env, other, "claim 87.1 --as prep-agent --take-over").exits(2);
+    take(other, " ").exits(2);
+    take(other, "that machine is gone")
+        .success()
+        .says("token 2");
+    let (mine, theirs) = (own_id(env, &repo), own_id(env, other));
+    line(env, &repo, "sync").success();
+    let says = [&*theirs, "\"that machine is gone\""];
+    all_refused(env, &repo, "held_by_worker", &says);
+    let shown = line(env, &repo, "show 87.1 --json").success();
+    let record = shown.json()["data"]["record"].take();
+    let last = record["transitions"].as_array().unwrap().last().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    assert_eq!(text(&last["event"]), "take_over");
+    assert_eq!(text(&last["reason"]), "that machine is gone");
+    assert_eq!(text(&last["worker"]), theirs);
+    assert_eq!(text(&record["transitions"][1]["worker"]), mine);
+    assert_eq!(
+        (&record["lease"]["token"], &record["attempt"]),
+        (&2.into(), &1.into())
+    );
+    // The one that took over goes on; the other is told who did, also afterwards.
+    run(
+        env,
+        other,
+        &["complete", "87.1", "--as", "prep-agent"],
+        None,
+    )
+    .success();
+    line(env, &repo, "sync").success();
+    let late = line(env, &repo, "complete 87.1 --as prep-agent").exits(5);
+    late.says(&theirs).says("that machine is gone");
+    let nothing = take(&repo, "and back").exits(4);
+    nothing.says("does not accept `take_over`");
+    clones.assert_sound(&repo);
+}
+
+/// Rewrites the newest commit of the ledger: another worker made the step.
+fn forge(env: &TestEnvironment, repo: &Path, from: &str, to: &str) {
+    let worktree: PathBuf = env.root().join("forgery");
+    let path = worktree.to_str().unwrap();
+    env.git(
+        repo,
+        &["worktree", "add", "-q", "--detach", path, "handoffs"],
+    );
+    let record = worktree.join("issues/87/00/87/0001.json");
+    let text = fs::read_to_string(&record).unwrap();
+    let (start, end) = text.rsplit_once(from).unwrap();
+    fs::write(&record, format!("{start}{to}{end}")).unwrap();
+    let amend = ["commit", "-q", "--amend", "--no-edit", "--no-verify", "-a"];
+    env.git(&worktree, &amend);
+    let forged = env.git(&worktree, &["rev-parse", "HEAD"]);
+    env.git(repo, &["worktree", "remove", "--force", path]);
+    env.git(repo, &["update-ref", "refs/heads/handoffs", forged.trim()]);
+}
+
+#[test]
+fn a_commit_in_which_another_worker_goes_on_is_found_and_refused() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    let bare = hooks::server(&env, &["pre-receive"]);
+    env.send(opening(87)).success();
+    env.handoff(&["claim", "87.1", "--as", "prep-agent"])
+        .success();
+    env.git(&repo, &["push", "-q", "--no-verify", "origin", "handoffs"]);
+    let sound = env.git(&bare, &["rev-parse", "handoffs"]);
+    env.handoff(&["complete", "87.1", "--as", "prep-agent"])
+        .success();
+    forge(
+        &env,
+        &repo,
+        "\"worker\": \"repo\"",
+        "\"worker\": \"elsewhere\"",
+    );
+    let found = env.handoff(&["verify"]).exits(10);
+    found
+        .says("step.illegal")
+        .says("87.1 is held by prep-agent (worker repo)");
+    let push = ["push", "-q", "--no-verify", "origin", "handoffs"];
+    let refused = env.git_any(&repo, &push);
+    assert_eq!(refused.status, 1);
+    assert!(
+        refused.stderr.contains("step.illegal"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(env.git(&bare, &["rev-parse", "handoffs"]), sound);
+}
+
+#[test]
+fn a_worker_id_with_odd_characters_is_refused() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let before = env.tip();
+    let long = "w".repeat(65);
+    for bad in ["", "a b", "-w", "é", "a\nb", "a$b", &long] {
+        let option = format!("--worker={bad}");
+        env.handoff(&["claim", "87.1", "--as", "prep-agent", &option])
+            .exits(2)
+            .says("worker id");
+    }
+    let mut command = env.program(&["claim", "87.1", "--as", "prep-agent"]);
+    command.env("GIT_HANDOFF_WORKER", "a b");
+    env.run(command, &["claim"], None)
+        .exits(2)
+        .says("it comes from GIT_HANDOFF_WORKER");
+    assert_eq!(env.tip(), before);
+    // A file that somebody edited.
+    let file = env.repo().join(".git/handoff/worker");
+    fs::write(file, "a b\n").unwrap();
+    line(&env, &env.repo(), "claim 87.1 --as prep-agent")
+        .exits(9)
+        .says("--worker ID");
+    assert_eq!(env.tip(), before);
+}
+
+#[test]
+fn a_ledger_of_an_earlier_version_is_refused_with_the_reason() {
+    let env = TestEnvironment::with_ledger();
+    let worktree = env.root().join("earlier");
+    let path = worktree.to_str().unwrap();
+    let repo = env.repo();
+    env.git(
+        &repo,
+        &["worktree", "add", "-q", "--detach", path, "handoffs"],
+    );
+    let file = worktree.join("ledger.json");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"version\": 2"), "{text}");
+    fs::write(&file, text.replace("\"version\": 2", "\"version\": 1")).unwrap();
+    env.git(&worktree, &["commit", "-q", "--no-verify", "-am", "back"]);
+    let earlier = env.git(&worktree, &["rev-parse", "HEAD"]);
+    env.git(
+        &repo,
+        &["update-ref", "refs/heads/handoffs", earlier.trim()],
+    );
+    for command in [
+        "status",
+        "prime --as prep-agent",
+        "claim --next --as prep-agent",
+    ] {
+        let ran = line(&env, &repo, command);
+        assert_ne!(ran.status, 0, "{}", ran.shown);
+        ran.says("ledger.json").says("version 1");
+    }
+}
