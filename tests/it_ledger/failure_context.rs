@@ -333,11 +333,11 @@ fn a_bare_repository_has_no_work_to_keep() {
     let env = held();
     let bare = env.root().join("bare.git");
     env.git(env.root(), &["clone", "-q", "--bare", "repo", "bare.git"]);
-    fail_in(&env, &bare, &["--snapshot"])
+    fail_in(&env, &bare, &["--snapshot", "--worker", "repo"])
         .exits(3)
         .says("a bare repository has no working tree")
         .says("leave out --snapshot");
-    fail_in(&env, &bare, &[]).success();
+    fail_in(&env, &bare, &["--worker", "repo"]).success();
 }
 
 #[test]

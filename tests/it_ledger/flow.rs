@@ -38,7 +38,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
-      held until 2026-03-02 13:08:00Z, token 1
+      held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
 
     <handoff>
@@ -173,9 +173,9 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       branch: enhancement/87-csv-export
       workspace_path: /srv/desk/parcel-desk-87
       87.2 is in_progress with implementer-agent
-    87.1  completed    issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  in_progress  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
-    87.3  completed    implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
+    87.1  completed            issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
+    87.2  in_progress by repo  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
+    87.3  completed            implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       Workspace ready
@@ -183,7 +183,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       sha256    [sha256]
       priority  medium
       follows   87.1
-      held by   implementer-agent since 2026-03-02 09:16:00Z, until 2026-03-02 13:16:00Z, token 2
+      held by   implementer-agent (worker repo) since 2026-03-02 09:16:00Z, until 2026-03-02 13:16:00Z, token 2
       attempt   2
       2026-03-02 09:07:00Z send by prep-agent → pending
       2026-03-02 09:08:00Z claim by implementer-agent → in_progress

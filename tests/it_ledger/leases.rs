@@ -370,7 +370,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
       type      issue-manager-to-prep-agent (xml)
       sha256    [sha256]
       priority  medium
-      held by   prep-agent since 2026-03-02 09:06:00Z, ran out 2026-03-02 09:16:00Z, token 1
+      held by   prep-agent (worker repo) since 2026-03-02 09:06:00Z, ran out 2026-03-02 09:16:00Z, token 1
       2026-03-02 09:05:00Z send by issue-manager → pending
       2026-03-02 09:06:00Z claim by prep-agent → in_progress
 
@@ -810,10 +810,11 @@ fn reapers_at_once_record_each_once() {
 fn one_of_many_takes_over_what_ran_out() {
     let env = overdue();
     done(&env, "retry 87.1 --as orchestrator");
-    let outputs = at_once(
-        &env,
-        &vec![vec!["claim", "87.1", "--as", "prep-agent", "--json"]; 8],
-    );
+    let claim = |n: usize| {
+        let line = format!("claim 87.1 --as prep-agent --json --worker worker-{n}");
+        line.split(' ').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let outputs = at_once(&env, &(0..8).map(claim).collect::<Vec<_>>());
     let mut wanted = vec![5; 8];
     wanted[0] = 0;
     assert_eq!(exits(&outputs), wanted, "{}", said(&outputs));

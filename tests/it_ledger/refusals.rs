@@ -139,7 +139,15 @@ fn claiming() {
     text += &env.claim("87", "stranger").exits(4).shown;
     text += &env.handoff(&["claim", "--as", "prep-agent"]).exits(2).shown;
     env.claim("87", "prep-agent").success();
-    text += &env.claim("87.1", "prep-agent").exits(5).shown;
+    let elsewhere = [
+        "claim",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--worker",
+        "elsewhere",
+    ];
+    text += &env.handoff(&elsewhere).exits(5).shown;
     insta::assert_snapshot!(text, @"
     $ git handoff claim 87.1 --as fixer-agent
     --- stderr
@@ -180,10 +188,10 @@ fn claiming() {
 
     For more information, try '--help'.
     --- exit 2
-    $ git handoff claim 87.1 --as prep-agent
+    $ git handoff claim 87.1 --as prep-agent --worker elsewhere
     --- stderr
-    error: 87.1 has been claimed by prep-agent since 2026-03-02T09:13:00Z
-    hint: if you claimed it yourself, and not another process with your name, continue: `git handoff show 87.1`; otherwise claim another: `git handoff claim --next`
+    error: 87.1 has been claimed by prep-agent (worker repo) since 2026-03-02T09:13:00Z, until 2026-03-02T13:13:00Z
+    hint: claim another: `git handoff claim --next`; only if that worker is gone, take it over: `git handoff claim 87.1 --take-over --reason WHY --as prep-agent`
     --- exit 5
     ");
 }

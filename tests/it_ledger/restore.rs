@@ -43,7 +43,12 @@ fn a_linked_worktree_on_a_branch_comes_back_from_a_folder_in_it() {
         ],
     );
     change(&env, &linked);
-    fail_in(&env, &linked.join("new"), &["--snapshot"]).success();
+    fail_in(
+        &env,
+        &linked.join("new"),
+        &["--snapshot", "--worker", "repo"],
+    )
+    .success();
     let dir = env.root().join("again");
     let args = [
         "restore",

@@ -807,9 +807,12 @@ fn what_waits_for_a_cancelled_part_is_planned_again() {
 #[test]
 fn of_many_guardians_one_gets_the_part() {
     let env = broken_down();
-    let claim = vec!["claim", "environment.3", "--as", "execution-guardian"];
+    let claim = |n: u32| {
+        let line = format!("claim environment.3 --as execution-guardian --worker worker-{n}");
+        line.split(' ').map(str::to_owned).collect::<Vec<_>>()
+    };
     let before = commits(&env);
-    let ended = at_once(&env, &vec![claim; 8]);
+    let ended = at_once(&env, &(0..8).map(claim).collect::<Vec<_>>());
     let expected = [0, 5, 5, 5, 5, 5, 5, 5];
     assert_eq!(exits(&ended), expected, "{}", said(&ended));
     assert_eq!(commits(&env), before + 1);

@@ -99,14 +99,17 @@ fn sixteen_claims_of_one_handoff_have_one_winner() {
         }
         env.send(opening(issue)).success();
         let before = commits(&env);
-        let claim = words(&[
-            "claim",
-            &format!("{issue}.1"),
-            "--as",
-            "prep-agent",
-            "--json",
-        ]);
-        let ended = at_once(&env, &vec![claim; 16]);
+        let claim = |n: u32| {
+            words(&[
+                "claim",
+                &format!("{issue}.1"),
+                "--as",
+                "prep-agent",
+                "--json",
+                &format!("--worker=worker-{n}"),
+            ])
+        };
+        let ended = at_once(&env, &(0..16).map(claim).collect::<Vec<_>>());
         assert_eq!(
             (count(&ended, 0), count(&ended, 5)),
             (1, 15),
