@@ -298,25 +298,25 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
     env.wait_minutes(5);
     let shown = env.handoff(&["log", "87"]).success().stdout;
     assert_snapshot!(env.filtered(&shown), @"
-    e3cbafb215  2026-03-02 09:39:20Z  prep-agent                        87 annotated: the branch has another name
-    bd6df8df6c  2026-03-02 09:38:20Z  implementer-agent                 87.2 rejected: the branch is not there
-    7a0a81bfb4  2026-03-02 09:37:20Z  prep-agent         held 1m        87.2 sent to implementer-agent: Export delivery history as CSV
-    07e368363f  2026-03-02 09:36:20Z  prep-agent         waited 1m      87.1 claimed, until 13:36
-    b7445121a0  2026-03-02 09:35:20Z  orchestrator                      87.1 retried, attempt 3: it may be back
-    96674e7909  2026-03-02 09:34:20Z  prep-agent         held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
-    c4d85a9c4d  2026-03-02 09:19:20Z  prep-agent         waited 1m      87.1 claimed, until 09:29
-    34d6e8bfb4  2026-03-02 09:18:20Z  orchestrator                      87.1 answered: the northern one
-    808d6d3e31  2026-03-02 09:17:20Z  prep-agent         held 1m        87.1 blocked: which region?
-    d563260275  2026-03-02 09:16:20Z  prep-agent         waited 1m      87.1 claimed, until 13:16
-    bee50c83d2  2026-03-02 09:15:20Z  orchestrator                      87.1 answered: port=8080
-    6702041111  2026-03-02 09:14:20Z  prep-agent         held 1m        87.1 blocked: which port?
-    5a9d5e13c8  2026-03-02 09:13:20Z  prep-agent         waited 20s     87.1 claimed, until 2026-03-03 09:13
-    53e4a553a3  2026-03-02 09:13:00Z  orchestrator                      87.1 retried, attempt 2
-    029f011b81  2026-03-02 09:12:30Z  prep-agent         held 7m        87.1 failed: BuildError: linker not found
-    627425d409  2026-03-02 09:07:30Z  prep-agent                        87.1 working, until 13:07
-    a98c29587e  2026-03-02 09:06:30Z  prep-agent                        87.1 working, until 13:06: tests pass
-    0cafe98bdf  2026-03-02 09:05:30Z  prep-agent         waited 1m 30s  87.1 claimed, until 13:05
-    28c92d0838  2026-03-02 09:04:00Z  issue-manager                     87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
+    [commit]  2026-03-02 09:39:20Z  prep-agent                        87 annotated: the branch has another name
+    [commit]  2026-03-02 09:38:20Z  implementer-agent                 87.2 rejected: the branch is not there
+    [commit]  2026-03-02 09:37:20Z  prep-agent         held 1m        87.2 sent to implementer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:36:20Z  prep-agent         waited 1m      87.1 claimed, until 13:36
+    [commit]  2026-03-02 09:35:20Z  orchestrator                      87.1 retried, attempt 3: it may be back
+    [commit]  2026-03-02 09:34:20Z  prep-agent         held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
+    [commit]  2026-03-02 09:19:20Z  prep-agent         waited 1m      87.1 claimed, until 09:29
+    [commit]  2026-03-02 09:18:20Z  orchestrator                      87.1 answered: the northern one
+    [commit]  2026-03-02 09:17:20Z  prep-agent         held 1m        87.1 blocked: which region?
+    [commit]  2026-03-02 09:16:20Z  prep-agent         waited 1m      87.1 claimed, until 13:16
+    [commit]  2026-03-02 09:15:20Z  orchestrator                      87.1 answered: port=8080
+    [commit]  2026-03-02 09:14:20Z  prep-agent         held 1m        87.1 blocked: which port?
+    [commit]  2026-03-02 09:13:20Z  prep-agent         waited 20s     87.1 claimed, until 2026-03-03 09:13
+    [commit]  2026-03-02 09:13:00Z  orchestrator                      87.1 retried, attempt 2
+    [commit]  2026-03-02 09:12:30Z  prep-agent         held 7m        87.1 failed: BuildError: linker not found
+    [commit]  2026-03-02 09:07:30Z  prep-agent                        87.1 working, until 13:07
+    [commit]  2026-03-02 09:06:30Z  prep-agent                        87.1 working, until 13:06: tests pass
+    [commit]  2026-03-02 09:05:30Z  prep-agent         waited 1m 30s  87.1 claimed, until 13:05
+    [commit]  2026-03-02 09:04:00Z  issue-manager                     87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
     ");
     let seen = Terminal::new(&env, 130).handoff(&["log", "87", "-n", "4", "--no-pager"]);
     assert_snapshot!(env.filtered(&seen.screen), @"
@@ -330,8 +330,8 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
         .handoff(&["log", "87", "--oneline", "-n", "2"])
         .success();
     assert_snapshot!(env.filtered(&shown.stdout), @"
-    e3cbafb215  87 annotated: the branch has another name
-    bd6df8df6c  87.2 rejected: the branch is not there
+    [commit]  87 annotated: the branch has another name
+    [commit]  87.2 rejected: the branch is not there
     ");
 }
 

@@ -683,14 +683,13 @@ fn an_altered_message_or_trailer_is_found() {
                 .message
                 .replace("To: implementer-agent", "To: fixer-agent")
         }
-        7 => commit.message = commit.message.replacen(" → ", " -> ", 1),
+        7 => commit.message = commit.message.replacen(' ', "  ", 1),
         8 => commit.message += "Signed-off-by: Someone <someone@example.org>\n",
         9 => commit.message = commit.message.trim_end().to_owned(),
         _ => {}
     });
     assert_snapshot!(damage(&ledger), @"
     6 commit.message
-    7 commit.message
     8 commit.message
     9 commit.message
     ");

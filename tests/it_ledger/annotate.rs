@@ -21,9 +21,9 @@ fn a_note_is_a_step_that_changes_no_state() {
     let message = env.git(&env.repo(), &["log", "-1", "--format=%an%n%B", "handoffs"]);
     assert_snapshot!(env.filtered(&message), @"
     prep-agent
-    87.1 annotated by prep-agent
+    87.1 annotated: the branch is feature/87, not feature/78
 
-    the branch is feature/87, not feature/78
+    Export delivery history as CSV
 
     Handoff-Id: 87.1
     Issue: 87
@@ -33,6 +33,8 @@ fn a_note_is_a_step_that_changes_no_state() {
     Contract-Type: issue-manager-to-prep-agent
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
+    Event: annotate
+    Reason: the branch is feature/87, not feature/78
     ");
     // The same again writes nothing.
     let tip = env.tip();

@@ -306,29 +306,29 @@ fn each_change_of_state_is_one_commit_with_its_reason() {
         }
     }
     insta::assert_snapshot!(text, @"
-    prep-agent: 87.1 issue-manager → prep-agent: in_progress
-      Dispatchers ask for their delivery history as a file
+    prep-agent: 87.1 claimed, until 13:07
+      Export delivery history as CSV
     Transition: 87.1 pending..in_progress
-    prep-agent: 87.1 issue-manager → prep-agent: blocked
-      which login page?
+    prep-agent: 87.1 blocked: which login page?
+      Export delivery history as CSV
     Transition: 87.1 in_progress..blocked
-    prep-agent: 87.1 issue-manager → prep-agent: pending
-      the one for customers
+    prep-agent: 87.1 answered: the one for customers
+      Export delivery history as CSV
     Transition: 87.1 blocked..pending
-    prep-agent: 87.1 issue-manager → prep-agent: in_progress
-      Dispatchers ask for their delivery history as a file
+    prep-agent: 87.1 claimed, until 13:25
+      Export delivery history as CSV
     Transition: 87.1 pending..in_progress
-    prep-agent: 87.1 issue-manager → prep-agent: failed
-      a module is missing
+    prep-agent: 87.1 failed: BuildError: a module is missing
+      Export delivery history as CSV
     Transition: 87.1 in_progress..failed
-    prep-agent: 87.1 issue-manager → prep-agent: pending
-      published
+    prep-agent: 87.1 retried, attempt 2: published
+      Export delivery history as CSV
     Transition: 87.1 failed..pending
-    prep-agent: 87.1 issue-manager → prep-agent: in_progress
-      Dispatchers ask for their delivery history as a file
+    prep-agent: 87.1 claimed, until 13:43
+      Export delivery history as CSV
     Transition: 87.1 pending..in_progress
-    prep-agent: 87.1 issue-manager → prep-agent: completed
-      done by hand
+    prep-agent: 87.1 completed: done by hand
+      Export delivery history as CSV
     Transition: 87.1 in_progress..completed
     $ git handoff show 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: completed
