@@ -690,6 +690,7 @@ fn an_altered_message_or_trailer_is_found() {
     });
     assert_snapshot!(damage(&ledger), @"
     6 commit.message
+    7 commit.message
     8 commit.message
     9 commit.message
     ");

@@ -197,9 +197,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  2026-03-02 09:07:00Z  react-components
     loan-list-21.2  completed  @react-specialist → @frontend-specialist          2026-03-02 09:07:00Z  artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
-    [commit] 2026-03-02 09:07:00Z loan-list-21.2 @react-specialist → @frontend-specialist: completed
-    [commit] 2026-03-02 09:06:00Z loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
-    [commit] 2026-03-02 09:05:00Z loan-list-21.1 @frontend-specialist → @react-specialist: pending
+    [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
+    [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
+    [commit]  2026-03-02 09:05:00Z  @frontend-specialist             loan-list-21.1 sent to @react-specialist: react-components
     --- stderr
     the same with git: git log handoffs -- issues/21/t-/loan-list-21
     $ git handoff inbox --as @frontend-specialist
@@ -213,9 +213,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     assert_eq!(answer["artifacts"][0]["bytes"], bytes.len());
     let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
     insta::assert_snapshot!(env.filtered(&message), @"
-    loan-list-21.2 @react-specialist → @frontend-specialist: completed
+    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
 
-    artifacts/react/loan-list-[commit].json
+    react-components
 
     Handoff-Id: loan-list-21.2
     Issue: loan-list-21
@@ -226,6 +226,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     Contract-Type: response
     Contract-Sha256: [sha256]
     Protocol: orchestrator-specialist
+    Event: complete
+    Attempt: 1
+    Held-Seconds: 60
     ");
     env.assert_sound();
 }

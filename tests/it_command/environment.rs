@@ -255,7 +255,9 @@ fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
         "Contract-Sha256",
         "Protocol",
     ];
-    let check = |issue: usize, attack: &str| {
+    let sent = &["Event"][..];
+    let rejected = &["Event", "Reason", "Attempt"];
+    let check = |issue: usize, attack: &str, own: &[&str]| {
         let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
         let file = env.file("message", &message);
         let parsed = env.git(&env.repo(), &["interpret-trailers", "--parse", &file]);
@@ -263,12 +265,15 @@ fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
             .lines()
             .map(|l| l.split(": ").next().unwrap())
             .collect();
-        assert_eq!(found, names, "{attack:?}:\n{message}");
+        let wanted = [&names[..], own].concat();
+        assert_eq!(found, wanted, "{attack:?}:\n{message}");
         assert!(
             parsed.contains(&format!("Handoff-Id: {issue}.1\nIssue: {issue}\n")),
             "{parsed}"
         );
-        assert!(!parsed.contains("9.9"), "{parsed}");
+        let told = |line: &&str| !line.starts_with("Reason: ");
+        let mut others = parsed.lines().filter(told);
+        assert!(others.all(|line| !line.contains("9.9")), "{parsed}");
         // What `git commit --cleanup=scissors` and the like would leave is all of it.
         let stripped = env.run(
             {
@@ -295,7 +300,7 @@ fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
             )
             .replace("Export delivery history as CSV", attack);
         env.send(&contract).success();
-        check(issue, attack);
+        check(issue, attack, sent);
         // The words of a command are no different.
         let reason = attack.replace("&#10;", "\n").replace("&#13;", "\r");
         let id = format!("{issue}.1");
@@ -307,12 +312,18 @@ fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
             &format!("--reason={reason}"),
         ])
         .success();
-        check(issue, attack);
+        check(issue, attack, rejected);
         let shown = env.data(&["show", &id]);
         assert_eq!(shown["record"]["transitions"][1]["reason"], reason.as_str());
     }
     let subjects = env.git(&env.repo(), &["log", "--format=%s", "handoffs"]);
-    let ours = |s: &str| s == "Start the ledger" || s.contains(" issue-manager → prep-agent: ");
+    let ours = |s: &str| {
+        let done = s.split_once(".1 ").is_some_and(|(issue, done)| {
+            let known = ["sent to prep-agent", "rejected"];
+            issue.parse::<u32>().is_ok() && known.iter().any(|known| done.starts_with(known))
+        });
+        s == "Start the ledger" || done
+    };
     assert!(subjects.lines().all(ours), "{subjects}");
     env.assert_sound();
 }

@@ -309,9 +309,9 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
        commit.message the message or its trailers do not tell what the step did
           write exactly this:
 
-    87.1 issue-manager → prep-agent: pending
+    87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
 
-    Dispatchers ask for their delivery history as a file
+    Export delivery history as CSV
 
     Handoff-Id: 87.1
     Issue: 87
@@ -321,6 +321,7 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
     Contract-Type: issue-manager-to-prep-agent
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
+    Event: send
     hint: nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand
     ");
     // Without an editor, comments stay in the message, and blanks go.

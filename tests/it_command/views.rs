@@ -167,9 +167,8 @@ fn a_locale_without_unicode_gets_ascii() {
       the export runs out of memory at 48,000 rows, before th...
     ");
     assert_snapshot!(terminal.handoff(&["log", "87", "-n", "1", "--no-pager"]).screen, @"
-    [commit]  1 day ago  87.2  x failed  prep-agent -> implementer-agent
-      the export runs out of memory at 48,000 rows, before the second batch
-    the same with git: git log handoffs -- issues/87/00/87
+    [commit]  1 day ago  implementer-agent  held 1m  87.2 failed: the export ru...
+    the same with git: git log -n 1 handoffs -- issues/87/00/87
     ");
     // The first that is set counts.
     let lang = Terminal::new(&env, 80)

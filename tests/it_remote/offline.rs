@@ -200,7 +200,7 @@ fn two_hundred_steps_each_come_together() {
     ];
     let args = [&args[..], &["issues/*.xml"]].concat();
     let contracts = team.env.git(&team.bare, &args);
-    let messages = log("handoffs", "--format=%B");
+    let messages = log("handoffs", "--format=%(trailers:key=Reason,valueonly)");
     let all = contracts
         .lines()
         .chain(messages.lines().filter(|line| line.starts_with("did-")));

@@ -92,11 +92,11 @@ fn what_two_clones_did_offline_comes_together() {
     assert_eq!(
         pair.steps(),
         [
-            "1.1 issue-manager → prep-agent: pending",
-            "1.1 issue-manager → prep-agent: in_progress",
-            "1.2 prep-agent → implementer-agent: pending",
-            "2.1 issue-manager → prep-agent: pending",
-            "2.1 issue-manager → prep-agent: in_progress",
+            "1.1 sent to prep-agent: Dispatchers ask for their delivery history as a file",
+            "1.1 claimed, until 13:11",
+            "1.2 sent to implementer-agent: Export delivery history as CSV",
+            "2.1 sent to prep-agent: Dispatchers ask for their delivery history as a file",
+            "2.1 claimed, until 13:14",
         ]
     );
     pair.assert_together();
@@ -412,9 +412,9 @@ fn what_arrived_is_not_taken_for_another_step() {
     assert_eq!(
         pair.steps(),
         [
-            "1.1 issue-manager → prep-agent: pending",
-            "1 annotated by prep-agent",
-            "2.1 issue-manager → prep-agent: pending",
+            "1.1 sent to prep-agent: Dispatchers ask for their delivery history as a file",
+            "1 annotated: first",
+            "2.1 sent to prep-agent: Dispatchers ask for their delivery history as a file",
         ]
     );
     pair.assert_together();
