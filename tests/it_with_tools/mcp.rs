@@ -90,7 +90,7 @@ fn the_tools_are_the_verbs() {
     show (reads): id! as
     context (reads): issue! as
     list (reads): issue agent state[] type since until as
-    log (reads): issue limit:integer as
+    log (reads): issue limit:integer author since until event[] oneline:boolean as
     next (writes): issue! apply:boolean task between[] offline:boolean as
     wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
     verify (reads): issue since incremental:boolean as
