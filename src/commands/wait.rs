@@ -444,8 +444,7 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     let ids: Vec<String> = status.by.iter().map(ToString::to_string).collect();
     let ids = ids.join(", ");
     let state_text = match status.outcome {
-        Outcome::Completed if issue.status == IssueStatus::Completed => "is completed".to_owned(),
-        Outcome::Completed => "is done: nothing in it is open".to_owned(),
+        Outcome::Completed => "is completed".to_owned(),
         Outcome::Failed => format!("cannot continue: {ids}"),
         Outcome::Blocked => format!("waits for an answer: {ids}"),
         Outcome::Waiting => format!("is still open: {ids}"),

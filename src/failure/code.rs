@@ -97,6 +97,8 @@ error_codes! {
     Loop = "loop", PROTOCOL;
     McpFailed = "mcp_failed", ENVIRONMENT;
     NeedsAnswer = "needs_answer", PROTOCOL;
+    NeedsDecision = "needs_decision", PROTOCOL;
+    NeedsReport = "needs_report", PROTOCOL;
     NoAgent = "no_agent", USAGE;
     NoAlerts = "no_alerts", NOT_FOUND;
     NoBase = "no_base", NOT_FOUND;
@@ -151,6 +153,7 @@ error_codes! {
     Overdue = "overdue", PROTOCOL;
     OwnClaim = "own_claim", CONFLICT;
     Panicked = "panicked", ENVIRONMENT;
+    PartsRun = "parts_run", PROTOCOL;
     Port = "port", ENVIRONMENT;
     ProtocolBroken = "protocol_broken", INTEGRITY;
     ProtocolExists = "protocol_exists", PROTOCOL;

@@ -367,7 +367,7 @@ impl Maker<'_, '_> {
             onward.retain(|(to, _)| opens(to));
         }
         let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
-        let intended = work.and_then(|work| work.intended.as_ref());
+        let intended = work.and_then(Record::successor);
         onward.sort_by_key(|(to, _)| match to {
             to if answered.is_some_and(|work| work.from == *to) => 0,
             to if intended == Some(to) => 0,

@@ -116,6 +116,15 @@ pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
     }
     match advice.action {
         Action::Ask => vec![answer(record, by)],
+        // It waits for what was given up.
+        Action::Escalate if record.state == State::Pending => vec![
+            format!(
+                "git handoff new --issue {} --from {by} --to {}",
+                id.issue(),
+                record.to
+            ),
+            format!("git handoff cancel {id} --as {by} --reason WHY"),
+        ],
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
         Action::Advance => Vec::new(),
         _ => vec![apply],

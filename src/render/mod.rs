@@ -132,6 +132,7 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     let not_before = record.not_before.map(|at| look.moment(at));
     let claim_by = record.acknowledge_by.map(|at| look.moment(at));
     let intended = record.intended.as_ref().map(ToString::to_string);
+    let recommended = record.recommended.as_ref().map(ToString::to_string);
     let task = record.task.as_ref().map(|task| {
         let of = task.parent.as_ref().map(|p| format!(" of {p}"));
         plain(&format!("{}{}", task.id, of.unwrap_or_default()))
@@ -147,8 +148,10 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
         ("claim by", claim_by.unwrap_or_default()),
         ("answers", ids(record.answers.as_slice())),
         ("meant for", intended.unwrap_or_default()),
+        ("recommends", recommended.unwrap_or_default()),
         ("task", task.unwrap_or_default()),
         ("waits for", ids(&record.waits_for)),
+        ("parts", ids(&record.parts)),
         ("expects", expects.unwrap_or_default()),
     ];
     let artifacts = record.artifacts.iter();
@@ -162,10 +165,8 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
 fn sender_details(record: &Record) -> Vec<Detail> {
     let session = record.session.as_deref().map(plain);
     let mut details = vec![("session", session.unwrap_or_default())];
-    if !record.violations.is_empty() {
-        let violations = record.violations.join(", ");
-        let text = format!("{} attempted {violations}", record.from);
-        details.push(("violation", plain(&text)));
+    if let Some(violation) = record.violation() {
+        details.push(("violation", plain(&violation)));
     }
     if record.attempt > 1 {
         details.push(("attempt", record.attempt.to_string()));

@@ -64,6 +64,13 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
         (State::Pending, [first, ..]) => format!("waits for {first}: "),
         _ => String::new(),
     };
+    if let parts @ [_, ..] = &record.parts[..] {
+        let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+        text += &format!("its parts run ({}): ", parts.join(", "));
+    }
+    if let Some(violation) = record.violation() {
+        text += &format!("role violation, {violation}: ");
+    }
     if let Some(task) = &record.task {
         text += &format!("{}: ", task.id);
     }

@@ -118,6 +118,20 @@ fn tasks(env: &TestEnvironment) -> Vec<String> {
     tasks.iter().map(line).collect()
 }
 
+/// The orchestrator takes these reports up.
+#[track_caller]
+fn taken_up(env: &TestEnvironment, reports: &[&str]) {
+    for id in reports {
+        run(env, &format!("claim {id} --as task-orchestrator"));
+        run(env, &format!("complete {id} --as task-orchestrator"));
+    }
+}
+
+fn issue_status(env: &TestEnvironment) -> String {
+    let data = env.data(&["status", KEY]);
+    data["issue"]["status"].as_str().unwrap().to_owned()
+}
+
 /// The handoffs that one waits for.
 fn waits(env: &TestEnvironment, id: &str) -> Value {
     record(env, id)["waits_for"].take()
@@ -277,48 +291,158 @@ fn parts_of_a_group_are_in_progress_at_once_and_the_right_one_is_completed() {
 }
 
 #[test]
-fn the_parent_completes_with_its_last_part() {
-    for by_contract in [true, false] {
-        let env = first_done();
-        for (id, part) in [("environment.4", "021_2"), ("environment.5", "021_3")] {
-            assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
-            let early = refused_command(&env, "complete environment.1 --as task-orchestrator");
-            assert_eq!(early.says(), (4, "waits"));
-            run(&env, &format!("claim {id} --as execution-guardian"));
-            if by_contract {
-                sent(&env, done("021", part));
-            } else {
-                run(&env, &format!("complete {id} --as execution-guardian"));
-            }
-        }
-        assert_eq!(tasks(&env)[0], "021 completed environment.1");
-        let mut changes = trailers(&env, "Transition");
-        changes.sort();
-        let mut expected = vec![
-            "environment.1 in_progress..completed",
-            "environment.5 in_progress..completed",
-        ];
-        if by_contract {
-            expected.push("environment.8 none..pending");
-        }
-        assert_eq!(changes, expected);
-        let subject = if by_contract {
-            "environment.8"
-        } else {
-            "environment.5"
-        };
-        assert_eq!(trailers(&env, "Handoff-Id"), [subject]);
-        let transitions = record(&env, "environment.1")["transitions"].take();
-        let last = transitions.as_array().unwrap().last().unwrap().clone();
-        assert_eq!(
-            (&last["event"], &last["sent"]),
-            (&json!("complete"), &json!(subject))
-        );
-        // The other task is as it was, and the issue goes on.
-        assert_eq!(tasks(&env)[1], "022 pending environment.2");
-        run(&env, "claim environment.2 --as task-orchestrator");
+fn the_parent_completes_when_its_last_report_is_taken_up() {
+    let env = first_done();
+    for (id, part) in [("environment.4", "021_2"), ("environment.5", "021_3")] {
+        run(&env, &format!("claim {id} --as execution-guardian"));
+        sent(&env, done("021", part));
+    }
+    let parts = json!(["environment.6", "environment.7", "environment.8"]);
+    assert_eq!(record(&env, "environment.1")["parts"], parts);
+    taken_up(&env, &["environment.8", "environment.6"]);
+    assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
+    taken_up(&env, &["environment.7"]);
+    assert_eq!(tasks(&env)[0], "021 completed environment.1");
+    assert_eq!(
+        trailers(&env, "Transition"),
+        [
+            "environment.7 in_progress..completed",
+            "environment.1 in_progress..completed"
+        ]
+    );
+    assert_eq!(trailers(&env, "Handoff-Id"), ["environment.7"]);
+    let parent = record(&env, "environment.1");
+    assert_eq!(parent["parts"], Value::Null);
+    let last = parent["transitions"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["event"], &last["sent"]),
+        (&json!("complete"), &json!("environment.7"))
+    );
+    // The other task is as it was, and the issue goes on.
+    assert_eq!(tasks(&env)[1], "022 pending environment.2");
+    assert_eq!(issue_status(&env), "open");
+    run(&env, "claim environment.2 --as task-orchestrator");
+    env.assert_sound();
+}
+
+#[test]
+fn an_issue_ends_when_its_last_report_is_taken_up_and_goes_on_with_new_tasks() {
+    let env = with_protocol("task-breakdown");
+    sent(&env, environment(&[("021", 8.0)]));
+    run(&env, "claim environment.1 --as task-orchestrator");
+    sent(&env, plan("021", &[("021_1", &[])]).to_string());
+    run(&env, "claim environment.2 --as execution-guardian");
+    sent(&env, done("021", "021_1"));
+    assert_eq!(issue_status(&env), "open");
+    env.handoff(&["gate", KEY]).exits(1);
+    env.handoff(&["wait", KEY, "--timeout", "0s"]).exits(7);
+    let before = commits(&env);
+    taken_up(&env, &["environment.3"]);
+    // It ends in the commit that completes the report and the parent.
+    assert_eq!(commits(&env), before + 2);
+    assert_eq!(issue_status(&env), "completed");
+    let issue = env.data(&["status", KEY])["issue"].take();
+    assert_eq!(issue["completed_at"], issue["updated_at"]);
+    assert_eq!(issue["unfollowed"], Value::Null);
+    env.handoff(&["gate", KEY]).success();
+    env.handoff(&["wait", KEY, "--timeout", "0s"]).success();
+    let metrics = env.data(&["metrics"]);
+    assert_eq!(metrics["issues"]["completed"], 1, "{metrics:#}");
+    // What its log tells afterwards does not open it again; another environment does.
+    let more = plan("021", &[("021_2", &[])]);
+    let late = refused(&env, &["--issue", KEY], more.to_string());
+    assert_eq!(late.says(), (4, "issue_completed"));
+    sent(&env, environment(&[("031", 9.0)]));
+    let issue = env.data(&["status", KEY])["issue"].take();
+    assert_eq!(
+        (&issue["status"], &issue["completed_at"]),
+        (&json!("open"), &Value::Null)
+    );
+    env.handoff(&["gate", KEY]).exits(1);
+    run(&env, "claim environment.4 --as task-orchestrator");
+    run(&env, "complete environment.4 --as task-orchestrator");
+    assert_eq!(issue_status(&env), "completed");
+    env.assert_sound();
+}
+
+#[test]
+fn what_was_given_up_does_not_end_an_issue() {
+    for give_up in [
+        "cancel environment.1 --as task-orchestrator --reason scrapped",
+        "reject environment.1 --as task-orchestrator --reason easy",
+    ] {
+        let env = with_protocol("task-breakdown");
+        sent(&env, environment(&[("021", 8.0)]));
+        run(&env, give_up);
+        assert_eq!(issue_status(&env), "open");
+        env.handoff(&["wait", KEY, "--timeout", "0s"]).exits(1);
         env.assert_sound();
     }
+}
+
+#[test]
+fn a_parent_is_not_ended_while_its_parts_run() {
+    let env = first_done();
+    let parts = json!(["environment.4", "environment.5", "environment.6"]);
+    assert_eq!(record(&env, "environment.1")["parts"], parts);
+    for line in [
+        "complete environment.1 --as task-orchestrator",
+        "fail environment.1 --as task-orchestrator --code AWAY --reason storm",
+        "block environment.1 --as task-orchestrator --reason which",
+    ] {
+        let refused = refused_command(&env, line);
+        assert_eq!(refused.says(), (4, "parts_run"), "{line}");
+        assert_eq!(
+            refused.message,
+            "environment.1 waits for its parts: environment.4, environment.5, environment.6"
+        );
+        let hint =
+            "it is completed when the last report on them is; see `git handoff status environment`";
+        assert_eq!(refused.hint, hint);
+    }
+    let shown = run(&env, "show environment.1").stdout;
+    assert!(
+        shown.contains("parts     environment.4, environment.5, environment.6"),
+        "{shown}"
+    );
+    let shown = run(&env, "status environment").stdout;
+    let line = "its parts run (environment.4, environment.5, environment.6): 021";
+    assert!(shown.contains(line), "{shown}");
+    env.assert_sound();
+}
+
+#[test]
+fn cancelling_a_parent_cancels_its_parts() {
+    let env = first_done();
+    run(&env, "claim environment.4 --as execution-guardian");
+    let before = commits(&env);
+    let shown = run(
+        &env,
+        "cancel environment.1 --as task-orchestrator --reason scrapped",
+    );
+    assert_eq!(commits(&env), before + 1);
+    let parts = [
+        "environment.4 in_progress..cancelled",
+        "environment.5 pending..cancelled",
+        "environment.6 pending..cancelled",
+    ];
+    for part in parts {
+        assert!(shown.stdout.contains(part), "{}", shown.shown);
+    }
+    let changes = trailers(&env, "Transition");
+    assert_eq!(changes[0], "environment.1 in_progress..cancelled");
+    assert_eq!(changes[1..], parts);
+    assert_eq!(record(&env, "environment.1")["parts"], Value::Null);
+    for id in ["environment.1", "environment.4", "environment.6"] {
+        let transitions = record(&env, id)["transitions"].take();
+        let last = transitions.as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["reason"], "scrapped", "{id}");
+    }
+    // The holder of a part is told when it goes on.
+    let late = refused(&env, &[], done("021", "021_2"));
+    assert_eq!(late.says(), (4, "not_held"));
+    assert_eq!(issue_status(&env), "open");
+    env.assert_sound();
 }
 
 #[test]
@@ -337,16 +461,21 @@ fn a_report_is_taken_note_of_by_completing_it() {
 }
 
 #[test]
-fn a_part_that_was_completed_by_hand_can_be_reported_once() {
+fn a_part_is_completed_by_its_report() {
     let env = broken_down();
     run(&env, "claim environment.3 --as execution-guardian");
-    run(&env, "complete environment.3 --as execution-guardian");
-    let data = sent(&env, done("021", "021_1"));
-    assert_eq!(data["id"], "environment.6");
+    let bare = refused_command(&env, "complete environment.3 --as execution-guardian");
+    assert_eq!(bare.says(), (4, "needs_report"));
+    assert_eq!(
+        bare.message,
+        "environment.3 is a part of task 021, and is completed with a report on it"
+    );
+    let command = "git handoff new --issue environment --from execution-guardian --to task-orchestrator --type execution-to-planning";
+    assert!(bare.hint.contains(command), "{}", bare.hint);
+    run(&env, command.strip_prefix("git handoff ").unwrap());
+    sent(&env, done("021", "021_1"));
+    assert_eq!(record(&env, "environment.3")["state"], "completed");
     assert_eq!(record(&env, "environment.6")["follows"], "environment.3");
-    let other = done("021", "021_1").replace("valve closes", "valve opens");
-    let again = refused(&env, &[], other);
-    assert_eq!(again.says(), (4, "not_claimed"));
     env.assert_sound();
 }
 
@@ -544,6 +673,7 @@ fn what_a_contract_says_of_tasks_must_be_where_they_stand() {
     for part in ["021_2", "021_3"] {
         sent(&env, done("021", part));
     }
+    taken_up(&env, &["environment.6", "environment.7", "environment.8"]);
     let late = plan("021", &[("021_4", &[])]);
     told("parts of what is done", &late.to_string());
     insta::assert_snapshot!(text, @r#"
@@ -625,6 +755,10 @@ fn a_task_is_in_one_pair_of_hands() {
         Ok(done("021", "021_2")),
         Err("claim environment.4 --as execution-guardian"),
         Ok(done("021", "021_3")),
+        Err("claim environment.6 --as task-orchestrator"),
+        Err("complete environment.6 --as task-orchestrator"),
+        Err("claim environment.7 --as task-orchestrator"),
+        Err("complete environment.7 --as task-orchestrator"),
     ];
     for step in steps {
         match step {
@@ -678,6 +812,7 @@ fn a_new_plan_takes_the_place_of_what_still_waits() {
     }
     run(&env, "claim environment.4 --as execution-guardian");
     sent(&env, done("021", "021_2"));
+    taken_up(&env, &["environment.9", "environment.10", "environment.11"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
     env.assert_sound();
 }
@@ -728,8 +863,11 @@ fn a_part_that_failed_is_tried_again_while_its_parent_waits() {
     assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
     assert_eq!(tasks(&env)[3], "021_2 pending environment.4");
     let early = refused_command(&env, "complete environment.1 --as task-orchestrator");
-    assert_eq!(early.says(), (4, "waits"));
-    assert_eq!(early.message, "environment.1 waits for environment.4");
+    assert_eq!(early.says(), (4, "parts_run"));
+    assert_eq!(
+        early.message,
+        "environment.1 waits for its parts: environment.4, environment.6, environment.7"
+    );
     let early = refused(&env, &["--issue", KEY], done("021", "021_2"));
     assert_eq!(early.says(), (4, "not_working"));
     let shown = run(&env, "inbox --as task-orchestrator").stdout;
@@ -741,6 +879,7 @@ fn a_part_that_failed_is_tried_again_while_its_parent_waits() {
     assert_eq!(record(&env, "environment.4")["attempt"], 2);
     run(&env, "claim environment.4 --as execution-guardian");
     sent(&env, done("021", "021_2"));
+    taken_up(&env, &["environment.6", "environment.7", "environment.8"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
     env.assert_sound();
 }
@@ -760,6 +899,7 @@ fn a_part_that_is_turned_down_keeps_its_parent_open_until_it_is_planned_again() 
     let id = data["id"].as_str().unwrap().to_owned();
     run(&env, &format!("claim {id} --as execution-guardian"));
     sent(&env, done("021", "021_2"));
+    taken_up(&env, &["environment.6", "environment.7", "environment.9"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
     env.assert_sound();
 }
@@ -798,6 +938,7 @@ fn what_waits_for_a_cancelled_part_is_planned_again() {
         run(&env, &format!("claim {id} --as execution-guardian"));
         sent(&env, done("021", part));
     }
+    taken_up(&env, &["environment.8", "environment.9"]);
     // The one that was given up is for its holder to decide about.
     assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
     run(&env, "complete environment.1 --as task-orchestrator");
@@ -836,20 +977,24 @@ fn guardians_that_take_the_next_share_a_group() {
 }
 
 #[test]
-fn the_last_two_parts_at_once_complete_their_parent_once() {
+fn the_last_two_reports_at_once_complete_their_parent_once() {
     for round in 0..6 {
         let env = first_done();
-        for id in ["environment.4", "environment.5"] {
+        taken_up(&env, &["environment.6"]);
+        for (id, part) in [("environment.4", "021_2"), ("environment.5", "021_3")] {
             run(&env, &format!("claim {id} --as execution-guardian"));
+            sent(&env, done("021", part));
         }
-        let files = ["021_2", "021_3"].map(|part| env.file(part, done("021", part)));
-        let last = vec!["send", &files[1], "--json"];
-        let first = match round % 2 {
-            0 => vec!["send", &files[0], "--json"],
-            _ => vec!["complete", "environment.4", "--as", "execution-guardian"],
-        };
+        for id in ["environment.7", "environment.8"] {
+            run(&env, &format!("claim {id} --as task-orchestrator"));
+        }
+        let orders = [
+            ["environment.7", "environment.8"],
+            ["environment.8", "environment.7"],
+        ];
+        let complete = |id| vec!["complete", id, "--as", "task-orchestrator"];
         let before = commits(&env);
-        let ended = at_once(&env, &[first, last]);
+        let ended = at_once(&env, &orders[round % 2].map(complete));
         assert_eq!(exits(&ended), [0, 0], "{}", said(&ended));
         assert_eq!(commits(&env), before + 2);
         assert_eq!(tasks(&env)[0], "021 completed environment.1");
@@ -994,6 +1139,7 @@ fn messages_carry_the_whole_way() {
         let data = sent(&env, &message);
         assert_eq!(data["contract_type"], "execution-message");
     }
+    taken_up(&env, &["environment.4", "environment.5"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
     let facts = env.data(&["context", KEY])["issue"]["facts"].take();
     assert_eq!(facts["template"], "greenhouse");
@@ -1033,18 +1179,6 @@ fn a_message_around_a_whole_contract_keeps_its_ids() {
             "AUTH-3.b pending environment.3"
         ]
     );
-    env.assert_sound();
-}
-
-#[test]
-fn the_last_part_may_be_told_of_after_its_parent_is_done() {
-    let env = begun();
-    sent(&env, plan("021", &[("021_1", &[])]).to_string());
-    run(&env, "claim environment.3 --as execution-guardian");
-    run(&env, "complete environment.3 --as execution-guardian");
-    assert_eq!(tasks(&env)[0], "021 completed environment.1");
-    sent(&env, done("021", "021_1"));
-    assert_eq!(record(&env, "environment.4")["follows"], "environment.3");
     env.assert_sound();
 }
 
@@ -1111,27 +1245,6 @@ fn a_plan_that_was_turned_down_may_be_sent_again() {
         (&again["id"], &again["repeated"]),
         (&json!("environment.6"), &json!(false))
     );
-    env.assert_sound();
-}
-
-#[test]
-fn a_parent_that_failed_meanwhile_still_completes_with_its_last_part() {
-    let env = first_done();
-    run(
-        &env,
-        "fail environment.1 --as task-orchestrator --code AWAY --reason storm",
-    );
-    run(&env, "claim environment.4 --as execution-guardian");
-    sent(&env, done("021", "021_2"));
-    run(
-        &env,
-        "retry environment.1 --as task-orchestrator --reason back",
-    );
-    run(&env, "claim environment.1 --as task-orchestrator");
-    assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
-    run(&env, "claim environment.5 --as execution-guardian");
-    sent(&env, done("021", "021_3"));
-    assert_eq!(tasks(&env)[0], "021 completed environment.1");
     env.assert_sound();
 }
 

@@ -1,12 +1,16 @@
 //! What should happen next to a handoff that needs attention, and why: the first of the protocol's
 //! rules that applies and can be carried out.
 
+use std::collections::BTreeMap;
+
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State};
+use handoff_protocol::{
+    Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State, TaskState,
+};
 
 use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds};
-use crate::record::{Issue, OpenHandoff, Question, Record};
+use crate::record::{Issue, IssueStatus, OpenHandoff, Question, Record, Task};
 use crate::request::{EventArgs, Update};
 use crate::step::View;
 
@@ -153,6 +157,9 @@ pub fn needs_attention<E>(
     issue: &Issue,
     at: Moment,
 ) -> Result<Option<(Advice, Record)>, E> {
+    if issue.status == IssueStatus::Completed {
+        return Ok(None);
+    }
     // The deciding agent may already have a report on this handoff.
     for open in &issue.open {
         if let Some(record) = view.record(open.id.number())?
@@ -168,6 +175,11 @@ pub fn needs_attention<E>(
         .open
         .iter()
         .find(|o| stuck.contains(&o.state) || late(o));
+    if stands.is_none()
+        && let Some(found) = waits_in_vain(protocol, view, issue)?
+    {
+        return Ok(Some(found));
+    }
     let number = stands.map_or(issue.handoffs, |open| open.id.number());
     let Some(mut record) = view.record(number)? else {
         return Ok(None);
@@ -191,6 +203,68 @@ pub fn needs_attention<E>(
     // An answered request needs no decision unless a rule covers it.
     let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
     Ok(advice.filter(own).map(|advice| (advice, record)))
+}
+
+/// The first handoff that can never start, because what it waits for was given up.
+fn waits_in_vain<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    issue: &Issue,
+) -> Result<Option<(Advice, Record)>, E> {
+    let waiting = issue.tasks.iter().filter(|task| {
+        let given_up = |on: &Task| {
+            let before = on.parent == task.parent && task.depends_on.contains(&on.id);
+            before && on.state == TaskState::Pending && !is_open(issue, on)
+        };
+        task.state == TaskState::Pending && is_open(issue, task) && issue.tasks.iter().any(given_up)
+    });
+    for task in waiting {
+        let Some(record) = view.record(task.handoff.number())? else {
+            continue;
+        };
+        let mut states = BTreeMap::new();
+        for id in &record.waits_for {
+            let before = view.record(id.number())?;
+            states.extend(before.map(|before| (id.number(), before.state)));
+        }
+        let state = |id: &HandoffId| states.get(&id.number()).copied();
+        let Some((on, state)) = record.waits_in_vain(state) else {
+            continue;
+        };
+        let advice = Advice {
+            id: record.id.clone(),
+            action: Action::Escalate,
+            agent: decider(protocol, &record.from).clone(),
+            to: None,
+            why: format!(
+                "{} waits for {on}, which is {state}: plan its task again, or cancel it",
+                record.id
+            ),
+            questions: Vec::new(),
+            instructions: None,
+            by_contract: false,
+        };
+        return Ok(Some((advice, record)));
+    }
+    Ok(None)
+}
+
+fn is_open(issue: &Issue, task: &Task) -> bool {
+    issue.open.iter().any(|open| open.id == task.handoff)
+}
+
+/// Whether a rule of the protocol asks for a decision about a completed handoff and its answer.
+pub(crate) fn is_to_settle(
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+    answer: Option<&Record>,
+    at: Moment,
+) -> bool {
+    let case = Case::new(protocol, Some(issue), record, answer, at);
+    let mut rules = protocol.definition().decisions.iter();
+    let about = |rule: &&DecisionRule| rule.when.state == Some(State::Completed);
+    answer.is_some() && rules.any(|rule| about(&rule) && case.apply(rule).is_some())
 }
 
 /// The default rules: for a protocol that has none, and after a protocol's own.
@@ -233,8 +307,17 @@ fn usual() -> [DecisionRule; 4] {
     ]
 }
 
+/// The status word that counts for what follows from a handoff: the one of its contract; work that
+/// violates a role has failed, whatever its sender says.
+pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) -> Option<&'a str> {
+    let mut words = protocol.definition().status.iter();
+    let failed = words.find(|(_, state)| **state == State::Failed);
+    let failed = failed.filter(|_| !record.violations.is_empty());
+    failed.map_or(record.status.as_deref(), |(word, _)| Some(word))
+}
+
 /// Whether a handoff's contract is with the agent that decides what follows from it.
-fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
+pub(crate) fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
     let in_hand = matches!(record.state, State::Pending | State::InProgress);
     let rules = &protocol.definition().decisions;
     in_hand
@@ -324,7 +407,11 @@ impl<'a> Case<'a> {
             words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
         };
         let told = self.answer.or(Some(self.record).filter(|_| self.to_decide));
-        let status = told.and_then(|told| told.status.as_deref());
+        let status = told.and_then(|told| standing_status(self.protocol, told));
+        let recommends = |agents: &[AgentName]| {
+            let agent = self.record.successor();
+            agents.is_empty() || agent.is_some_and(|agent| agents.contains(agent))
+        };
         let limits = self.protocol.definition().limits.as_ref();
         let is_reached = |name: &String| {
             let round = limits.and_then(|limits| limits.rounds.get(name));
@@ -343,6 +430,7 @@ impl<'a> Case<'a> {
             && when
                 .retries_left
                 .is_none_or(|wanted| wanted == self.retries_left)
+            && recommends(&when.recommends)
             && !when.not_to.contains(&self.record.to)
     }
 
@@ -361,7 +449,7 @@ impl<'a> Case<'a> {
             action if self.to_decide => {
                 agent = &record.to;
                 to = match action {
-                    Action::Advance => record.intended.as_ref(),
+                    Action::Advance => record.successor(),
                     Action::Retry => Some(&record.from),
                     Action::Ask | Action::Escalate | Action::FallBack => {
                         rule.to.as_ref().or_else(|| self.people().next())
@@ -419,8 +507,11 @@ impl<'a> Case<'a> {
     fn why(&self, rule: &str) -> String {
         let (id, state) = (&self.record.id, self.state);
         if self.to_decide {
-            let status = self.record.status.as_deref().unwrap_or_default();
-            return format!("{id} says {status}: {rule}");
+            let status = standing_status(self.protocol, self.record).unwrap_or_default();
+            return match self.record.violation() {
+                None => format!("{id} says {status}: {rule}"),
+                Some(violation) => format!("{id} is {status}, because {violation}: {rule}"),
+            };
         }
         match self.code {
             Some(code) if matches!(state, State::Failed | State::Dead) => {

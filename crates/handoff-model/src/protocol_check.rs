@@ -443,6 +443,7 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
         ("max_retries", &kind.max_retries),
         ("actions", &kind.actions),
         ("about", &kind.about),
+        ("recommends", &kind.recommends),
     ];
     for (key, pointer) in single {
         pointer.iter().for_each(|p| add(key.to_owned(), p));

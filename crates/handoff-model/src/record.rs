@@ -41,7 +41,7 @@ pub struct Manifest {
 pub enum IssueStatus {
     /// Work continues.
     Open,
-    /// The closing contract was sent; nothing can be added.
+    /// The closing contract was sent, or the issue ended by itself.
     Completed,
 }
 
@@ -454,7 +454,7 @@ pub struct Transition {
     pub from: Option<State>,
     /// The state after.
     pub to: State,
-    /// The handoff whose sending caused it.
+    /// The handoff whose step caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<HandoffId>,
     /// The reason, or the answer.
@@ -568,6 +568,10 @@ pub struct Record {
     /// The receiver that its contract names, if another agent decides first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<AgentName>,
+    /// The agent that its sender recommends for what follows, if it is not the receiver that its
+    /// contract names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommended: Option<AgentName>,
     /// The handoff that its sender held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<HandoffId>,
@@ -580,6 +584,10 @@ pub struct Record {
     /// Handoffs that must be completed before it can be claimed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<HandoffId>,
+    /// The open handoffs of the parts of its task, and of the reports on them: until they end, it
+    /// waits for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<HandoffId>,
     /// What its answer must deliver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expected>,
@@ -668,6 +676,17 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
+    /// What its sender did against its role, in one sentence.
+    pub fn violation(&self) -> Option<String> {
+        let done = &self.violations;
+        (!done.is_empty()).then(|| violation(&self.from, done))
+    }
+
+    /// The agent that takes over next if the deciding agent agrees.
+    pub fn successor(&self) -> Option<&AgentName> {
+        self.recommended.as_ref().or(self.intended.as_ref())
+    }
+
     /// Its newest transition. Running out of attempts counts as part of the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
@@ -727,11 +746,30 @@ impl Record {
         Some((self.latest()?.at, self.not_before?))
     }
 
+    /// What it waits for in vain: a handoff that ended without being completed, by its state. It
+    /// can't start until its task is planned again.
+    pub fn waits_in_vain(
+        &self,
+        state: impl Fn(&HandoffId) -> Option<State>,
+    ) -> Option<(&HandoffId, State)> {
+        let ended = [State::Rejected, State::Cancelled, State::Dead];
+        let mut before = self
+            .waits_for
+            .iter()
+            .filter(|_| self.state == State::Pending);
+        before.find_map(|id| Some((id, state(id).filter(|state| ended.contains(state))?)))
+    }
+
     /// When it can be claimed, if that is later.
     pub fn waits_until(&self, at: Moment) -> Option<Moment> {
         let pause = self.pause().filter(|pause| lasts(*pause, at))?;
         Some(pause.1)
     }
+}
+
+/// A violation of an agent's role, in one sentence.
+pub(crate) fn violation(agent: &AgentName, done: &[String]) -> String {
+    format!("{agent} attempted {}", done.join(", "))
 }
 
 /// Whether a pause is not over yet. A clock that was set back does not make it longer.

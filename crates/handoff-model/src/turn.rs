@@ -18,7 +18,8 @@ pub struct Turn {
 
 /// Decides which agent acts first in an issue: by the state of the task, if one is named and the
 /// protocol assigns an agent to that state; otherwise the agent of the lowest phase among
-/// `between`, or among those with an open handoff.
+/// `between`, or among those with an open handoff. An agent that can act now comes before one that
+/// can't.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
@@ -30,36 +31,40 @@ pub fn turn(
         (Some(_), None) => Some(TaskState::None),
         (_, known) => known.map(|task| task.state),
     };
-    let open = |agent: &AgentName| {
-        let mut mine = issue.open.iter().filter(|open| open.to == *agent);
-        let about = |open: &&OpenHandoff| known.is_none_or(|task| task.handoff == open.id);
-        mine.clone().find(about).or_else(|| mine.next())
+    let about = known.map(|task| concerned(issue, task));
+    let actionable = |open: &&OpenHandoff| {
+        matches!(open.state, State::Pending | State::InProgress)
+            && !waits(issue, open)
+            && about.as_ref().is_none_or(|about| about(open))
+    };
+    let acting: Vec<&OpenHandoff> = issue.open.iter().filter(actionable).collect();
+    let handoff = |agent: &AgentName| {
+        let mut mine = acting.iter().filter(|open| open.to == *agent);
+        let own = |open: &&&OpenHandoff| known.is_none_or(|task| task.handoff == open.id);
+        let own = mine.clone().find(own).or_else(|| mine.next());
+        own.map(|open| open.id.clone())
+    };
+    let acts = |agent: &AgentName| acting.iter().any(|open| open.to == *agent);
+    let mut agents: Vec<&AgentName> = match between {
+        [] => acting.iter().map(|open| &open.to).collect(),
+        between => between.iter().collect(),
     };
     if let Some(state) = state
         && let Some(agent) = protocol.definition().turns.get(&state)
         && (between.is_empty() || between.contains(agent))
+        && (acts(agent) || !agents.iter().any(|other| acts(other)))
     {
         return Some(Turn {
             agent: agent.clone(),
-            handoff: open(agent).map(|o| o.id.clone()),
+            handoff: handoff(agent),
             why: format!("the task is {}", state.as_str()),
         });
     }
-    // An agent that broke a task down can only wait for its parts.
-    let waits = |open: &OpenHandoff| {
-        let mut tasks = issue.tasks.iter();
-        tasks.any(|t| t.handoff == open.id && t.state == TaskState::BrokenDown)
-    };
-    let acting = |open: &&OpenHandoff| {
-        matches!(open.state, State::Pending | State::InProgress) && !waits(open)
-    };
-    let waiting = issue.open.iter().filter(acting).map(|open| &open.to);
-    let mut agents: Vec<&AgentName> = match between {
-        [] => waiting.collect(),
-        between => between.iter().collect(),
-    };
     let phase = |name: &AgentName| protocol.agent(name.as_str()).and_then(|a| a.phase);
-    agents.sort_by_key(|name| (phase(name).unwrap_or(u32::MAX), name.as_str().to_owned()));
+    agents.sort_by_key(|name| {
+        let phase = phase(name).unwrap_or(u32::MAX);
+        (!acts(name), phase, name.as_str().to_owned())
+    });
     agents.dedup();
     let Some(first) = agents.first().map(|first| (*first).clone()) else {
         let open = issue.open.first()?;
@@ -69,17 +74,69 @@ pub fn turn(
             why: format!("{} is {}", open.id, open.state),
         });
     };
-    let others: Vec<&str> = agents[1..].iter().map(|a| a.as_str()).collect();
+    // Agents that can't act yield to one that can.
+    let equals = |other: &&AgentName| acts(other) == acts(&first);
+    let others: Vec<&AgentName> = agents[1..].to_vec();
+    let decides = others.iter().any(equals);
     let yields = if others.len() == 1 { "yields" } else { "yield" };
+    let others: Vec<&str> = others.iter().map(|a| a.as_str()).collect();
     let others = others.join(", ");
     let why = match phase(&first) {
+        _ if others.is_empty() && !acts(&first) => "no other agent is named".to_owned(),
         _ if others.is_empty() => "it is the only one with something to do".to_owned(),
+        _ if !decides => format!("it is the only one with something to do; {others} {yields}"),
         Some(phase) => format!("its phase, {phase}, is the lowest; {others} {yields}"),
         None => format!("no phase decides; {others} {yields}"),
     };
     Some(Turn {
-        handoff: open(&first).map(|o| o.id.clone()),
+        handoff: handoff(&first),
         agent: first,
         why,
     })
+}
+
+/// Whether the receiver of an open handoff can only wait: for the parts of its task, or for what
+/// must be done before it.
+fn waits(issue: &Issue, open: &OpenHandoff) -> bool {
+    let Some(task) = issue.tasks.iter().find(|t| t.handoff == open.id) else {
+        return false;
+    };
+    let is_open = |task: &Task| issue.open.iter().any(|open| open.id == task.handoff);
+    let mut parts = parts(issue, task);
+    task.state == TaskState::BrokenDown && parts.any(is_open)
+        || open.state == State::Pending
+            && before(issue, task).any(|t| t.state != TaskState::Completed)
+}
+
+/// The parts of a task.
+fn parts<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task> {
+    let whole = task.parent.is_none();
+    let of = move |part: &&Task| whole && part.parent.as_ref() == Some(&task.id);
+    issue.tasks.iter().filter(of)
+}
+
+/// The tasks that must be done before a task.
+fn before<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task> {
+    let on = |t: &&Task| t.parent == task.parent && task.depends_on.contains(&t.id);
+    issue.tasks.iter().filter(on)
+}
+
+/// Whether an open handoff moves a task on: its own, those of its parts and of what must be done
+/// before them, and the reports, which are no task's own.
+fn concerned<'i>(issue: &'i Issue, task: &'i Task) -> impl Fn(&OpenHandoff) -> bool {
+    let mut about: Vec<&Task> = vec![task];
+    let mut next = 0;
+    while let Some(one) = about.get(next) {
+        next += 1;
+        let more: Vec<&Task> = parts(issue, one).chain(before(issue, one)).collect();
+        for task in more {
+            if !about.iter().any(|known| known.handoff == task.handoff) {
+                about.push(task);
+            }
+        }
+    }
+    move |open| {
+        let own = about.iter().any(|task| task.handoff == open.id);
+        own || issue.tasks.iter().all(|task| task.handoff != open.id)
+    }
 }

@@ -105,7 +105,8 @@ impl Issue {
         } else if newest.state != State::Completed {
             status(Outcome::Failed, &[newest], None)
         } else if self.unfollowed.is_empty() {
-            status(Outcome::Completed, &[newest], None)
+            // Its end is recorded; until then, somebody has to decide or to send.
+            status(Outcome::Waiting, &[newest], None)
         } else {
             WaitStatus {
                 outcome: Outcome::Waiting,
@@ -266,7 +267,7 @@ mod tests {
             outcome(issue("completed", &[]), "cancelled"),
             Outcome::Completed
         );
-        assert_eq!(outcome(issue("open", &[]), "completed"), Outcome::Completed);
+        assert_eq!(outcome(issue("open", &[]), "completed"), Outcome::Waiting);
         assert_eq!(
             outcome(issue("open", &["7.3"]), "completed"),
             Outcome::Waiting

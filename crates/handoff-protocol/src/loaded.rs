@@ -10,7 +10,8 @@ use serde_path_to_error::Segment;
 
 use crate::check::faults;
 use crate::definition::{
-    Agent, AgentKind, Check, ContractType, Definition, Fields, Forbidden, Outcome, Policy, Route,
+    Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Outcome, Policy,
+    Route,
 };
 
 /// A valid protocol: its parts fit together.
@@ -65,6 +66,17 @@ impl Protocol {
         lead.map(|a| &a.id)
     }
 
+    /// When an issue ends.
+    pub fn ends(&self) -> Ends {
+        self.definition
+            .ends
+            .unwrap_or(if self.definition.has_end() {
+                Ends::ClosingContract
+            } else {
+                Ends::NothingOpen
+            })
+    }
+
     /// The place of an envelope field in contracts of this type.
     pub fn field<'a>(
         &'a self,
@@ -113,6 +125,27 @@ impl Protocol {
         self.definition.routes.iter().filter(move |r| {
             r.from == from || (r.from == "*" && r.to.as_str() != from && !self.is_end(from))
         })
+    }
+
+    /// The receiver and the type of the contract by which an agent reports that a task is done,
+    /// in the usual format; `asker` is preferred as the receiver.
+    pub fn reports_to<'a>(
+        &'a self,
+        agent: &'a str,
+        asker: &AgentName,
+    ) -> Option<(&'a AgentName, &'a ContractType)> {
+        let first = self.definition.formats.first();
+        let reports = |kind: &&ContractType| {
+            kind.tasks.as_ref().is_some_and(|t| t.completes.is_some())
+                && first.is_none_or(|format| kind.has_format(format))
+        };
+        let routes = self.routes_from(agent).flat_map(|route| {
+            let types = route.contracts.iter();
+            types.filter_map(move |name| Some((&route.to, self.contract_type(name)?)))
+        });
+        let mut found: Vec<_> = routes.filter(|(_, kind)| reports(kind)).collect();
+        found.sort_by_key(|(to, _)| *to != asker);
+        found.first().copied()
     }
 
     /// The agents that an agent may hand on to, without duplicates, in the definition's order.

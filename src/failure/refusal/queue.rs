@@ -29,6 +29,10 @@ impl From<QueueRefusal> for Failure {
                     None => format!("see `git handoff show {id}`"),
                 })
             }
+            QueueRefusal::PartsRun { id, .. } => at(ErrorCode::PartsRun).hint(format!(
+                "it is completed when the last report on them is; see `git handoff status {}`",
+                id.issue()
+            )),
             QueueRefusal::TooEarly { id, .. } => at(ErrorCode::TooEarly).hint(format!(
                 "try again then; `git handoff show {id}` shows what went wrong"
             )),

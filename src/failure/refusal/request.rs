@@ -1,5 +1,6 @@
 //! Requests, questions and their answers.
 
+use handoff_base::ids::AgentName;
 use handoff_model::RequestRefusal;
 
 use crate::failure::{ErrorCode, Failure};
@@ -17,6 +18,26 @@ impl From<RequestRefusal> for Failure {
                     "write the answer: `git handoff new --issue {} --from {to} --to {from} --type {}`, and send it",
                     id.issue(),
                     types.join("|")
+                ))
+            }
+            RequestRefusal::NeedsReport {
+                id,
+                from,
+                to,
+                kind,
+                ..
+            } => {
+                at(ErrorCode::NeedsReport).hint(format!(
+                    "write the report: `git handoff new --issue {} --from {from} --to {to} --type {kind}`, and send it",
+                    id.issue()
+                ))
+            }
+            RequestRefusal::NeedsDecision { id, agent, to } => {
+                let to = to.as_ref().map_or("AGENT", AgentName::as_str);
+                at(ErrorCode::NeedsDecision).hint(format!(
+                    "write the decision: `git handoff new --issue {} --from {agent} --to {to}`, and send it; `git handoff next {}` says what the protocol suggests",
+                    id.issue(),
+                    id.issue()
                 ))
             }
             RequestRefusal::Answered { answer, .. } => at(ErrorCode::AlreadyAnswered)

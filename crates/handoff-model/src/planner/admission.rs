@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_protocol::{ContractType, State, Style};
+use handoff_protocol::{ContractType, Ends, State, Style};
 
+use crate::advice::standing_status;
 use crate::intake::Contract;
 use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
@@ -29,14 +30,8 @@ impl<V> Planner<'_, V> {
         let Some(held) = basis else {
             return Ok(());
         };
-        let mut status = held.status.clone().unwrap_or_default();
-        // Work that violates a role has failed, whatever its sender says.
-        let mut words = self.protocol.definition().status.iter();
-        if !held.violations.is_empty()
-            && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
-        {
-            status.clone_from(failed);
-        }
+        let status = standing_status(self.protocol, held).unwrap_or_default();
+        let status = status.to_owned();
         let about = kind.about.as_deref();
         let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
         if let Some((pointer, own)) = about {
@@ -255,7 +250,7 @@ impl<V> Planner<'_, V> {
             }
             return Ok(self.opened(contract));
         };
-        self.ensure_open(&issue)?;
+        let issue = self.resume(issue, contract, opens)?;
         if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
             return Ok(issue);
         }
@@ -274,7 +269,24 @@ impl<V> Planner<'_, V> {
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
 
-    /// Why a sender without an open handoff may not send: its lease ran out or was taken over, or it never held anything.
+    /// An open issue; one that ended by itself goes on with a contract that may open an issue.
+    fn resume(
+        &self,
+        mut issue: Issue,
+        contract: &Contract,
+        opens: bool,
+    ) -> Result<Issue, StateRefusal> {
+        let ended_by_itself = self.protocol.ends() == Ends::NothingOpen;
+        if opens && ended_by_itself && !self.is_one_request(&contract.kind) {
+            issue.status = IssueStatus::Open;
+            issue.completed_at = None;
+        }
+        self.ensure_open(&issue)?;
+        Ok(issue)
+    }
+
+    /// Why a sender without an open handoff may not send: its lease ran out or was taken over, or it
+    /// never held anything.
     pub(super) fn not_held<E>(
         &self,
         issue: &Issue,

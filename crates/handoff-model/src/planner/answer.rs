@@ -8,7 +8,7 @@ use crate::intake::Contract;
 use crate::message::Account;
 use crate::planner::held::answers;
 use crate::planner::{Planner, trail};
-use crate::record::{Failure, Issue, IssueStatus, Question, Record};
+use crate::record::{Failure, Issue, Question, Record};
 use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
 use crate::request::{EventArgs, SendRequest};
 use crate::step::{Planned, Stop, View};
@@ -83,11 +83,6 @@ impl<V> Planner<'_, V> {
         let mut new = self.begin(&mut issue, send, from, to, state);
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
-        // An issue that is a single request ends with it.
-        if self.is_one_request(&request.contract_type) && event == Event::Complete {
-            issue.status = IssueStatus::Completed;
-            issue.completed_at = Some(self.actor.at);
-        }
         // The step is about the request: its answer is only the way it ended.
         let account = Account {
             held,

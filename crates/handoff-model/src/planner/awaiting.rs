@@ -6,19 +6,20 @@
 
 use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
-use handoff_protocol::{Event, State};
+use handoff_protocol::{Event, State, Style};
 
 use crate::layout;
 use crate::planner::{Changed, Planner};
-use crate::record::{self, Awaiting, Issue, IssueStatus, OpenHandoff, Record};
+use crate::record::{self, Awaiting, Issue, IssueStatus, Record};
 use crate::step::{FileChanges, Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Updates what awaits somebody after the changes of a step.
+    /// Updates what is open and what awaits somebody after the changes of a step.
     pub(super) fn await_somebody<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
     where
         V: View<E>,
     {
+        self.list_open(changed);
         let before = changed.issue.awaiting.clone();
         let after = if changed.issue.status == IssueStatus::Completed {
             Vec::new()
@@ -61,8 +62,17 @@ impl<V> Planner<'_, V> {
                 && new.follows == ended.follows
                 && new.task == ended.task
         };
-        let mut own = sent.filter(|new| new.from == known.agent);
-        if own.any(|new| new.follows.as_ref() == Some(&ended.id) || replaces(new)) {
+        // Work that starts over leaves what ended before behind.
+        let restarts = |new: &Record| {
+            let relays = self.protocol.definition().style == Style::Relay;
+            let begins = new.follows.is_none() && !new.state.is_terminal();
+            relays && begins && changed.issue.open.len() == 1
+        };
+        let mut takes = sent.filter(|new| {
+            let own = new.from == known.agent;
+            own && new.follows.as_ref() == Some(&ended.id) || own && replaces(new) || restarts(new)
+        });
+        if takes.next().is_some() {
             return Ok(true);
         }
         let acts = |record: &Record| {
@@ -76,12 +86,7 @@ impl<V> Planner<'_, V> {
 
     /// The handoffs that this step ended and that await somebody.
     fn ended_now(&self, changed: &Changed) -> Vec<Awaiting> {
-        let is_open = |open: &OpenHandoff| {
-            let now = changed.records.iter().find(|r| r.id == open.id);
-            now.is_none_or(|record| !record.state.is_terminal())
-        };
-        let begins = |record: &Record| is_new(record) && !record.state.is_terminal();
-        let goes_on = changed.issue.open.iter().any(is_open) || changed.records.iter().any(begins);
+        let goes_on = !changed.issue.open.is_empty();
         let ended = changed.records.iter().filter_map(|record| {
             let last = record.latest()?;
             let agent = match (record.state, &last.sent) {

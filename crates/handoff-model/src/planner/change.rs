@@ -3,8 +3,10 @@
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_protocol::{AgentKind, Event, State};
+use handoff_protocol::{AgentKind, ContractType, Ends, Event, State};
 
+use crate::advice::is_to_decide;
+use crate::planner::tasks::is_part;
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
 use crate::record::{AnswerGiven, Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::{
@@ -72,18 +74,51 @@ impl<V> Planner<'_, V> {
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;
+        self.follow_up(&mut issue, &record, event)?;
+        if let Some((action, why)) = &args.decision {
+            self.decided(&mut issue, &record.id, *action, why);
+        }
+        let mut account = trail::account(&record);
+        (account.waited, account.held) = (waited, held);
+        let decided = args.decision.as_ref().map(|(_, why)| why);
+        account.reason = account.reason.or_else(|| decided.cloned());
+        let cancelled = match event {
+            Event::Cancel => self.cancel_parts(&mut record, &args)?,
+            _ => Vec::new(),
+        };
+        if event == Event::Answer {
+            self.keep_answer(&mut issue, &record, &args);
+        }
+        let subject = record.id.clone();
+        let mut changed = Changed {
+            was_with,
+            ..Changed::of(issue, subject, [vec![record], cancelled].concat())
+        };
+        self.follow_tasks(&mut changed)?;
+        self.await_somebody(&mut changed)?;
+        let mut step = self.commit(changed, &account);
+        step.files.extend(folder);
+        Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// Records what has to follow from an event: a successor of what was completed, or another
+    /// attempt to send what was turned down.
+    fn follow_up<E>(&self, issue: &mut Issue, record: &Record, event: Event) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let whole = record.task.as_ref().filter(|task| task.parent.is_none());
         match event {
-            // A task that was broken down is followed by its parts.
-            Event::Complete
-                if !self.protocol.receivers(record.to.as_str()).is_empty()
-                    && record
-                        .task
-                        .as_ref()
-                        .is_none_or(|task| task.parent.is_some()) =>
-            {
+            // A task that was broken down is followed by its parts, and its end settles them.
+            Event::Complete if let Some(whole) = whole => {
+                let mut tasks = issue.tasks.iter();
+                issue.unfollowed.retain(|id| {
+                    !tasks.any(|t| t.handoff == *id && t.parent.as_ref() == Some(&whole.id))
+                });
+            }
+            Event::Complete if self.is_followed(&record.to) => {
                 issue.unfollowed.push(record.id.clone());
             }
-            Event::Answer => self.keep_answer(&mut issue, &record, &args),
             // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
                 if let Some(id) = &record.follows
@@ -95,22 +130,14 @@ impl<V> Planner<'_, V> {
             }
             _ => {}
         }
-        if let Some((action, why)) = &args.decision {
-            self.decided(&mut issue, &record.id, *action, why);
-        }
-        let mut account = trail::account(&record);
-        (account.waited, account.held) = (waited, held);
-        let decided = args.decision.as_ref().map(|(_, why)| why);
-        account.reason = account.reason.or_else(|| decided.cloned());
-        let mut changed = Changed {
-            was_with,
-            ..Changed::of(issue, record.id.clone(), vec![record])
-        };
-        self.follow_tasks(&mut changed)?;
-        self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &account);
-        step.files.extend(folder);
-        Ok(Planned::Write(Box::new(step)))
+        Ok(())
+    }
+
+    /// Whether something has to follow what an agent completes: it may send on, and its word is not
+    /// the last one.
+    fn is_followed(&self, agent: &AgentName) -> bool {
+        let decides = self.protocol.ends() == Ends::NothingOpen && self.protocol.steps_in(agent);
+        !decides && !self.protocol.receivers(agent.as_str()).is_empty()
     }
 
     /// Keeps an answer for every agent that works on the issue from now on.
@@ -182,21 +209,17 @@ impl<V> Planner<'_, V> {
                 None => return Ok(()),
             },
             Event::TakeOver => return Ok(self.ensure_can_take_over(record, args)?),
-            Event::Complete => {
-                let waits_for = self.open_parts(issue, record);
-                let types = self.protocol.answers_to(&record.contract_type);
-                if !waits_for.is_empty() {
-                    QueueRefusal::Waits { id, waits_for }.into()
-                } else if !types.is_empty() && record.state == State::InProgress {
-                    RequestRefusal::NeedsAnswer {
-                        types: types.into_iter().map(|kind| kind.name.clone()).collect(),
-                        id,
-                        from: record.from.clone(),
-                        to: record.to.clone(),
-                    }
-                    .into()
-                } else {
-                    return Ok(());
+            Event::Complete | Event::Fail | Event::Block if !record.parts.is_empty() => {
+                QueueRefusal::PartsRun {
+                    id,
+                    parts: record.parts.clone(),
+                }
+                .into()
+            }
+            Event::Complete if record.state == State::InProgress => {
+                match self.unfinished(issue, record) {
+                    Some(refusal) => refusal.into(),
+                    None => return Ok(()),
                 }
             }
             Event::Answer if record.state == State::Blocked => {
@@ -213,6 +236,39 @@ impl<V> Planner<'_, V> {
                 None => return Ok(()),
             },
             _ => return Ok(()),
+        })
+    }
+
+    /// Why a handoff can't be completed without a contract that says how it ended, if so.
+    fn unfinished(&self, issue: &Issue, record: &Record) -> Option<RequestRefusal> {
+        let (id, to) = (record.id.clone(), record.to.clone());
+        let names = |kind: &ContractType| kind.name.clone();
+        let answers = self.protocol.answers_to(&record.contract_type);
+        if !answers.is_empty() {
+            return Some(RequestRefusal::NeedsAnswer {
+                types: answers.into_iter().map(names).collect(),
+                from: record.from.clone(),
+                id,
+                to,
+            });
+        }
+        let parent = record.task.as_ref().and_then(|task| task.parent.clone());
+        if let Some(task) = parent.filter(|_| is_part(issue, &id))
+            && let Some((receiver, kind)) =
+                self.protocol.reports_to(record.to.as_str(), &record.from)
+        {
+            return Some(RequestRefusal::NeedsReport {
+                id,
+                from: to,
+                to: receiver.clone(),
+                task,
+                kind: kind.name.clone(),
+            });
+        }
+        is_to_decide(self.protocol, record).then(|| RequestRefusal::NeedsDecision {
+            id,
+            agent: to,
+            to: record.successor().cloned(),
         })
     }
 

@@ -48,6 +48,7 @@ impl<V> Planner<'_, V> {
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.decided(&mut issue, &record.id, action, why);
+        self.end_decided(&mut issue, &record, action);
         let done = format!("decided to {}", action.as_str());
         let account = trail::remark(StepEvent::Decide, &record.id, &done, why);
         let transition = format!("{} {}..{}", record.id, record.state, record.state);

@@ -118,10 +118,11 @@ impl<V> Planner<'_, V> {
         if let Some(news) = news {
             record.report(news);
         }
-        let changed = Changed {
+        let mut changed = Changed {
             goes_on: true,
             ..Changed::of(issue, record.id.clone(), vec![record])
         };
+        self.list_open(&mut changed);
         Ok(Planned::Write(Box::new(self.commit(changed, &account))))
     }
 

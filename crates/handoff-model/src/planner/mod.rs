@@ -5,8 +5,9 @@
 //! tip moved; the audit runs it for every commit of the history and compares. So the rules for a
 //! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
-//! handoffs; `change` applies events to one handoff, `lease` times claims, `retry` schedules
-//! attempts, `decide` records decisions, `annotate` adds corrections, and `trail` words what the commit
+//! handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
+//! it, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
+//! corrections, `awaiting` lists what ended and awaits somebody, and `trail` words what the commit
 //! says.
 
 mod admission;
@@ -15,6 +16,7 @@ mod answer;
 mod awaiting;
 mod change;
 mod decide;
+mod ending;
 mod held;
 mod lease;
 mod limits;
@@ -330,20 +332,49 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
+    /// Updates what is open in the issue after the changes, and ends the issue if they leave nothing
+    /// to do.
+    fn list_open(&self, changed: &mut Changed) {
+        let Changed {
+            issue,
+            records,
+            quiet,
+            ..
+        } = changed;
+        for record in records.iter_mut().chain(quiet.iter_mut()) {
+            self.await_claim(record);
+        }
+        for record in records.iter() {
+            issue.open.retain(|open| open.id != record.id);
+            if !record.state.is_terminal() {
+                issue.open.push(OpenHandoff {
+                    id: record.id.clone(),
+                    to: record.to.clone(),
+                    state: record.state,
+                    expires_at: record.expires_at(),
+                });
+            }
+        }
+        for record in quiet.iter() {
+            if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
+                open.expires_at = record.expires_at();
+            }
+        }
+        issue.open.sort_by_key(|open| open.id.number());
+        self.end(issue, records);
+    }
+
     fn commit(&self, changed: Changed, account: &Account) -> Step {
         let Changed {
             mut issue,
-            mut records,
+            records,
             subject,
-            mut quiet,
+            quiet,
             was_with,
             goes_on,
             entries,
         } = changed;
         let previous = self.next_step(&mut issue, subject.number());
-        for record in records.iter_mut().chain(&mut quiet) {
-            self.await_claim(record);
-        }
         let mut files = entries;
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
@@ -367,16 +398,6 @@ impl<V> Planner<'_, V> {
                 from,
                 to: record.state,
             });
-
-            issue.open.retain(|open| open.id != record.id);
-            if is_open {
-                issue.open.push(OpenHandoff {
-                    id: record.id.clone(),
-                    to: record.to.clone(),
-                    state: record.state,
-                    expires_at: record.expires_at(),
-                });
-            }
         }
         if let Some(agent) = was_with {
             files.push((layout::open_entry(&subject, &agent), Edit::Gone));
@@ -387,11 +408,7 @@ impl<V> Planner<'_, V> {
             let entry = layout::open_entry(&record.id, &record.to);
             files.push((entry, Edit::Bytes(stored.clone())));
             files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
-            if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
-                open.expires_at = record.expires_at();
-            }
         }
-        issue.open.sort_by_key(|open| open.id.number());
         files.push((
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),

@@ -3,7 +3,7 @@
 
 use handoff_base::Edit;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_protocol::{AgentKind, ContractType, Event, OwnRetry, State, Style};
+use handoff_protocol::{AgentKind, ContractType, Ends, Event, OwnRetry, State, Style};
 use serde_json::Value;
 
 use crate::artifacts::delivered;
@@ -15,8 +15,9 @@ use crate::planner::held::{Holder, held};
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
+    violation,
 };
-use crate::refusal::{ContractRefusal, Refusal, RoleRefusal};
+use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
 use crate::request::{EventArgs, SendRequest};
 use crate::step::{Planned, Step, Stop, View};
 use crate::stored::VERSION;
@@ -101,7 +102,10 @@ impl<V> Planner<'_, V> {
                 }
             }
             self.ensure_id_free(issue, send.contract)?;
-            self.ensure_open(issue)?;
+            // A note does not resume an issue that ended by itself, and need not.
+            if self.protocol.ends() == Ends::ClosingContract {
+                self.ensure_open(issue)?;
+            }
         }
         let mut issue = issue.unwrap_or_else(|| self.opened(send.contract));
         self.take_id(&mut issue, send.contract);
@@ -162,9 +166,14 @@ impl<V> Planner<'_, V> {
         let id = self.id(number);
         let (mut touched, mut quiet) = (Vec::new(), Vec::new());
         let mut released = None;
+        let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
         if let Some(mut held) = basis {
             issue.unfollowed.retain(|id| *id != held.id);
             let keeps = calls || self.breaks_down(kind, contract, &held);
+            if !keeps && !ends && !held.parts.is_empty() {
+                let (id, parts) = (held.id, held.parts);
+                return Err(QueueRefusal::PartsRun { id, parts }.into());
+            }
             if held.state == State::InProgress && !keeps {
                 released = Some(self.release(&mut held, kind, contract, &id, &violations)?);
                 touched.extend(self.superseded(&held, &id)?);
@@ -176,7 +185,7 @@ impl<V> Planner<'_, V> {
                 }
             }
         }
-        let closes = violations.is_empty() && self.protocol.is_kind(to.as_str(), AgentKind::End);
+        let closes = ends && violations.is_empty();
         if closes {
             self.complete_issue(&mut issue, &mut touched, &id)?;
         }
@@ -308,10 +317,14 @@ impl<V> Planner<'_, V> {
             ),
             to,
             intended: None,
+            recommended: kind
+                .and_then(|kind| self.recommended(kind, contract))
+                .filter(|agent| contract.to.as_ref() != Some(agent)),
             follows: None,
             answers: None,
             task: None,
             waits_for: Vec::new(),
+            parts: Vec::new(),
             expects: None,
             artifacts: send.artifacts.iter().filter(is_named).cloned().collect(),
             evidence: send.evidence.unwrap_or_default().to_vec(),
@@ -375,7 +388,7 @@ impl<V> Planner<'_, V> {
         }
         let failure = Failure {
             code: ROLE_VIOLATION.to_owned(),
-            message: format!("{} attempted {}", held.to, violations.join(", ")),
+            message: violation(&held.to, violations),
             details: None,
             recoverable: true,
             suggested_action: None,
@@ -386,6 +399,12 @@ impl<V> Planner<'_, V> {
         };
         self.advance(held, Event::Fail, Some(sent), &args)?;
         Ok(ended(held))
+    }
+
+    /// The agent that a contract's sender recommends for what follows.
+    fn recommended(&self, kind: &ContractType, contract: &Contract) -> Option<AgentName> {
+        let name = scalar(contract.value.pointer(kind.recommends.as_deref()?)?)?;
+        Some(self.protocol.agent(&name)?.id.clone())
     }
 
     /// What a contract's sender did that its role does not allow.

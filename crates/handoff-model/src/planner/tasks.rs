@@ -86,22 +86,6 @@ impl<V> Planner<'_, V> {
         Ok(reports)
     }
 
-    /// What must be completed before a handoff can be: the parts of its task.
-    pub(super) fn open_parts(&self, issue: &Issue, record: &Record) -> Vec<HandoffId> {
-        let mut roots = issue.tasks.iter().filter(|t| t.parent.is_none());
-        let Some(task) = roots.find(|t| t.handoff == record.id) else {
-            return Vec::new();
-        };
-        let parts = issue
-            .tasks
-            .iter()
-            .filter(|t| t.parent.as_ref() == Some(&task.id));
-        parts
-            .filter(|part| issue.open.iter().any(|open| open.id == part.handoff))
-            .map(|part| part.handoff.clone())
-            .collect()
-    }
-
     /// Refuses a contract that does not match the state of its tasks.
     pub(super) fn fits_tasks(
         &self,
@@ -234,8 +218,8 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Updates tasks after their handoffs: a completed one frees those that wait for it, and a
-    /// parent whose parts are all done is done.
+    /// Updates tasks after their handoffs: a completed one frees those that wait for it, a parent
+    /// lists what its parts are with, and is done when its last report is taken up.
     pub(super) fn follow_tasks<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
     where
         V: View<E>,
@@ -247,30 +231,33 @@ impl<V> Planner<'_, V> {
         while let Some(record) = changed.records.get(next) {
             next += 1;
             let (id, state) = (record.id.clone(), record.state);
-            let tasks = &mut changed.issue.tasks;
-            let Some(at) = tasks.iter().position(|task| task.handoff == id) else {
-                continue;
-            };
-            let is_whole = tasks[at].parent.is_none();
-            let whole = Some(&tasks[at].id).filter(|_| is_whole);
-            let has_parts = whole.is_some() && tasks.iter().any(|t| t.parent.as_ref() == whole);
-            let task = &mut tasks[at];
-            task.state = match state {
-                State::Completed => TaskState::Completed,
-                State::InProgress if has_parts => TaskState::BrokenDown,
-                State::InProgress => TaskState::InProgress,
-                _ => TaskState::Pending,
-            };
-            if state != State::Completed {
-                continue;
+            let parent = record.task.as_ref().and_then(|task| task.parent.clone());
+            if self.follow_task(&mut changed.issue, &id, state) && state == State::Completed {
+                self.free(changed, &id)?;
             }
-            let parent = task.parent.clone();
-            self.free(changed, &id)?;
             if let Some(parent) = parent {
-                self.finish_parent(changed, &parent)?;
+                self.follow_part(changed, &parent, &id, state)?;
             }
         }
         Ok(())
+    }
+
+    /// Updates the task of a handoff; returns whether it has one.
+    fn follow_task(&self, issue: &mut Issue, id: &HandoffId, state: State) -> bool {
+        let tasks = &mut issue.tasks;
+        let Some(at) = tasks.iter().position(|task| task.handoff == *id) else {
+            return false;
+        };
+        let is_whole = tasks[at].parent.is_none();
+        let whole = Some(&tasks[at].id).filter(|_| is_whole);
+        let has_parts = whole.is_some() && tasks.iter().any(|t| t.parent.as_ref() == whole);
+        tasks[at].state = match state {
+            State::Completed => TaskState::Completed,
+            State::InProgress if has_parts => TaskState::BrokenDown,
+            State::InProgress => TaskState::InProgress,
+            _ => TaskState::Pending,
+        };
+        true
     }
 
     /// Removes a completed handoff from what others wait for.
@@ -286,57 +273,120 @@ impl<V> Planner<'_, V> {
             .map(|t| t.handoff.clone())
             .collect();
         for id in waiting {
-            let known = changed
-                .records
-                .iter_mut()
-                .chain(&mut changed.quiet)
-                .find(|r| r.id == id);
-            if let Some(record) = known {
+            self.change_quietly(changed, &id, |record| {
+                let waited = record.waits_for.len();
                 record.waits_for.retain(|on| on != done);
-                continue;
-            }
-            let mut record = self.record(&id)?;
-            if record.waits_for.contains(done) {
-                record.waits_for.retain(|on| on != done);
-                changed.quiet.push(record);
-            }
+                waited != record.waits_for.len()
+            })?;
         }
         Ok(())
     }
 
-    /// Completes the handoff of a task whose parts are all done.
-    fn finish_parent<E>(&self, changed: &mut Changed, parent: &str) -> Result<(), Stop<E>>
+    /// Changes a record without a change of its state; `change` returns whether it did.
+    fn change_quietly<E>(
+        &self,
+        changed: &mut Changed,
+        id: &HandoffId,
+        change: impl FnOnce(&mut Record) -> bool,
+    ) -> Result<(), Stop<E>>
     where
         V: View<E>,
     {
-        let mut parts = changed
-            .issue
-            .tasks
-            .iter()
-            .filter(|t| t.parent.as_deref() == Some(parent));
-        if parts.any(|t| t.state != TaskState::Completed) {
+        let mut known = changed.records.iter_mut().chain(&mut changed.quiet);
+        if let Some(record) = known.find(|r| r.id == *id) {
+            change(record);
             return Ok(());
         }
-        let Some(task) = root(&changed.issue, parent) else {
-            return Ok(());
-        };
-        let known = changed.records.iter().any(|r| r.id == task.handoff);
-        if known || task.state != TaskState::BrokenDown {
-            return Ok(());
-        }
-        let mut record = self.record(&task.handoff)?;
-        if record.state == State::InProgress {
-            let sent = changed.subject.clone();
-            self.advance(
-                &mut record,
-                Event::Complete,
-                Some(&sent),
-                &EventArgs::default(),
-            )?;
-            changed.records.push(record);
+        let mut record = self.record(id)?;
+        if !record.state.is_terminal() && change(&mut record) {
+            changed.quiet.push(record);
         }
         Ok(())
     }
+
+    /// Updates the parent of a part after a handoff about it: the part's own, or a report on it.
+    /// The parent is done when all parts are and the last report is taken up.
+    fn follow_part<E>(
+        &self,
+        changed: &mut Changed,
+        parent: &str,
+        part: &HandoffId,
+        state: State,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(task) = root(&changed.issue, parent) else {
+            return Ok(());
+        };
+        let whole = task.handoff.clone();
+        self.change_quietly(changed, &whole, |record| {
+            let had = record.parts.clone();
+            record.parts.retain(|id| id != part);
+            if !state.is_terminal() && !record.state.is_terminal() {
+                record.parts.push(part.clone());
+                record.parts.sort_by_key(HandoffId::number);
+            }
+            had != record.parts
+        })?;
+        if state != State::Completed || !is_done(&changed.issue, parent) {
+            return Ok(());
+        }
+        if changed.records.iter().any(|r| r.id == whole) {
+            return Ok(());
+        }
+        let at = changed.quiet.iter().position(|r| r.id == whole);
+        let mut record = match at {
+            Some(at) => changed.quiet.swap_remove(at),
+            None => self.record(&whole)?,
+        };
+        if record.state == State::InProgress && record.parts.is_empty() {
+            let sent = changed.subject.clone();
+            let args = EventArgs::default();
+            self.advance(&mut record, Event::Complete, Some(&sent), &args)?;
+            changed.records.push(record);
+        } else if at.is_some() {
+            changed.quiet.push(record);
+        }
+        Ok(())
+    }
+
+    /// Cancels what the parts of a cancelled handoff are with, for the same reason.
+    pub(super) fn cancel_parts<E>(
+        &self,
+        whole: &mut Record,
+        args: &EventArgs,
+    ) -> Result<Vec<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let args = EventArgs {
+            reason: args.reason.clone(),
+            ..EventArgs::default()
+        };
+        let mut cancelled = Vec::new();
+        for id in std::mem::take(&mut whole.parts) {
+            let mut part = self.record(&id)?;
+            self.advance(&mut part, Event::Cancel, Some(&whole.id), &args)?;
+            cancelled.push(part);
+        }
+        Ok(cancelled)
+    }
+}
+
+/// Whether all parts of a task are completed, and none waits to be reported again.
+fn is_done(issue: &Issue, parent: &str) -> bool {
+    let mut parts = issue
+        .tasks
+        .iter()
+        .filter(|t| t.parent.as_deref() == Some(parent));
+    parts.all(|t| t.state == TaskState::Completed && !issue.unfollowed.contains(&t.handoff))
+}
+
+/// Whether a handoff is that of a part of a task.
+pub(super) fn is_part(issue: &Issue, id: &HandoffId) -> bool {
+    let mut tasks = issue.tasks.iter();
+    tasks.any(|t| t.handoff == *id && t.parent.is_some())
 }
 
 /// The handoff of the task that a contract completes or breaks down.

@@ -22,6 +22,12 @@ pub enum QueueRefusal {
         id: HandoffId,
         waits_for: Vec<HandoffId>,
     },
+    /// The parts of its task must end first.
+    #[error("{id} waits for its parts: {}", list(parts))]
+    PartsRun {
+        id: HandoffId,
+        parts: Vec<HandoffId>,
+    },
     /// The next attempt may not start yet.
     #[error("{id} cannot be claimed before {}", time(*not_before))]
     TooEarly { id: HandoffId, not_before: Moment },

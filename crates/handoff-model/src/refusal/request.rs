@@ -19,6 +19,25 @@ pub enum RequestRefusal {
         /// The types of contract that answer it.
         types: Vec<String>,
     },
+    /// A part of a task must be reported, not only completed.
+    #[error("{id} is a part of task {task}, and is completed with a report on it")]
+    NeedsReport {
+        id: HandoffId,
+        from: AgentName,
+        to: AgentName,
+        /// The task that it is part of.
+        task: String,
+        /// The type of contract that reports it.
+        kind: String,
+    },
+    /// A handoff that is evaluated must be decided on, not only completed.
+    #[error("{id} awaits a decision of {agent}")]
+    NeedsDecision {
+        id: HandoffId,
+        agent: AgentName,
+        /// The agent that takes over if the decision is to go on.
+        to: Option<AgentName>,
+    },
     /// The request already has its answer.
     #[error("{id} is {state}: {answer} is its answer")]
     Answered {

@@ -22,7 +22,9 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
-use crate::definition::{AgentKind, ContractType, Definition, Fields, Route, Style, TaskFields};
+use crate::definition::{
+    AgentKind, ContractType, Definition, Ends, Fields, Route, Style, TaskFields,
+};
 
 /// The format of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
@@ -280,6 +282,10 @@ impl Checker<'_> {
                 }
             }
         }
+        if definition.ends == Some(Ends::ClosingContract) && !definition.has_end() {
+            let text = "no contract can close an issue: there is no agent of kind `end`";
+            self.fault(FindingCode::ProtocolRoute, "/ends", text);
+        }
         if !definition.routes.iter().any(|route| route.opens) {
             let text = "no route opens an issue, so that none can begin";
             self.fault(FindingCode::ProtocolRoute, "/routes", text);
@@ -482,6 +488,7 @@ fn contract_pointers(contract: &ContractType) -> Vec<(String, &str)> {
         ("max_retries", contract.max_retries.as_ref()),
         ("about", contract.about.as_ref()),
         ("actions", contract.actions.as_ref()),
+        ("recommends", contract.recommends.as_ref()),
     ];
     pointers.extend(
         single

@@ -171,8 +171,16 @@ impl Checker<'_> {
         rule.to
             .iter()
             .for_each(|agent| self.known_agent(at("to"), agent.as_str()));
-        for (j, agent) in rule.when.not_to.iter().enumerate() {
-            self.known_agent(format!("{}/{j}", at("when/not_to")), agent.as_str());
+        for (key, agents) in [
+            ("not_to", &rule.when.not_to),
+            ("recommends", &rule.when.recommends),
+        ] {
+            for (j, agent) in agents.iter().enumerate() {
+                self.known_agent(
+                    format!("{}/{j}", at(&format!("when/{key}"))),
+                    agent.as_str(),
+                );
+            }
         }
         if rule.why.trim().is_empty() {
             self.fault(

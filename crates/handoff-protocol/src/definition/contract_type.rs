@@ -238,6 +238,9 @@ pub struct ContractType {
     /// Fields that must name an agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
+    /// The place of the agent that its sender recommends for what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommends: Option<String>,
     /// The place of a list of its sender's actions. One that its role does not allow fails what it
     /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -72,6 +72,9 @@ pub struct Circumstances {
     /// It was handed to none of these agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,
+    /// Its sender recommends one of these agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recommends: Vec<AgentName>,
     /// The issue has no rounds left of these kinds, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<String>,

@@ -85,6 +85,16 @@ impl AgentKind {
     }
 }
 
+/// When an issue ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ends {
+    /// With a contract to an agent of kind `end`.
+    ClosingContract,
+    /// When nothing is open in it, every report is taken up, and the last request was answered well.
+    NothingOpen,
+}
+
 /// An agent of a protocol.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -290,6 +300,12 @@ pub struct Definition {
     /// How work moves. `relay`: sending onward completes the handoff that the sender held. `call`:
     /// a request leaves what its sender holds unchanged, and is answered.
     pub style: Style,
+    /// When an issue ends. `closing_contract`: with a contract to an agent of kind `end`.
+    /// `nothing_open`: when nothing is open in it, every report is taken up, and the last request
+    /// was answered well. By default, `closing_contract` if there is an agent of kind `end`, and
+    /// `nothing_open` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Ends>,
     /// The formats that contracts may have: `xml`, `json`, `md`.
     pub formats: Vec<String>,
     /// The places of the envelope's fields.
@@ -382,4 +398,11 @@ pub struct Definition {
     /// What follows from events of GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub github: Option<Github>,
+}
+
+impl Definition {
+    /// Whether a contract can close an issue: there is an agent of kind `end`.
+    pub fn has_end(&self) -> bool {
+        self.agents.iter().any(|agent| agent.kind == AgentKind::End)
+    }
 }

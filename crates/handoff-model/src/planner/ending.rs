@@ -1,0 +1,47 @@
+//! The end of an issue without a closing contract.
+
+use handoff_protocol::{Action, Ends, Event, State, Style};
+
+use crate::advice::is_to_settle;
+use crate::planner::Planner;
+use crate::record::{Issue, IssueStatus, Record};
+
+impl<V> Planner<'_, V> {
+    /// Ends an issue if these changes leave nothing to do in it: some work came to a good end, and
+    /// no decision about its answer is left.
+    pub(super) fn end(&self, issue: &mut Issue, changed: &[Record]) {
+        let succeeded = |record: &Record| {
+            record.state == State::Completed
+                && record.latest().and_then(|t| t.event) == Some(Event::Complete)
+        };
+        let Some(done) = changed.iter().find(|record| succeeded(record)) else {
+            return;
+        };
+        let answer = changed.iter().find(|record| record.answers.is_some());
+        if is_to_settle(self.protocol, issue, done, answer, self.actor.at) {
+            return;
+        }
+        self.end_if_idle(issue);
+    }
+
+    /// Ends an issue if a decision about its last answer leaves nothing to do in it.
+    pub(super) fn end_decided(&self, issue: &mut Issue, record: &Record, action: Action) {
+        let settles = matches!(action, Action::ProceedPartial | Action::Advance);
+        if settles && record.state == State::Completed {
+            self.end_if_idle(issue);
+        }
+    }
+
+    fn end_if_idle(&self, issue: &mut Issue) {
+        // In a call, the requester has what was completed, and need not send anything on.
+        let calls = self.protocol.definition().style == Style::Call;
+        if self.protocol.ends() == Ends::NothingOpen
+            && issue.status == IssueStatus::Open
+            && issue.open.is_empty()
+            && (calls || issue.unfollowed.is_empty())
+        {
+            issue.status = IssueStatus::Completed;
+            issue.completed_at = Some(self.actor.at);
+        }
+    }
+}
