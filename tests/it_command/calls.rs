@@ -463,6 +463,28 @@ fn error_codes_are_the_protocols() {
 }
 
 #[test]
+fn an_issue_ends_with_the_answer_to_its_request_and_not_with_a_failure() {
+    let env = claimed("loans", &[]);
+    let status = || env.data(&["status", "loans"])["issue"]["status"].clone();
+    env.send(failure("loans", &[])).success();
+    assert_eq!(status(), "open");
+    env.handoff(&["gate", "loans"]).exits(1);
+    env.wait(3600);
+    let retry = ["retry", "loans.1", "--as", FRONTEND, "--reason", "again"];
+    env.handoff(&retry).success();
+    env.wait(3600);
+    env.claim("loans.1", REACT).success();
+    env.send(response("loans", &[])).success();
+    assert_eq!(status(), "completed");
+    env.handoff(&["gate", "loans"]).success();
+    env.handoff(&["wait", "loans", "--timeout", "0s"]).success();
+    // Another request under the same id is another contract.
+    let other = request("loans", &[("/priority", json!("low"))]);
+    refused(&env, other, 5, "id_taken");
+    env.assert_sound();
+}
+
+#[test]
 fn a_request_is_answered_and_not_only_completed() {
     let env = claimed("loans", &[]);
     let error = denied(

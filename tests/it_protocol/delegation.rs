@@ -68,6 +68,79 @@ fn asked(env: &TestEnvironment, from: &str, to: &str, about: &str) -> String {
     id
 }
 
+/// Whether the trace ended: `status`, `gate`, `wait` and `metrics` have to agree.
+#[track_caller]
+fn ended(env: &TestEnvironment) -> bool {
+    let status = env.data(&["status", TRACE])["issue"]["status"].clone();
+    let ended = status == "completed";
+    let figures = env.data(&["metrics"])["figures"].take();
+    assert_eq!(figures["issues"]["completed"], u64::from(ended));
+    env.handoff(&["gate", TRACE]).exits(i32::from(!ended));
+    let waited = env.handoff(&["wait", TRACE, "--timeout", "0s"]).status;
+    assert_eq!(waited == 0, ended);
+    ended
+}
+
+#[test]
+fn a_trace_ends_with_a_full_answer_and_goes_on_with_another_request() {
+    let env = env();
+    asked(&env, WRITER, RESEARCH, "Depths of berth 4");
+    assert!(!ended(&env));
+    env.send(answers(RESEARCH, "resolved", json!({}))).success();
+    assert!(ended(&env));
+    env.assert_sound();
+    // A decision about more work is a note; a request takes the trace up again.
+    let mut note = value("delegation", "decision", &[]);
+    note["decidingAgent"] = WRITER.into();
+    let args = ["send", "-", "--issue", TRACE];
+    env.handoff_with(&args, note.to_string()).success();
+    assert!(ended(&env));
+    env.wait(10);
+    asked(&env, WRITER, "validator", "Check the tender");
+    assert!(!ended(&env));
+    // A request within it has to be answered as well.
+    asked(&env, "validator", "orchestrator", "Which rules apply");
+    let answer = answers("orchestrator", "resolved", json!({}));
+    env.send(answer).success();
+    assert!(!ended(&env));
+    let answer = answers("validator", "resolved", json!({"tokensUsed": 9}));
+    env.send(answer).success();
+    assert!(ended(&env));
+    env.assert_sound();
+}
+
+#[test]
+fn a_partial_answer_ends_a_trace_when_its_requester_goes_on_with_it() {
+    let env = env();
+    asked(&env, WRITER, RESEARCH, "Depths of berth 4");
+    let partial = answers(RESEARCH, "partial", json!({"unresolved": ["currents"]}));
+    env.send(partial).success();
+    assert!(!ended(&env));
+    let next = env.data(&["next", TRACE]);
+    assert_eq!(
+        (&next["action"], &next["agent"]),
+        (&json!("proceed_partial"), &json!(WRITER))
+    );
+    let before = env.tip();
+    env.handoff(&["next", TRACE, "--apply", "--as", WRITER])
+        .success();
+    assert_ne!(env.tip(), before);
+    assert!(ended(&env));
+    assert_eq!(env.data(&["next", TRACE])["agent"], Value::Null);
+    env.assert_sound();
+}
+
+#[test]
+fn a_request_that_was_given_up_does_not_end_its_trace() {
+    let env = env();
+    env.send(asks(WRITER, RESEARCH, "Depths of berth 4"))
+        .success();
+    let reject = ["reject", &id(1), "--as", RESEARCH, "--reason", "Not mine"];
+    env.handoff(&reject).success();
+    assert!(!ended(&env));
+    env.assert_sound();
+}
+
 #[test]
 fn each_answer_does_to_its_request_what_its_status_says() {
     for (status, more, state, why) in [

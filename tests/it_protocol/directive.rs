@@ -220,9 +220,9 @@ fn a_decision_fits_what_it_is_about() {
     }
     insta::assert_snapshot!(text, @r#"
     success, advance: 1 completed with MetaGPT, 2 pending with DesignGPT
-    success, ask: `decision` cannot be "ask" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
-    success, retry: `decision` cannot be "retry" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
-    success, terminate: `decision` cannot be "terminate" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
+    success, ask: 1 completed with MetaGPT, 2 pending with USER
+    success, retry: 1 completed with MetaGPT, 2 pending with ResearchGPT
+    success, terminate: 1 completed with MetaGPT, 2 completed with workflow-end
     blocked, advance: `decision` cannot be "advance" after ferry-71.1, whose status is blocked; allowed: ask, terminate; see `git handoff explain decision_refused`
     blocked, ask: 1 completed with MetaGPT, 2 pending with USER
     blocked, retry: `decision` cannot be "retry" after ferry-71.1, whose status is blocked; allowed: ask, terminate; see `git handoff explain decision_refused`
@@ -568,6 +568,97 @@ fn a_violation_in_the_first_contract_is_recorded_too() {
     assert!(onward.hint.starts_with("allowed: ask, retry, terminate"));
     let again = decision("research-1", "ResearchGPT", "retry");
     sent(&env, again.to_string());
+    env.assert_sound();
+}
+
+#[test]
+fn after_a_violation_what_is_advised_can_be_sent_and_the_violation_is_shown() {
+    let env = designing();
+    let mut design = handoff("design-1", "DesignGPT", "ImplementationGPT", "success");
+    design["actions"] = json!(["testing"]);
+    sent(&env, design.to_string());
+    let violation = "DesignGPT attempted testing";
+    let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+    assert!(message.contains(violation), "{message}");
+    for line in [
+        "inbox --as MetaGPT",
+        "list --issue ferry-71",
+        "status ferry-71",
+        "inbox --as DesignGPT",
+    ] {
+        let shown = run(&env, line).stdout;
+        assert!(shown.contains(violation), "{line}: {shown}");
+    }
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    let next = env.data(&["next", KEY]);
+    assert_eq!(
+        (&next["action"], &next["to"]),
+        (&json!("retry"), &json!("DesignGPT"))
+    );
+    let why = next["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("ferry-71.3 is failed, because DesignGPT attempted testing"),
+        "{why}"
+    );
+    sent(&env, decision("design-1", "DesignGPT", "retry").to_string());
+    assert_eq!(
+        states(&env, KEY)[3..],
+        ["4 pending with DesignGPT".to_owned()]
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_success_that_recommends_the_user_leads_to_the_user() {
+    let env = designing();
+    let mut design = handoff("design-1", "DesignGPT", "METAGPT", "success");
+    design["recommended_next_agent"] = json!("USER_INPUT_REQUIRED");
+    sent(&env, design.to_string());
+    assert_eq!(record(&env, "ferry-71.3")["recommended"], "USER");
+    let shown = run(&env, "show ferry-71.3").stdout;
+    assert!(shown.contains("recommends USER"), "{shown}");
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    let next = env.data(&["next", KEY]);
+    assert_eq!(
+        (&next["action"], &next["to"]),
+        (&json!("ask"), &json!("USER"))
+    );
+    let command = json!(["git handoff new --issue ferry-71 --from MetaGPT --to USER"]);
+    assert_eq!(next["commands"], command);
+    sent(&env, decision("design-1", "USER", "ask").to_string());
+    run(&env, "claim ferry-71.4 --as USER");
+    sent(&env, answer("design-1").to_string());
+    env.assert_sound();
+    // Another agent that is recommended goes on.
+    let env = designing();
+    let mut design = handoff("design-1", "DesignGPT", "METAGPT", "success");
+    design["recommended_next_agent"] = json!("ImplementationGPT");
+    sent(&env, design.to_string());
+    let next = env.data(&["next", KEY]);
+    assert_eq!(
+        (&next["action"], &next["to"]),
+        (&json!("advance"), &json!("ImplementationGPT"))
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn an_evaluation_ends_with_a_decision() {
+    let env = designing();
+    let design = handoff("design-1", "DesignGPT", "ImplementationGPT", "success");
+    sent(&env, design.to_string());
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    let bare = refused_command(&env, "complete ferry-71.3 --as MetaGPT");
+    assert_eq!(bare.says(), (4, "needs_decision"));
+    assert_eq!(bare.message, "ferry-71.3 awaits a decision of MetaGPT");
+    let command = "git handoff new --issue ferry-71 --from MetaGPT --to ImplementationGPT";
+    assert!(bare.hint.contains(command), "{}", bare.hint);
+    run(&env, command.strip_prefix("git handoff ").unwrap());
+    // A success that the evaluator disagrees with goes back with its reason.
+    sent(&env, decision("design-1", "DesignGPT", "retry").to_string());
+    let claimed = run(&env, "claim ferry-71.4 --as DesignGPT").stdout;
+    assert!(claimed.contains("design-1 was read: retry"), "{claimed}");
+    assert!(claimed.contains("Count them at the gate."), "{claimed}");
     env.assert_sound();
 }
 

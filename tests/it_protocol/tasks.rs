@@ -347,7 +347,7 @@ fn an_issue_ends_when_its_last_report_is_taken_up_and_goes_on_with_new_tasks() {
     env.handoff(&["gate", KEY]).success();
     env.handoff(&["wait", KEY, "--timeout", "0s"]).success();
     let metrics = env.data(&["metrics"]);
-    assert_eq!(metrics["issues"]["completed"], 1, "{metrics:#}");
+    assert_eq!(metrics["figures"]["issues"]["completed"], 1, "{metrics:#}");
     // What its log tells afterwards does not open it again; another environment does.
     let more = plan("021", &[("021_2", &[])]);
     let late = refused(&env, &["--issue", KEY], more.to_string());
@@ -438,7 +438,7 @@ fn cancelling_a_parent_cancels_its_parts() {
         let last = transitions.as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["reason"], "scrapped", "{id}");
     }
-    // The holder of a part is told when it goes on.
+    // The holder of a part is refused when it goes on.
     let late = refused(&env, &[], done("021", "021_2"));
     assert_eq!(late.says(), (4, "not_held"));
     assert_eq!(issue_status(&env), "open");
@@ -931,6 +931,23 @@ fn what_waits_for_a_cancelled_part_is_planned_again() {
     );
     let stuck = refused_command(&env, "claim environment.4 --as execution-guardian");
     assert_eq!(stuck.says(), (4, "waits"));
+    // The orchestrator is told at once, and by name.
+    let next = env.data(&["next", KEY]);
+    assert_eq!(
+        (&next["agent"], &next["handoff"], &next["why"]),
+        (
+            &json!("task-orchestrator"),
+            &json!("environment.4"),
+            &json!(
+                "environment.4 waits for environment.3, which is cancelled: plan its task again, or cancel it"
+            )
+        )
+    );
+    let commands = json!([
+        "git handoff new --issue environment --from task-orchestrator --to execution-guardian",
+        "git handoff cancel environment.4 --as task-orchestrator --reason WHY",
+    ]);
+    assert_eq!(next["commands"], commands);
     // A new plan says what comes before it now.
     let again = plan("021", &[("021_2", &[]), ("021_3", &["021_2"])]);
     sent(&env, again.to_string());
@@ -1037,14 +1054,14 @@ fn the_state_of_a_task_says_whose_turn_it_is() {
     insta::assert_snapshot!(text, @"
     handed over --task 021: task-orchestrator with environment.1: the task is pending
     handed over: task-orchestrator with environment.1: it is the only one with something to do
-    broken down --task 021: task-orchestrator with environment.1: the task is broken_down
-    broken down --task 021_1: task-orchestrator with environment.1: the task is pending
-    broken down: task-orchestrator with environment.1: its phase, 2, is the lowest; execution-guardian yields
-    broken down --between execution-guardian,task-orchestrator: task-orchestrator with environment.1: its phase, 2, is the lowest; execution-guardian yields
+    broken down --task 021: execution-guardian with environment.3: it is the only one with something to do
+    broken down --task 021_1: execution-guardian with environment.3: it is the only one with something to do
+    broken down: task-orchestrator with environment.2: its phase, 2, is the lowest; execution-guardian yields
+    broken down --between execution-guardian,task-orchestrator: task-orchestrator with environment.2: its phase, 2, is the lowest; execution-guardian yields
     part claimed --task 021_1: execution-guardian with environment.3: the task is in_progress
-    part claimed --task 021_1 --between task-orchestrator: task-orchestrator with environment.1: it is the only one with something to do
-    part claimed --task 021_2 --between execution-guardian,task-orchestrator: task-orchestrator with environment.1: the task is pending
-    part done --task 021_1: task-orchestrator with environment.1: its phase, 2, is the lowest; execution-guardian yields
+    part claimed --task 021_1 --between task-orchestrator: task-orchestrator: no other agent is named
+    part claimed --task 021_2 --between execution-guardian,task-orchestrator: execution-guardian with environment.3: it is the only one with something to do; task-orchestrator yields
+    part done --task 021_1: task-orchestrator with environment.6: it is the only one with something to do
     part done --between operator,environment-architect: environment-architect: its phase, 1, is the lowest; operator yields
     ");
     let none = refused_command(&env, "next environment --task 099");
@@ -1052,7 +1069,7 @@ fn the_state_of_a_task_says_whose_turn_it_is() {
     let stranger = refused_command(&env, "next environment --between gardener");
     assert_eq!(stranger.says(), (4, "unknown_agent"));
     let data = env.data(&["next", "environment", "--task", "021_2"]);
-    assert_eq!(data["agent"], "task-orchestrator");
+    assert_eq!(data["agent"], "execution-guardian");
     env.assert_sound();
 }
 
