@@ -290,6 +290,15 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         format!("git handoff next {key}{branch}")
     };
     match (record.state, end) {
+        (State::InProgress, _) if !record.parts.is_empty() => {
+            const SHOWN: usize = 3;
+            let parts: Vec<String> = record.parts.iter().take(SHOWN).map(foreign).collect();
+            let more = match record.parts.len() - parts.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text += &format!(", its parts run: {}{more}", parts.join(", "));
+        }
         (State::InProgress, Some(end)) if record.is_expired(facts.now) => {
             text += &format!(
                 ", its lease ran out {end}: what you send is refused, see `{}`",

@@ -412,6 +412,27 @@ fn a_parent_is_not_ended_while_its_parts_run() {
 }
 
 #[test]
+fn a_parent_whose_parts_run_is_not_work_to_hand_on() {
+    let env = broken_down();
+    let page = run(&env, "prime --as task-orchestrator").stdout;
+    let line = "environment.1 from environment-architect, its parts run: environment.3, environment.4, environment.5";
+    assert!(page.contains(line), "{page}");
+    let held = env.data(&["prime", "--as", "task-orchestrator"])["held"].take();
+    assert_eq!(held["count"], 0);
+    run(&env, "claim environment.3 --as execution-guardian");
+    let stop = |agent: &str| {
+        let args = ["agents", "hook", "claude-code", "stop", "--as", agent];
+        env.handoff_with(&args, "{\"stop_hook_active\": false}")
+            .success()
+            .stdout
+    };
+    assert_eq!(stop("task-orchestrator"), "");
+    let kept = stop("execution-guardian");
+    assert!(kept.contains("still hold environment.3"), "{kept}");
+    env.assert_sound();
+}
+
+#[test]
 fn cancelling_a_parent_cancels_its_parts() {
     let env = first_done();
     run(&env, "claim environment.4 --as execution-guardian");

@@ -24,7 +24,7 @@ pub struct Overview {
     pub held_by_others: Bucket,
     /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
-    /// The handoffs it can't claim yet, because of other handoffs or a pause.
+    /// The handoffs it can't claim or go on with yet, because of other handoffs or a pause.
     pub later: Bucket,
     /// Its own handoffs that failed or are blocked or dead.
     pub stuck: Bucket,
@@ -212,6 +212,8 @@ impl<'a> Overviewer<'a, '_> {
             }
             let bucket = match (own(name), brief.state) {
                 (false, _) => continue,
+                // Its holder waits for the parts of its task.
+                (_, State::InProgress) if brief.waits_for.is_some() => &mut *later,
                 (_, State::InProgress) => &mut held,
                 (_, State::Failed | State::Blocked | State::Dead) => &mut *stuck,
                 _ => match brief.hindrance(self.now) {

@@ -52,7 +52,8 @@ pub struct Brief {
     pause: Option<(i64, i64)>,
     /// When it must be claimed.
     acknowledge_by: Option<i64>,
-    /// The first handoff that must be completed before it.
+    /// The first handoff that must be completed before it, or the first that a part of its task is
+    /// with.
     pub waits_for: Option<HandoffId>,
     /// Whether it is pending because its question was answered.
     pub answered: bool,
@@ -69,7 +70,7 @@ impl Brief {
                 .pause()
                 .map(|(since, end)| (since.timestamp_millis(), end.timestamp_millis())),
             acknowledge_by: record.acknowledge_by.map(|at| at.timestamp_millis()),
-            waits_for: record.waits_for.first().cloned(),
+            waits_for: record.waits_for.iter().chain(&record.parts).next().cloned(),
             answered: record.state == State::Pending
                 && record
                     .latest()
