@@ -16,7 +16,7 @@ use handoff_git::Repository;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
 use handoff_model::{Claimable, Question, Record, Refusal, View};
-use handoff_protocol::{AgentKind, Protocol, State};
+use handoff_protocol::{AgentKind, Ends, Protocol, State};
 use handoff_templates::known_at_tip;
 use page::Cut;
 use schemars::JsonSchema;
@@ -239,7 +239,7 @@ pub(crate) fn prime(
         now,
     };
     let mut others = maker.next_contracts(&agent, &overview, work)?;
-    let contract = if others.is_empty() {
+    let contract = if others.is_empty() || work.is_some_and(|work| only_notes(rules, work)) {
         None
     } else {
         Some(maker.contract(others.remove(0), &agent, work)?)
@@ -265,6 +265,17 @@ pub(crate) fn prime(
         fresh,
     };
     Ok(facts.finish())
+}
+
+/// Whether the receiver of a handoff usually completes it and sends nothing: a report on a task, in
+/// a protocol whose issues end without a contract.
+fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
+    let protocol = rules.protocol();
+    let kind = protocol.contract_type(&work.contract_type);
+    let tasks = kind.and_then(|kind| kind.tasks.as_ref());
+    tasks.is_some_and(|tasks| tasks.completes.is_some())
+        && protocol.ends() == Ends::NothingOpen
+        && protocol.steps_in(&work.to)
 }
 
 /// The message for an agent that is about to stop while it holds handoffs or something else is its

@@ -477,6 +477,8 @@ fn a_report_is_taken_note_of_by_completing_it() {
         next,
         format!("git handoff complete {report} --as task-orchestrator")
     );
+    let primed = env.data(&["prime", "--as", "task-orchestrator"]);
+    assert_eq!(primed["commands"][2], next);
     run(&env, next.strip_prefix("git handoff ").unwrap());
     env.assert_sound();
 }

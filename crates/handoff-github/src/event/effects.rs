@@ -321,7 +321,10 @@ impl Work<'_, '_> {
         }
         for open in &issue.open {
             let part = self.part(rule, &format!("cancel-{}", open.id.number()))?;
-            if issue.delivered(&part).is_some() {
+            // A task's parts are cancelled with it.
+            let now = self.issue()?;
+            let is_open = now.is_some_and(|now| now.open.iter().any(|o| o.id == open.id));
+            if issue.delivered(&part).is_some() || !is_open {
                 continue;
             }
             let args = EventArgs {
