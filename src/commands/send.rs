@@ -2,7 +2,7 @@ use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::to_millisecond;
 use handoff_contract::{Allowance, Input};
-use handoff_ledger::Offer;
+use handoff_ledger::{Ledger, LedgerError, Offer, RefusalReason, Session};
 use handoff_model::Reports;
 
 use crate::context::Context;
@@ -88,21 +88,10 @@ impl Arguments {
             allow: &self.allow_secret,
             reports: Some(&reports),
         };
-        let done = ledger.send(&session, &offer).map_err(|error| {
-            let failure = Failure::from(error);
-            if matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
-                let at = session.clock.author();
-                let findings = &failure.findings;
-                ledger.note_refused(
-                    &session,
-                    &offer,
-                    failure.word(),
-                    findings,
-                    to_millisecond(at),
-                );
-            }
-            failure
-        })?;
+        let done = match ledger.send(&session, &offer) {
+            Ok(done) => done,
+            Err(error) => return Err(refused(&mut ledger, &session, &offer, error)),
+        };
         output.follow(&ledger);
         let worker = context.worker_option(&repository)?;
         let receipt = ReceiptView::with_worker(&done, &worker);
@@ -111,4 +100,30 @@ impl Arguments {
         receipt.say_next(output);
         Ok(())
     }
+}
+
+/// The failure of a refused contract. It is noted in this clone, and on record in the ledger if the
+/// protocol wants that.
+fn refused(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    offer: &Offer<'_>,
+    error: LedgerError,
+) -> Failure {
+    let reason = RefusalReason::of(&error);
+    let mut failure = Failure::from(error);
+    if !matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
+        return failure;
+    }
+    let at = to_millisecond(session.clock.author());
+    let note = ledger.note_refused(session, offer, failure.word(), &failure.findings, at);
+    if let (Some(note), Some(reason)) = (note, reason) {
+        let words = match ledger.put_on_record(session, &note, &reason) {
+            Ok(None) => return failure,
+            Ok(Some(issue)) => format!("this is on record in issue {issue}"),
+            Err(error) => format!("this could not be put on record: {error}"),
+        };
+        failure.message += &format!("; {words}");
+    }
+    failure
 }

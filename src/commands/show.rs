@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::text::plain;
 use handoff_contract::Format;
-use handoff_model::{Annotation, Record, Refusal, View};
+use handoff_model::{Annotation, Record, Refusal, RefusedContract, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -49,11 +49,18 @@ impl Arguments {
         let now = now()?;
         let rules = tip.rules(record.protocol.as_str())?;
         let options = options(rules.protocol(), &record, now);
+        // What its agents tried since it was sent.
+        let mut refusals = issue.refusals;
+        let sent = record.sent_at();
+        refusals.retain(|refused| {
+            [&record.from, &record.to].contains(&&refused.by) && Some(refused.at) >= sent
+        });
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
         output.answer(&ShowView {
             unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
+            refusals,
             annotations: notes,
             options,
             contract: ContractText {
@@ -75,6 +82,10 @@ pub(crate) struct ShowView {
     expired: bool,
     /// the remote that does not have its claim yet, which was made here offline
     unpublished: Option<String>,
+    /// contracts of its sender and receiver that were refused since it was sent, if the protocol
+    /// wants them on record
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<RefusedContract>,
     /// the notes about it and about the whole issue
     annotations: Vec<Annotation>,
     /// what the protocol allows for a handoff that needs attention
@@ -99,7 +110,7 @@ impl Answer for ShowView {
         let about = format!(
             "{}{}{}{}",
             render::record_text(&self.record, look),
-            unpublished.unwrap_or_default(),
+            unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),
             options_text(&self.options),
         );

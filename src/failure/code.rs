@@ -132,6 +132,7 @@ error_codes! {
     NotCompleted = "not_completed", PROTOCOL;
     NotHeld = "not_held", PROTOCOL;
     NotInHistory = "not_in_history", INTEGRITY;
+    NotOnRecord = "not_on_record", PROTOCOL;
     NotOpened = "not_opened", PROTOCOL;
     NotOverdue = "not_overdue", PROTOCOL;
     NotPublished = "not_published", NOT_PUBLISHED;

@@ -16,8 +16,8 @@ use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, Record, Task,
-    Transition, Verdict, issue_folder, overdue_text,
+    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, Record,
+    RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Event, State};
 use serde_json::Value;
@@ -426,6 +426,16 @@ fn task(task: &Task) -> String {
     format!("task {name}{of}: {state} ({}{on})", task.handoff)
 }
 
+/// Refused contracts that are on record.
+pub(crate) fn refusals_text(refusals: &[RefusedContract], look: &Look) -> String {
+    let line = |refused: &RefusedContract| {
+        let (at, by, kind) = (look.moment(refused.at), &refused.by, refused.kind.title());
+        let (code, why) = (plain(&refused.code), plain(&refused.why));
+        format!("  {at} {by} was refused for {kind} [{code}]: {why}\n")
+    };
+    refusals.iter().map(line).collect()
+}
+
 /// Notes that correct what was recorded.
 pub(crate) fn notes_text(notes: &[Annotation]) -> String {
     notes.iter().map(|n| format!("  {}\n", note(n))).collect()
@@ -492,6 +502,7 @@ pub(crate) fn issue_text<'a>(
             decision.action.as_str()
         );
     }
+    text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
     look.sentences(&text) + &rows::issue_table(handoffs, look)
 }

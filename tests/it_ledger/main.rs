@@ -19,6 +19,8 @@ mod gate;
 mod housekeeping;
 mod leases;
 mod limits;
+mod milliseconds;
+mod on_record;
 mod refusals;
 #[cfg(unix)]
 mod restore;

@@ -64,7 +64,7 @@ pub use founding::Founding;
 pub use memory::Audited;
 pub use overview::{Bucket, Overview, OverviewLimits, overview};
 pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
-pub use refusals::Refused as RefusedContract;
+pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{
     Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Synced, Unpublished,
 };

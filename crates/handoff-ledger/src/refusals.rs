@@ -1,20 +1,22 @@
 //! Contracts that were refused when sent from this clone.
 //!
-//! A refused contract writes no step, so the ledger does not count them. This clone keeps a note of
+//! A refused contract changes nothing, so the ledger does not count them. This clone keeps a note of
 //! each outside the branch: sender, receiver and the code of the refusal, but none of the
-//! contract's content. The notes may be lost at any time.
+//! contract's content. The notes may be lost at any time. A protocol can want some kinds on record
+//! in the ledger as well: see [`Ledger::put_on_record`].
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, moment};
 use handoff_git::Scratch;
 use handoff_model::intake::Opened;
-use handoff_protocol::Fields;
+use handoff_model::{ContractRefusal, Limit, Refusal, RequestRefusal, Update, View};
+use handoff_protocol::{Fields, OnRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contract_match::{ContractMatch, Offer};
-use super::error::LedgerError;
+use super::error::{ContractError, LedgerError};
 use super::session::Session;
 use super::write::Ledger;
 
@@ -64,8 +66,9 @@ impl Refused {
 }
 
 impl Ledger<'_> {
-    /// Notes that a contract was refused; write errors are ignored. If the contract contains
-    /// something that looks like a secret, only its type is noted.
+    /// Notes that a contract was refused, and returns the note; write errors are ignored. If the
+    /// contract contains something that looks like a secret, only its type is noted, and there is
+    /// no note to put on record.
     pub fn note_refused(
         &self,
         session: &Session,
@@ -73,9 +76,9 @@ impl Ledger<'_> {
         code: &str,
         findings: &[Finding],
         at: Moment,
-    ) {
+    ) -> Option<Refused> {
         if session.quarantined {
-            return;
+            return None;
         }
         let mut codes: Vec<FindingCode> = Vec::new();
         for finding in findings.iter().filter(|f| f.is_error()) {
@@ -107,6 +110,43 @@ impl Ledger<'_> {
                 trim(&notes);
             }
         }
+        (!holds_secret).then_some(refused)
+    }
+
+    /// Records a refusal in its issue, if the protocol wants this kind on record and the issue
+    /// exists. Returns the issue if the refusal is on record now.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if it can't be recorded.
+    pub fn put_on_record(
+        &mut self,
+        session: &Session,
+        refused: &Refused,
+        reason: &RefusalReason,
+    ) -> Result<Option<IssueKey>, LedgerError> {
+        let (Some(key), Some(agent)) = (&refused.issue, &refused.from) else {
+            return Ok(None);
+        };
+        let tip = self.tip()?;
+        let Some(issue) = tip.issue(key)?.issue()? else {
+            return Ok(None);
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let wanted = &rules.protocol().definition().on_record;
+        if !wanted.contains(&reason.kind) {
+            return Ok(None);
+        }
+        let why = match &refused.findings[..] {
+            [] => reason.why.clone(),
+            codes => codes.join(", "),
+        };
+        let update = Update::Refuse {
+            kind: reason.kind,
+            code: refused.code.clone(),
+            why,
+        };
+        self.update(session, agent, key, &update)?;
+        Ok(Some(key.clone()))
     }
 
     /// Fills in what a refused contract names, as far as the ledger knows it.
@@ -149,6 +189,74 @@ impl Ledger<'_> {
     fn refusals(&self) -> Scratch {
         let name = format!("refused/{}", self.refname());
         Scratch::new(self.repository().common_dir(), &name)
+    }
+}
+
+/// Why a contract was refused, as far as it can be put on record: without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalReason {
+    kind: OnRecord,
+    why: String,
+}
+
+impl RefusalReason {
+    /// The reason of a failed send; `None` if it is of no kind that can be put on record.
+    pub fn of(error: &LedgerError) -> Option<Self> {
+        let refusal = match error {
+            LedgerError::Refused(refusal) => refusal,
+            LedgerError::Contract(ContractError::Gate { refusal, .. }) => refusal,
+            LedgerError::Contract(
+                ContractError::Invalid(_)
+                | ContractError::Artifact(_)
+                | ContractError::Evidence(_)
+                | ContractError::Delivered(_)
+                | ContractError::Route(_),
+            ) => return Some(Self::contract("the contract was refused")),
+            _ => return None,
+        };
+        Some(match refusal {
+            Refusal::Limit(reached) => Self::limit(&reached.limit),
+            Refusal::Request(RequestRefusal::Loop { from, to, .. }) => Self {
+                kind: OnRecord::Cycles,
+                why: format!("{to} is already waiting for {from}"),
+            },
+            Refusal::Request(RequestRefusal::Unfit { .. }) => {
+                Self::contract("the answer is not what was asked for")
+            }
+            Refusal::Contract(ContractRefusal::IdTaken { .. }) => return None,
+            Refusal::Contract(_) => Self::contract("the contract contradicts its issue"),
+            _ => return None,
+        })
+    }
+
+    fn contract(why: &str) -> Self {
+        Self {
+            kind: OnRecord::RefusedContracts,
+            why: why.to_owned(),
+        }
+    }
+
+    fn limit(limit: &Limit) -> Self {
+        let why = match limit {
+            Limit::Item { most, .. } => format!("{most} handoffs about one item"),
+            Limit::Cycle {
+                from,
+                to,
+                among,
+                most,
+                ..
+            } => {
+                format!(
+                    "{most} of the last {among} handoffs went from {from} to {to} for one reason"
+                )
+            }
+            other => other.to_string(),
+        };
+        let kind = match limit {
+            Limit::Cycle { .. } => OnRecord::Cycles,
+            _ => OnRecord::Limits,
+        };
+        Self { kind, why }
     }
 }
 

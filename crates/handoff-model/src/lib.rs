@@ -53,7 +53,7 @@ pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
     FailureContext, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record,
-    Reopening, Task, TaskName, Transition,
+    RefusedContract, Reopening, Task, TaskName, Transition,
 };
 pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,

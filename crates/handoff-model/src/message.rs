@@ -52,6 +52,8 @@ pub enum StepEvent {
     Annotate,
     /// A completed issue was reopened.
     Reopen,
+    /// A refused contract was put on record.
+    Refuse,
 }
 
 impl StepEvent {
@@ -61,7 +63,7 @@ impl StepEvent {
         let lifecycle = Event::ALL.into_iter().filter(|e| *e != Event::Exhaust);
         std::iter::once(Self::Send)
             .chain(lifecycle.map(Self::Lifecycle))
-            .chain([Self::Decide, Self::Annotate, Self::Reopen])
+            .chain([Self::Decide, Self::Annotate, Self::Reopen, Self::Refuse])
     }
 
     /// The event as its trailer has it.
@@ -72,6 +74,7 @@ impl StepEvent {
             Self::Decide => "decide",
             Self::Annotate => "annotate",
             Self::Reopen => "reopen",
+            Self::Refuse => "refuse",
         }
     }
 }

@@ -17,7 +17,7 @@ use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
 use handoff_contract::{Allowance, Format};
-use handoff_protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
+use handoff_protocol::{Action, Event, OnRecord, OwnRetry, Policy, State, TaskState};
 
 /// `ledger.json`: the ledger's settings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -199,6 +199,24 @@ pub struct Reopening {
     pub handoffs: u32,
 }
 
+/// A refused contract, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedContract {
+    /// When it was refused.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent that sent it.
+    pub by: AgentName,
+    /// Which of the protocol's kinds it is.
+    pub kind: OnRecord,
+    /// The code of the refusal.
+    pub code: String,
+    /// Why, in one line.
+    pub why: String,
+}
+
 /// `issue.json`: the state of an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -253,6 +271,9 @@ pub struct Issue {
     /// The newest answers to blocked agents, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerGiven>,
+    /// The newest refused contracts that the protocol wants on record, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusedContract>,
     /// Notes that correct what was recorded, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,

@@ -4,7 +4,7 @@
 use handoff_base::ids::AgentName;
 use handoff_base::{Code, Moment};
 use handoff_contract::Allowance;
-use handoff_protocol::{Action, Event, Policy};
+use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -83,6 +83,15 @@ pub enum Update {
         /// Why.
         reason: String,
     },
+    /// Records that a contract of the agent was refused.
+    Refuse {
+        /// Which of the protocol's kinds it is.
+        kind: OnRecord,
+        /// The code of the refusal.
+        code: String,
+        /// Why, in one line.
+        why: String,
+    },
 }
 
 /// The arguments of an event.
@@ -149,7 +158,7 @@ impl Update {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
             Self::Annotate { handoff, .. } => *handoff,
-            Self::Reopen { .. } => None,
+            Self::Reopen { .. } | Self::Refuse { .. } => None,
         }
     }
 
@@ -159,7 +168,7 @@ impl Update {
         match &mut self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => *handoff = number,
             Self::Annotate { handoff, .. } => *handoff = handoff.map(|_| number),
-            Self::Reopen { .. } => {}
+            Self::Reopen { .. } | Self::Refuse { .. } => {}
         }
         self
     }
@@ -179,6 +188,7 @@ impl Update {
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
             | Self::Reopen { reason: text } => vec![text],
+            Self::Refuse { code, why, .. } => vec![code, why],
         }
     }
 

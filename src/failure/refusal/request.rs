@@ -10,6 +10,8 @@ impl From<RequestRefusal> for Failure {
         let message = refusal.to_string();
         let at = |code| Self::new(code, message);
         match refusal {
+            RequestRefusal::NotOnRecord(issue) => at(ErrorCode::NotOnRecord)
+                .hint(format!("see `git handoff status {issue}`")),
             RequestRefusal::OneRequest(issue) => at(ErrorCode::OneRequest).hint(format!(
                 "see `git handoff status {issue}`; send a new request with a new id"
             )),

@@ -364,6 +364,7 @@ impl<V> Planner<'_, V> {
             counted: Vec::new(),
             decisions: Vec::new(),
             answers: Vec::new(),
+            refusals: Vec::new(),
             annotations: Vec::new(),
             deliveries: Vec::new(),
             tasks: Vec::new(),

@@ -7,8 +7,8 @@
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
 //! handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
 //! it, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
-//! corrections, `awaiting` lists what ended and awaits somebody, and `trail` words what the commit
-//! says.
+//! corrections, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
+//! and `trail` words what the commit says.
 
 mod admission;
 mod annotate;
@@ -21,6 +21,7 @@ mod held;
 mod lease;
 mod limits;
 mod recorded;
+mod refuse;
 mod reopen;
 mod retry;
 mod send;
@@ -31,7 +32,7 @@ use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Account, Change};
-use crate::record::{Issue, OpenHandoff, Record, Transition};
+use crate::record::{Issue, OpenHandoff, Record, RefusedContract, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
@@ -182,6 +183,16 @@ impl<V> Planner<'_, V> {
                 facts,
             } => self.annotate(issue, *handoff, note, facts),
             Update::Reopen { reason } => self.reopen(issue, reason),
+            Update::Refuse { kind, code, why } => {
+                let refused = RefusedContract {
+                    at: self.actor.at,
+                    by: self.actor.name.clone(),
+                    kind: *kind,
+                    code: code.clone(),
+                    why: why.clone(),
+                };
+                self.refuse(issue, refused)
+            }
         }
     }
 
@@ -301,6 +312,8 @@ impl<V> Planner<'_, V> {
             _ => {}
         }
         let args = args.clone();
+        let retry = self.protocol.definition().retry.as_ref();
+        let draws = retry.is_some_and(|retry| retry.jitter.is_some());
         record.transitions.push(Transition {
             at: self.actor.at,
             by: self.actor.name.clone(),
@@ -321,7 +334,8 @@ impl<V> Planner<'_, V> {
             questions: args.questions,
             values: args.values,
             receiver: args.receiver,
-            jitter: args.jitter.filter(|_| record.not_before.is_some()),
+            // Also if it left no delay, which only it explains.
+            jitter: args.jitter.filter(|_| event == Event::Retry && draws),
             allowed_secrets: args.allowed_secrets,
             // The agent that notices that a time ran out did not cause the event.
             traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),

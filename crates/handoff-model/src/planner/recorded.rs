@@ -3,7 +3,7 @@
 
 use handoff_base::ids::AgentName;
 
-use crate::planner::{annotate, change, decide, reopen};
+use crate::planner::{annotate, change, decide, refuse, reopen};
 use crate::record::{Issue, Record};
 use crate::request::Update;
 
@@ -12,6 +12,7 @@ pub fn recorded_update(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Up
     reopen::recorded(was, is)
         .or_else(|| decide::recorded(was, is))
         .or_else(|| annotate::recorded(was, is))
+        .or_else(|| refuse::recorded(was, is))
 }
 
 /// The update of a step that changed one handoff. `before` and `after` are its records, `was` and

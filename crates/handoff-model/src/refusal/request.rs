@@ -7,6 +7,9 @@ use handoff_protocol::State;
 /// The request cannot be made or answered like this.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRefusal {
+    /// The protocol keeps no such refusals on record.
+    #[error("the protocol of issue {0} keeps no such refusals on record")]
+    NotOnRecord(IssueKey),
     /// The issue is a single request that has its answer.
     #[error("issue {0} is a single request, and is already answered")]
     OneRequest(IssueKey),

@@ -7,6 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use super::contract_type::Words;
 
+/// A kind of refused contract that the ledger keeps on record.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRecord {
+    /// It would have exceeded a limit.
+    Limits,
+    /// The work would have gone in circles.
+    Cycles,
+    /// It is incomplete, or contradicts its issue, its protocol or the repository.
+    RefusedContracts,
+}
+
+impl OnRecord {
+    /// The kind in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Limits => "a limit",
+            Self::Cycles => "a cycle",
+            Self::RefusedContracts => "a contract",
+        }
+    }
+}
+
 /// A limit on handoffs about one item of an issue.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

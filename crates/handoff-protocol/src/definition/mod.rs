@@ -42,7 +42,7 @@ pub use fields::Fields;
 pub use github::{
     Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
 };
-pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
+pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use requirement::{COMPLETED, Requirement};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
@@ -369,6 +369,10 @@ pub struct Definition {
     /// Limits on the number and the rate of handoffs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// The kinds of refused contracts that are kept on record in their issue, without their content,
+    /// so that every clone sees who was refused and why; none, if this is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_record: Vec<OnRecord>,
     /// What to do about handoffs that need attention: the first rule that applies and can be
     /// carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

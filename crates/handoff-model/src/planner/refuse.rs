@@ -1,0 +1,67 @@
+//! Refused contracts that a protocol wants on record, so that every clone sees them.
+
+use handoff_base::ids::AgentName;
+
+use crate::message::StepEvent;
+use crate::planner::{Planner, trail};
+use crate::record::{Issue, RefusedContract};
+use crate::refusal::RequestRefusal;
+use crate::request::Update;
+use crate::step::{Planned, Stop, View};
+
+/// How many refusals an issue keeps: the newest.
+const MOST_REFUSALS: usize = 50;
+
+impl<V> Planner<'_, V> {
+    /// Records that a contract of the actor was refused.
+    pub(super) fn refuse<E>(
+        &self,
+        mut issue: Issue,
+        refused: RefusedContract,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let kinds = &self.protocol.definition().on_record;
+        if !kinds.contains(&refused.kind) {
+            return Err(RequestRefusal::NotOnRecord(self.key.clone()).into());
+        }
+        let record = self.record(&self.id(issue.handoffs))?;
+        // An agent that tries the same again and again is recorded once.
+        let same = |last: &RefusedContract| {
+            last.at == issue.updated_at
+                && refused
+                    == RefusedContract {
+                        at: refused.at,
+                        ..last.clone()
+                    }
+        };
+        if issue.refusals.last().is_some_and(same) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        let (key, by, state) = (self.key, self.actor.name, issue.status.as_str());
+        let done = format!("refused {by}, {}", refused.code);
+        let account = trail::remark(StepEvent::Refuse, key, &done, &refused.why);
+        let transition = format!("{key} {state}..{state}");
+        let message = self.message(&issue, &record, &[transition], &account);
+        issue.refusals.push(refused);
+        let older = issue.refusals.len().saturating_sub(MOST_REFUSALS);
+        issue.refusals.drain(..older);
+        self.in_the_issue(issue, record, message)
+    }
+}
+
+/// The refusal that a step recorded, and whose contract it was.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let new = is.refusals.last()?;
+    let known = was.and_then(|issue| issue.refusals.last());
+    (known != Some(new)).then(|| {
+        let update = Update::Refuse {
+            kind: new.kind,
+            code: new.code.clone(),
+            why: new.why.clone(),
+        };
+        (new.by.clone(), update)
+    })
+}
