@@ -762,8 +762,8 @@ fn what_no_command_could_have_asked_for_is_refused() {
     ];
     assert_eq!(refused(&data), told);
     assert_eq!(commits_in(&env, &repo), 2);
-    // A time with a fraction is the second that a commit can hold.
-    let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.5+00:00"));
+    // A time with a smaller fraction is the millisecond that a record can hold.
+    let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.0005+00:00"));
     let repo = fresh(&env, "fraction", "issue-to-pr");
     assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (6, 1, 0, 6));
     assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));

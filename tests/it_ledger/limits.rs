@@ -68,7 +68,7 @@ fn an_item_has_so_many_handoffs() {
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      hand it to human, or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it)
+      hand it to human, or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it); see `git handoff explain limit_reached`
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))

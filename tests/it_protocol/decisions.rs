@@ -69,6 +69,7 @@ fn hopeless() -> TestEnvironment {
 /// A specialist's failure, which says what to do about it.
 fn instructed() -> TestEnvironment {
     let env = with_protocol("orchestrator-specialist");
+    env.pace(1);
     let key = ("/handoff_id", json!("renewal-api-4"));
     let request = sample("orchestrator-specialist", "request-dotnet", &[key]);
     env.send(request.to_string()).success();
