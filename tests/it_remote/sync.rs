@@ -64,6 +64,22 @@ impl Clones {
 
 /// Steps about different issues go together, each with its id.
 #[test]
+fn a_step_that_is_made_again_keeps_its_milliseconds() {
+    let pair = Clones::new();
+    let args = ["send", "-", "--offline"];
+    let mut command = pair.env.program(&args);
+    command.env("GIT_AUTHOR_DATE", "2026-03-10T09:00:00.250Z");
+    command.env("GIT_COMMITTER_DATE", "2026-03-10T09:00:00Z");
+    let offline = pair.env.run(command, &args, Some(opening(1).as_bytes()));
+    offline.exits(8);
+    pair.send_there(&opening(2), &[]).success();
+    pair.here(&["sync"]).success();
+    let record = pair.env.data(&["show", "1.1"])["record"].take();
+    assert_eq!(record["transitions"][0]["at"], "2026-03-10T09:00:00.250Z");
+    pair.env.assert_sound();
+}
+
+#[test]
 fn what_two_clones_did_offline_comes_together() {
     let pair = Clones::new();
     pair.send_here(&opening(1), &["--offline"]).exits(8);

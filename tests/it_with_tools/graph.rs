@@ -666,7 +666,7 @@ fn words_of_a_protocol_are_only_words() {
 #[test]
 fn a_long_issue_is_still_a_picture() {
     let change = |at: i64, event: Value, to: &str| {
-        json!({"at": at, "by": "fixer-agent", "event": event, "to": to, "receiver": null,
+        json!({"at": at * 1000, "by": "fixer-agent", "event": event, "to": to, "receiver": null,
             "failure": null, "reason": null, "ran_out_at": null})
     };
     let names = ["reviewer-agent", "fixer-agent"];

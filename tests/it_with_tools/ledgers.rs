@@ -201,6 +201,7 @@ pub(crate) fn with_any_names() -> TestEnvironment {
     }
     env.handoff(&["init", "--protocol", &folder.path()])
         .success();
+    env.pace(1);
     env
 }
 
