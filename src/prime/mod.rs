@@ -57,7 +57,7 @@ pub(crate) struct Prime {
     held_by_others: BucketView,
     /// what it can claim
     waits: BucketView,
-    /// what it can't claim yet
+    /// what it can't claim or go on with yet
     later: BucketView,
     /// its own work that needs attention
     stuck: BucketView,

@@ -180,7 +180,7 @@ pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
     let sent = t
         .sent
         .as_ref()
-        .map(|id| format!(" by sending {id}"))
+        .map(|id| format!(" with {id}"))
         .unwrap_or_default();
     let mut text = format!(
         "  {} {event} by {} {} {}{sent}\n",

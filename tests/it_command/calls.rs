@@ -172,7 +172,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       expects   react-components at artifacts/react/loan-list-{timestamp}.json
       2026-03-02 09:05:00Z send by @frontend-specialist → pending
       2026-03-02 09:06:00Z claim by @react-specialist → in_progress
-      2026-03-02 09:07:00Z complete by @react-specialist → completed by sending loan-list-21.2
+      2026-03-02 09:07:00Z complete by @react-specialist → completed with loan-list-21.2
     $ git handoff show loan-list-21.2
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       artifacts/react/loan-list-[commit].json

@@ -100,7 +100,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       priority  medium
       2026-03-02 09:06:00Z send by issue-manager → pending
       2026-03-02 09:08:00Z claim by prep-agent → in_progress
-      2026-03-02 09:09:00Z complete by prep-agent → completed by sending 87.2
+      2026-03-02 09:09:00Z complete by prep-agent → completed with 87.2
 
     <handoff>
       <from>issue-manager</from>
@@ -187,7 +187,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       attempt   2
       2026-03-02 09:07:00Z send by prep-agent → pending
       2026-03-02 09:08:00Z claim by implementer-agent → in_progress
-      2026-03-02 09:09:00Z fail by implementer-agent → failed by sending 87.3
+      2026-03-02 09:09:00Z fail by implementer-agent → failed with 87.3
           RegistryUnreachable: The package registry does not answer (recoverable)
           GET /simple/ timed out after 30 s, three times
           Try again when the registry is back

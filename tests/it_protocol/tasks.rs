@@ -417,7 +417,7 @@ fn a_parent_whose_parts_run_is_not_work_to_hand_on() {
     let page = run(&env, "prime --as task-orchestrator").stdout;
     let line = "environment.1 from environment-architect, its parts run: environment.3, environment.4, environment.5";
     assert!(page.contains(line), "{page}");
-    let held = env.data(&["prime", "--as", "task-orchestrator"])["held"].take();
+    let held = env.data(&["prime", "--as", "task-orchestrator"])["holds"].take();
     assert_eq!(held["count"], 0);
     run(&env, "claim environment.3 --as execution-guardian");
     let stop = |agent: &str| {

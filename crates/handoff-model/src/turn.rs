@@ -122,7 +122,7 @@ fn before<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task
 }
 
 /// Whether an open handoff moves a task on: its own, those of its parts and of what must be done
-/// before them, and the reports, which are no task's own.
+/// before them, and for a whole task or one that is done the reports, which are no task's own.
 fn concerned<'i>(issue: &'i Issue, task: &'i Task) -> impl Fn(&OpenHandoff) -> bool {
     let mut about: Vec<&Task> = vec![task];
     let mut next = 0;
@@ -135,8 +135,9 @@ fn concerned<'i>(issue: &'i Issue, task: &'i Task) -> impl Fn(&OpenHandoff) -> b
             }
         }
     }
+    let reported = task.parent.is_none() || task.state == TaskState::Completed;
     move |open| {
         let own = about.iter().any(|task| task.handoff == open.id);
-        own || issue.tasks.iter().all(|task| task.handoff != open.id)
+        own || reported && issue.tasks.iter().all(|task| task.handoff != open.id)
     }
 }

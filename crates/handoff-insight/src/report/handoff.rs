@@ -261,7 +261,7 @@ fn history(details: &HandoffDetails) -> String {
 fn change(text: &mut String, one: &Transition) {
     let event = one.event.map_or("send", Event::as_str);
     let at = one.at.format("%Y-%m-%d %H:%M:%S");
-    let sent = one.sent.as_ref().map(|id| format!(", by sending {id}"));
+    let sent = one.sent.as_ref().map(|id| format!(", with {id}"));
     let (by, to) = (&one.by, state(one.to));
     let _ = writeln!(
         text,

@@ -6,6 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, State};
 
 use crate::advice::is_to_decide;
+use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
 use crate::record::{AnswerGiven, Decision, Failure, FailureContext, Issue, Lease, Record};
@@ -210,11 +211,7 @@ impl<V> Planner<'_, V> {
             },
             Event::TakeOver => return Ok(self.ensure_can_take_over(record, args)?),
             Event::Complete | Event::Fail | Event::Block if !record.parts.is_empty() => {
-                QueueRefusal::PartsRun {
-                    id,
-                    parts: record.parts.clone(),
-                }
-                .into()
+                return Ok(ensure_parts_done(record)?);
             }
             Event::Complete if record.state == State::InProgress => {
                 match self.unfinished(issue, record) {

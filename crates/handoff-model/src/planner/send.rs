@@ -141,9 +141,7 @@ impl<V> Planner<'_, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
             self.ensure_not_taken_over(issue, from, basis.as_ref(), send.token)?;
-        }
-        // A different contract under a known id is refused for that first.
-        if let Some(issue) = &issue {
+            // A different contract under a known id is refused for that first.
             self.ensure_id_free(issue, contract)?;
         }
         let to = contract
@@ -170,9 +168,8 @@ impl<V> Planner<'_, V> {
         if let Some(mut held) = basis {
             issue.unfollowed.retain(|id| *id != held.id);
             let keeps = calls || self.breaks_down(kind, contract, &held);
-            if !keeps && !ends && !held.parts.is_empty() {
-                let (id, parts) = (held.id, held.parts);
-                return Err(QueueRefusal::PartsRun { id, parts }.into());
+            if !keeps && !ends {
+                ensure_parts_done(&held)?;
             }
             if held.state == State::InProgress && !keeps {
                 released = Some(self.release(&mut held, kind, contract, &id, &violations)?);
@@ -470,6 +467,17 @@ impl<V> Planner<'_, V> {
         )?;
         Ok(Some(record))
     }
+}
+
+/// Refuses the end of a handoff whose task was broken down while its parts run.
+pub(super) fn ensure_parts_done(held: &Record) -> Result<(), QueueRefusal> {
+    if held.parts.is_empty() {
+        return Ok(());
+    }
+    Err(QueueRefusal::PartsRun {
+        id: held.id.clone(),
+        parts: held.parts.clone(),
+    })
 }
 
 /// What a request says that its answer must deliver.
