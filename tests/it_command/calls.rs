@@ -138,7 +138,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     let printed: Value = serde_json::from_str(&text[start..end + 2]).unwrap();
     assert_eq!(printed, value("orchestrator-specialist", "request", &[]));
     text.replace_range(start + 1..end + 2, "[request]");
-    insta::assert_snapshot!(text, @r#"
+    insta::assert_snapshot!(text, @"
     $ git handoff send -
     loan-list-21.1 @frontend-specialist → @react-specialist: pending
       commit [commit]
@@ -149,11 +149,18 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       held until 2026-03-02 09:21:00Z, token 1
       commit [commit]
 
+    the work
+      react-components
+      expected output:
+        artifact_type: react-components
+        schema: react-specialist.output.schema.json
+        destination: artifacts/react/loan-list-{timestamp}.json
+      framework: React
+
     [request]
 
     known about the issue
       artifact_type: react-components
-      framework: React
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
     --- stderr
@@ -184,18 +191,29 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       2026-03-02 09:07:00Z send by @react-specialist → completed
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
+      react-components
       completed 2026-03-02 09:07:00Z
       artifact_type: react-components
+      expected_output:
+        artifact_type: react-components
+        schema: react-specialist.output.schema.json
+        destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
       artifact_id: react-loan-list-[commit]
       artifact_path: artifacts/react/loan-list-[commit].json
       coverage: 93.4
-      next_steps: ["Put the list on the reader's page"]
-      warnings: ["Renewals are not limited yet"]
-    loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  2026-03-02 09:07:00Z  react-components
-    loan-list-21.2  completed  @react-specialist → @frontend-specialist          2026-03-02 09:07:00Z  artifacts/react/loan-list-[commit].json
+      next_steps:
+        - Put the list on the reader's page
+      warnings:
+        - Renewals are not limited yet
+    loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal
+      3 minutes ago
+      react-components
+    loan-list-21.2  completed  @react-specialist → @frontend-specialist
+      3 minutes ago
+      artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
     [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
     [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
@@ -204,7 +222,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     the same with git: git log handoffs -- issues/21/t-/loan-list-21
     $ git handoff inbox --as @frontend-specialist
     nothing waits for @frontend-specialist
-    "#);
+    ");
     let answer = record(&env, "loan-list-21.2");
     assert_eq!(answer["answers"], "loan-list-21.1");
     assert_eq!(answer["follows"], "loan-list-21.1");

@@ -158,7 +158,7 @@ fn a_locale_without_unicode_gets_ascii() {
     let failed = ["list", "--state", "failed", "--no-pager"];
     assert_snapshot!(terminal.handoff(&failed).screen, @"
     87.2  x failed  prep-agent -> implementer-agent  medium  1 day ago
-      the export runs out of memory at 48,000 rows, before the second batch
+      Export delivery history as CSV: the export runs out of memory at 48,000 row...
     ");
     let narrow = Terminal::new(&env, 60).with("LC_ALL", "C");
     assert_snapshot!(narrow.handoff(&failed).screen, @"
@@ -199,7 +199,10 @@ fn without_a_terminal_nothing_is_cut_and_times_are_absolute() {
     let env = desk();
     let list = ["list", "--state", "failed"];
     let piped = env.handoff(&list).success().stdout;
-    assert_snapshot!(piped, @"87.2  failed  prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  the export runs out of memory at 48,000 rows, before the second batch");
+    assert_snapshot!(piped, @"
+    87.2  failed  prep-agent → implementer-agent  medium  1 day ago
+      Export delivery history as CSV: the export runs out of memory at 48,000 rows,…
+    ");
     for (name, value) in [
         ("COLUMNS", "20"),
         ("PAGER", "false"),
@@ -223,15 +226,15 @@ fn a_long_view_goes_through_less() {
     let seen = terminal().run(list(), &[(":", "G"), ("(END)", "q")]);
     assert_eq!(seen.status, 0);
     assert_snapshot!(seen.screen, @"
-      Dispatchers ask for their delivery history as a file
+      Export delivery history as CSV
     57.1  ○ pending  issue-manager → prep-agent  medium  4 minutes ago
-      Dispatchers ask for their delivery history as a file
+      Export delivery history as CSV
     58.1  ○ pending  issue-manager → prep-agent  medium  3 minutes ago
-      Dispatchers ask for their delivery history as a file
+      Export delivery history as CSV
     59.1  ○ pending  issue-manager → prep-agent  medium  2 minutes ago
-      Dispatchers ask for their delivery history as a file
+      Export delivery history as CSV
     60.1  ○ pending  issue-manager → prep-agent  medium  1 minute ago
-      Dispatchers ask for their delivery history as a file
+      Export delivery history as CSV
     ");
     // Colours are let through, and the screen stays as it was left: `LESS=FRX`.
     assert!(seen.raw.contains("\\e[33m○ pending\\e[0m"), "{}", seen.raw);
@@ -362,7 +365,8 @@ fn in_gits_pager_it_looks_as_on_a_terminal() {
     assert_snapshot!(seen.screen, @r"
     ^[[1m87.2^[[0m  ^[[31mM-bM-^\M-^W failed^[[0m  prep-agent M-bM-^FM-^R implemente
     r-agent  medium  ^[[2m1 day ago^[[0m$
-      the export runs out of memory at 48,000 rows, before the second batch$
+      Export delivery history as CSV: the export runs out of memory at 48,000 rows,M
+    -bM-^@M-&$
     PAGER
     ");
     let narrow = git(&[], 40);

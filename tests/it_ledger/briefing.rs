@@ -52,7 +52,11 @@ fn a_question_stands_where_its_answer_is_asked_for() {
         .lines()
         .filter(|line| line.starts_with("  a"))
         .collect();
-    insta::assert_snapshot!(asked.join("\n"), @"");
+    insta::assert_snapshot!(asked.join("\n"), @r#"
+    asks "port" ("integer"): "the port of the test server"
+    asks "host"
+    answer: `git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator`
+    "#);
     let data = env.data(&["prime", "--as", "orchestrator"]);
     let first = &data["to_decide"]["first"][0];
     assert_eq!(first["reason"], "two values are missing");
@@ -363,7 +367,7 @@ fn a_row_shows_the_title_the_attempt_and_the_age_in_80_columns() {
     insta::assert_snapshot!(run(&env, "list").shown, @"
     $ git handoff list
     7.1  failed   issue-manager → prep-agent  medium  2 days ago
-      Export delivery history as CSV, attempt 1, has kept work: the registry is
+      Export delivery history as CSV, attempt 1, has kept work: the registry is out…
     8.1  pending  issue-manager → prep-agent  medium  2 days ago
       漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の…
     ");

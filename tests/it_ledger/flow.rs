@@ -34,12 +34,20 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     next, for prep-agent: git handoff claim 87.1 --as prep-agent
 
     $ git handoff inbox --as prep-agent
-    87.1  pending  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
+    87.1  pending  issue-manager → prep-agent  medium  1 minute ago
+      Export delivery history as CSV
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
+
+    the work
+      Export delivery history as CSV
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
 
     <handoff>
       <from>issue-manager</from>
@@ -78,19 +86,29 @@ fn a_step_prints_its_receipt_and_the_next_command() {
 
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-    87.2  pending  prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
+    87.2  pending  prep-agent → implementer-agent  medium  2 minutes ago
+      Export delivery history as CSV
 
     $ git handoff status 87
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
+      Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       branch: enhancement/87-csv-export
+      port: 4187
       workspace_path: /srv/desk/parcel-desk-87
+      workspace_type: worktree
       87.2 is pending with implementer-agent
-    87.1  completed  issue-manager → prep-agent      medium  2026-03-02 09:09:00Z  Dispatchers ask for their delivery history as a file
-    87.2  pending    prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
+    87.1  completed  issue-manager → prep-agent      medium  3 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2  pending    prep-agent → implementer-agent  medium  3 minutes ago
+      Workspace ready
 
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: completed
@@ -143,17 +161,27 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     next, for orchestrator: git handoff claim 87.3 --as orchestrator
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
+      Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       branch: enhancement/87-csv-export
+      port: 4187
       workspace_path: /srv/desk/parcel-desk-87
+      workspace_type: worktree
       87.2 is failed with implementer-agent
       87.3 is pending with orchestrator
-    87.1  completed  issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  failed     prep-agent → implementer-agent    medium  2026-03-02 09:09:00Z  The package registry does not answer
-    87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  The package registry does not answer
+    87.1  completed  issue-manager → prep-agent        medium  3 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2  failed     prep-agent → implementer-agent    medium  1 minute ago
+      Workspace ready: The package registry does not answer
+    87.3  pending    implementer-agent → orchestrator  medium  1 minute ago
+      The package registry does not answer
     $ git handoff send -
     --- stderr
     error: implementer-agent is not working on 87.2, which is failed
@@ -166,16 +194,26 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
+      Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       branch: enhancement/87-csv-export
+      port: 4187
       workspace_path: /srv/desk/parcel-desk-87
+      workspace_type: worktree
       87.2 is in_progress with implementer-agent
-    87.1  completed            issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  in_progress by repo  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
-    87.3  completed            implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
+    87.1  completed    issue-manager → prep-agent        medium  10 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago
+      Workspace ready, attempt 2
+    87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago
+      The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       Workspace ready
@@ -241,13 +279,20 @@ fn the_whole_workflow_ends_completed() {
 
     $ git handoff status 87
     issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)
+      Export delivery history as CSV
       completed 2026-03-02 09:30:00Z
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       branch: enhancement/87-csv-export
+      port: 4187
       workspace_path: /srv/desk/parcel-desk-87
+      workspace_type: worktree
       coverage: 89.1%
       pr_number: 91
       pr_url: https://github.com/quayside/parcel-desk/pull/91
@@ -255,30 +300,47 @@ fn the_whole_workflow_ends_completed() {
       total_commits: 7
       review_iterations: 3
       merge_sha: e60b8d1f7a2c
-    87.1   completed  issue-manager → prep-agent          medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2   completed  prep-agent → implementer-agent      medium  2026-03-02 09:14:00Z  Workspace ready
-    87.3   completed  implementer-agent → orchestrator    medium  2026-03-02 09:12:00Z  The package registry does not answer
-    87.4   completed  implementer-agent → reviewer-agent  medium  2026-03-02 09:16:00Z  The history page streams its rows as CSV
-    87.5   completed  reviewer-agent → fixer-agent        medium  2026-03-02 09:18:00Z  Review asks for changes
-    87.6   completed  fixer-agent → reviewer-agent        medium  2026-03-02 09:20:00Z  Fixes ready for review
-    87.7   completed  reviewer-agent → validator-agent    medium  2026-03-02 09:22:00Z  Both findings are answered; nothing else blocks
-    87.8   completed  validator-agent → fixer-agent       medium  2026-03-02 09:24:00Z  Validation failed
-    87.9   completed  fixer-agent → reviewer-agent        medium  2026-03-02 09:26:00Z  Fixes ready for review
-    87.10  completed  reviewer-agent → validator-agent    medium  2026-03-02 09:28:00Z  Both findings are answered; nothing else blocks
-    87.11  completed  validator-agent → closer-agent      medium  2026-03-02 09:30:00Z  Merged
-    87.12  completed  closer-agent → workflow-complete    medium  2026-03-02 09:30:00Z  Delivery history can be downloaded as CSV
+    87.1   completed  issue-manager → prep-agent          medium  25 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago
+      Workspace ready, attempt 2
+    87.3   completed  implementer-agent → orchestrator    medium  20 minutes ago
+      The package registry does not answer
+    87.4   completed  implementer-agent → reviewer-agent  medium  16 minutes ago
+      The history page streams its rows as CSV
+    87.5   completed  reviewer-agent → fixer-agent        medium  14 minutes ago
+      Review asks for changes
+    87.6   completed  fixer-agent → reviewer-agent        medium  12 minutes ago
+      Fixes ready for review
+    87.7   completed  reviewer-agent → validator-agent    medium  10 minutes ago
+      Both findings are answered; nothing else blocks
+    87.8   completed  validator-agent → fixer-agent       medium  8 minutes ago
+      Validation failed
+    87.9   completed  fixer-agent → reviewer-agent        medium  6 minutes ago
+      Fixes ready for review
+    87.10  completed  reviewer-agent → validator-agent    medium  4 minutes ago
+      Both findings are answered; nothing else blocks
+    87.11  completed  validator-agent → closer-agent      medium  2 minutes ago
+      Merged
+    87.12  completed  closer-agent → workflow-complete    medium  2 minutes ago
+      Delivery history can be downloaded as CSV
 
     $ git handoff list --issue 87 --agent fixer-agent
-    87.5  completed  reviewer-agent → fixer-agent   medium  2026-03-02 09:18:00Z  Review asks for changes
-    87.6  completed  fixer-agent → reviewer-agent   medium  2026-03-02 09:20:00Z  Fixes ready for review
-    87.8  completed  validator-agent → fixer-agent  medium  2026-03-02 09:24:00Z  Validation failed
-    87.9  completed  fixer-agent → reviewer-agent   medium  2026-03-02 09:26:00Z  Fixes ready for review
+    87.5  completed  reviewer-agent → fixer-agent   medium  15 minutes ago
+      Review asks for changes
+    87.6  completed  fixer-agent → reviewer-agent   medium  13 minutes ago
+      Fixes ready for review
+    87.8  completed  validator-agent → fixer-agent  medium  9 minutes ago
+      Validation failed
+    87.9  completed  fixer-agent → reviewer-agent   medium  7 minutes ago
+      Fixes ready for review
 
     $ git handoff list --state failed --state pending
     no handoff matches
 
     $ git handoff list --type error --since 2026-03-02
-    87.3  completed  implementer-agent → orchestrator  medium  2026-03-02 09:12:00Z  The package registry does not answer
+    87.3  completed  implementer-agent → orchestrator  medium  23 minutes ago
+      Export delivery history as CSV
 
     $ git handoff list --until 2026-03-02
     no handoff matches

@@ -346,20 +346,33 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     insta::assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
-    1 whose time ran out: `git handoff reap` records it
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
+      12 minutes ago
+      Export delivery history as CSV
+    1 with a lease that ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
+      Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       87.1 is in_progress, lease ran out with prep-agent
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
+      13 minutes ago
+      Dispatchers ask for their delivery history as a file
     $ git handoff inbox --as prep-agent
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
+      14 minutes ago
+      Export delivery history as CSV
     $ git handoff list --issue 87
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
+      15 minutes ago
+      Dispatchers ask for their delivery history as a file
     $ git handoff next 87
     retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr

@@ -444,17 +444,28 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     next, for implementer-agent: git handoff claim 87.4 --as implementer-agent
     $ git handoff status 87
     issue 87: open (issue-to-pr, 4 handoffs, since 2026-03-02 09:05:00Z)
+      Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
+      requirements:
+        - The history page offers a download as CSV
+        - Columns follow the order on screen
+        - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       branch: enhancement/87-csv-export
+      port: 4189
       workspace_path: /srv/desk/parcel-desk-87
+      workspace_type: worktree
       87.4 is pending with implementer-agent
-    87.1  completed  issue-manager → prep-agent      medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  rejected   prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
-    87.3  cancelled  prep-agent → implementer-agent  medium  2026-03-02 09:13:00Z  Workspace ready
-    87.4  pending    prep-agent → implementer-agent  medium  2026-03-02 09:14:00Z  Workspace ready
+    87.1  completed  issue-manager → prep-agent      medium  8 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2  rejected   prep-agent → implementer-agent  medium  6 minutes ago
+      Workspace ready: no commits on the branch
+    87.3  cancelled  prep-agent → implementer-agent  medium  2 minutes ago
+      Workspace ready: wrong port
+    87.4  pending    prep-agent → implementer-agent  medium  1 minute ago
+      Workspace ready
     ");
     env.assert_sound();
 }
