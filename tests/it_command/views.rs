@@ -195,7 +195,7 @@ fn columns_says_how_wide_the_terminal_is() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_cut_and_times_are_absolute() {
+fn without_a_terminal_rows_fit_80_columns_whatever_the_environment_says() {
     let env = desk();
     let list = ["list", "--state", "failed"];
     let piped = env.handoff(&list).success().stdout;
