@@ -466,7 +466,7 @@ pub(crate) fn issue_text<'a>(
         ),
         look.moment(issue.opened_at),
     );
-    text += &format!("  {}\n", plain(&issue.title));
+    text += &format!("  {}\n", continued(&issue.title));
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }

@@ -179,17 +179,20 @@ fn each_action_is_advised_with_its_reason() {
     advance: TRACE.1 is completed: the request has its answer
     $ git handoff next TRACE
     ask: TRACE.1 is blocked: the agent that was asked cannot go on without an answer
+      research_agent: without a critical input: budget
       tide_tables (object): High and low water for each month
       budget
     --- stderr
     next: git handoff answer TRACE.1 tide_tables=VALUE budget=VALUE --as orchestrator
     $ git handoff next renewal-api-4
     retry: renewal-api-4.1 is failed (SCHEMA_VALIDATION_FAILED): the request has attempts left
+      @dotnet-specialist: The renewal has a field of an unknown type
       Use int for the number of days
     --- stderr
     next: git handoff next renewal-api-4 --apply --as @backend-specialist
     $ git handoff next TRACE
     reassign to orchestrator: TRACE.1 is failed (NOT_RESOLVED): the agent that was asked first could not help
+      research_agent: Answer to a request for help
     --- stderr
     next: git handoff next TRACE --apply --as orchestrator
     $ git handoff next TRACE
@@ -198,10 +201,12 @@ fn each_action_is_advised_with_its_reason() {
     next: git handoff next TRACE --apply --as document_generator
     $ git handoff next TRACE
     skip: TRACE.1 is failed (NOT_RESOLVED): the request was of low priority, and the work can go on without it
+      orchestrator: Answer to a request for help
     --- stderr
     next: git handoff next TRACE --apply --as orchestrator
     $ git handoff next 87
     fall_back: 87.1 is dead (FAILED): no attempt is left
+      prep-agent: broken
       Read the failures and what the agent left, mend what stands in the way, then redrive the handoff or cancel it
       sent from issue-manager to prep-agent, attempt 4; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
@@ -211,6 +216,7 @@ fn each_action_is_advised_with_its_reason() {
       or: git handoff next 87 --apply --as orchestrator
     $ git handoff next 87
     escalate: 87.1 is failed (FAILED): its agent says that another attempt will fail alike
+      prep-agent: broken
       sent from issue-manager to prep-agent, attempt 1; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/1
@@ -219,6 +225,7 @@ fn each_action_is_advised_with_its_reason() {
       or: git handoff next 87 --apply --as orchestrator
     $ git handoff next weir
     terminate: weir.1 is dead (FAILED): the work failed as often as it may
+      MetaGPT: unreadable
     --- stderr
     next: git handoff next weir --apply --as MetaGPT
     ");
@@ -241,6 +248,7 @@ fn advice_is_data_as_well() {
       "handoff": "TRACE.1",
       "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
       "to": null,
+      "reason": "without a critical input: budget",
       "questions": [
         {
           "key": "tide_tables",

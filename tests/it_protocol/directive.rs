@@ -475,6 +475,13 @@ fn a_claim_brings_everything_to_begin_with() {
       held until 2026-03-02 13:08:00Z, token 1
       commit [commit]
 
+    the work
+      research-1 of ResearchGPT is success
+      context summary: research-1 of ResearchGPT is success
+      missing inputs: []
+      assumptions:
+        - assumption: The pier floats; validated: false; risk: high
+
     {"handoff_id":"research-1","from_agent":"MetaGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:10:00Z","decision":"advance","rationale":"research-1 was read: advance","session_id":"meta-1"}
 
     it was decided on ferry-71.1:
@@ -485,10 +492,7 @@ fn a_claim_brings_everything_to_begin_with() {
 
     known about the issue
       artifacts: [{"type":"file","location":"notes/tides.md","description":"When the ferry can land"},{"type":"file","location":"notes/lost.md","description":"Never written"}]
-      assumptions: [{"assumption":"The pier floats","validated":false,"risk":"high"}]
-      context_summary: research-1 of ResearchGPT is success
       handoffs: 1
-      missing_inputs: []
       recommended_next_agent: DesignGPT
       session: meta-1
       decision: advance

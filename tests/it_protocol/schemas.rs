@@ -385,13 +385,13 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `ends`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `traces`, `errors`, `gates`, `documents`, `loops`, `turns`, `leases`, `retry`, `limits`, `decisions`, `evidence`, `requirements`, `merge`, `secrets`, `alerts`, `github`
+    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `errors`, `gates`, `documents`, `loops`, `turns`, `leases`, `retry`, `limits`, `decisions`, `evidence`, `requirements`, `merge`, `secrets`, `alerts`, `github`
     protocol.syntax : missing field `agents`
     protocol.syntax /agents/0/id: agent name "a b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
     protocol.syntax /style: unknown variant `mail`, expected `relay` or `call`
     protocol.syntax /status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
-    protocol.syntax /facts/branch: unknown variant `first`, expected one of `last`, `sum`, `count`, `collect`
+    protocol.syntax /facts/branch: unknown variant `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();

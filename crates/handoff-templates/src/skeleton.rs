@@ -54,6 +54,15 @@ impl Known {
     }
 }
 
+impl<const N: usize> From<[(String, Value); N]> for Known {
+    fn from(values: [(String, Value); N]) -> Self {
+        Self {
+            named: BTreeMap::from(values),
+            answered: BTreeMap::new(),
+        }
+    }
+}
+
 impl Extend<(String, Value)> for Known {
     fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, values: I) {
         self.named.extend(values);
@@ -138,9 +147,10 @@ mod tests {
 
     #[test]
     fn known_values_keep_their_type_and_the_rest_is_marked() {
-        let mut known = Known::default();
-        known.insert("issue".to_owned(), json!(7));
-        known.insert("commits".to_owned(), json!([]));
+        let known = Known::from([
+            ("issue".to_owned(), json!(7)),
+            ("commits".to_owned(), json!([])),
+        ]);
         let template = json!({"n": "{{issue: its number}}", "p": "{{pr_url: its address}}", "s": ["{{fill: why}}", "x"],
             "c": ["{{commits: all}}", 1], "d": ["{{others: all}}", "{{fill: one}}"]});
         let filled = json!({"n": 7, "p": "{{fill: its address}}", "s": ["{{fill: why}}", "x"],
