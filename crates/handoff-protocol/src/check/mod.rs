@@ -23,7 +23,7 @@ use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
 use crate::definition::{
-    AgentKind, ContractType, Definition, Ends, Fields, Route, Style, TaskFields,
+    AgentKind, ContractType, Definition, Ends, FactRule, Fields, Route, Style, TaskFields,
 };
 
 /// The format of `protocol.json` that this program reads.
@@ -337,7 +337,12 @@ impl Checker<'_> {
             }
             if let Some((key, list)) = types {
                 for (i, entry) in list.iter().enumerate() {
-                    self.known_type(format!("{at}/{key}/{i}"), entry);
+                    let at = format!("{at}/{key}/{i}");
+                    match rule {
+                        // The other types still state it.
+                        FactRule::Newest { .. } => self.perhaps_type(at, entry),
+                        _ => self.known_type(at, entry),
+                    }
                 }
             }
             if let Some((key, list)) = pointers {
@@ -349,7 +354,7 @@ impl Checker<'_> {
         for (i, name) in self.definition.briefing.iter().enumerate() {
             if !self.definition.facts.contains_key(name) {
                 let text = format!("{} is not one of the facts", quoted(name));
-                self.fault(FindingCode::ProtocolFact, format!("/briefing/{i}"), text);
+                self.warn(FindingCode::ProtocolFact, format!("/briefing/{i}"), text);
             }
         }
     }
