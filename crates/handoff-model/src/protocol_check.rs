@@ -7,8 +7,8 @@ use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, InputFields, Protocol, SIGNERS, Signer,
-    Signers, State, Traces, TrailRules, schema_types, schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
+    Signer, Signers, State, Traces, TrailRules, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -45,6 +45,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.secrets();
     checker.signers();
     checker.requirements();
+    checker.facts();
     checker.found
 }
 
@@ -187,6 +188,34 @@ impl Checker<'_> {
                     self.found.push(finding);
                 }
             }
+        }
+    }
+
+    /// Warns of facts that no contract states, and of a briefing with facts that are not known.
+    fn facts(&mut self) {
+        let mut found = Vec::new();
+        for (name, rule) in &self.definition.facts {
+            let types = rule.types().into_iter();
+            for (key, types) in types.filter(|_| matches!(rule, FactRule::Newest { .. })) {
+                for (i, kind) in types.iter().enumerate() {
+                    if self.protocol.contract_type(kind).is_none() {
+                        let text = format!("no contract type is called `{kind}`");
+                        let at = format!("/facts/{name}/{key}/{i}");
+                        found.push((FindingCode::ProtocolUnknownType, at, text));
+                    }
+                }
+            }
+        }
+        for (i, name) in self.definition.briefing.iter().enumerate() {
+            if !self.definition.facts.contains_key(name) {
+                let text = format!("no fact is called `{name}`");
+                found.push((FindingCode::ProtocolFact, format!("/briefing/{i}"), text));
+            }
+        }
+        for (code, at, text) in found {
+            let mut finding = Finding::error(code, at, text);
+            finding.severity = Severity::Warning;
+            self.found.push(finding);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::finding::{Finding, FindingCode};
 
 use crate::definition::Definition;
 
@@ -44,21 +44,6 @@ impl<'d> Checker<'d> {
             let text = format!("no contract type is called `{name}`");
             self.fault(FindingCode::ProtocolUnknownType, path, text);
         }
-    }
-
-    /// Warns of an unknown type, where others may take its place.
-    pub(super) fn perhaps_type(&mut self, path: String, name: &str) {
-        if !self.types.contains(name) {
-            let text = format!("no contract type is called `{name}`");
-            self.warn(FindingCode::ProtocolUnknownType, path, text);
-        }
-    }
-
-    pub(super) fn warn(&mut self, code: FindingCode, path: String, message: String) {
-        self.found.push(Finding {
-            severity: Severity::Warning,
-            ..Finding::error(code, path, message)
-        });
     }
 
     pub(super) fn pointer(&mut self, path: String, pointer: &str) {

@@ -337,11 +337,9 @@ impl Checker<'_> {
             }
             if let Some((key, list)) = types {
                 for (i, entry) in list.iter().enumerate() {
-                    let at = format!("{at}/{key}/{i}");
-                    match rule {
-                        // The other types still state it.
-                        FactRule::Newest { .. } => self.perhaps_type(at, entry),
-                        _ => self.known_type(at, entry),
+                    // A type that is missing from `newest` is a warning.
+                    if matches!(rule, FactRule::Count(_)) {
+                        self.known_type(format!("{at}/{key}/{i}"), entry);
                     }
                 }
             }
@@ -349,12 +347,6 @@ impl Checker<'_> {
                 for (i, entry) in list.iter().enumerate() {
                     self.pointer(format!("{at}/{key}/{i}"), entry);
                 }
-            }
-        }
-        for (i, name) in self.definition.briefing.iter().enumerate() {
-            if !self.definition.facts.contains_key(name) {
-                let text = format!("{} is not one of the facts", quoted(name));
-                self.warn(FindingCode::ProtocolFact, format!("/briefing/{i}"), text);
             }
         }
     }
