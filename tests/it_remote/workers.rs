@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
 use test_support::hooks;
 use test_support::{Ran, TestEnvironment};
@@ -369,4 +369,65 @@ fn a_ledger_of_an_earlier_version_is_refused_with_the_reason() {
         assert_ne!(ran.status, 0, "{}", ran.shown);
         ran.says("ledger.json").says("version 1");
     }
+}
+
+#[test]
+fn a_server_is_a_worker_of_its_own() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    env.send(opening(87)).success();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"claim","arguments":{"id":"87.1","as":"prep-agent"}}}"#;
+    let input = format!("{initialize}\n{call}\n");
+    let served = run(&env, &repo, &["mcp"], Some(&input)).success();
+    let shown = line(&env, &repo, "show 87.1 --json").success();
+    let worker = shown.json()["data"]["record"]["lease"]["worker"].take();
+    let worker = worker.as_str().unwrap();
+    assert!(worker.starts_with("mcp-"), "{worker}");
+    assert!(
+        served.stdout.contains(&format!("--worker {worker}")),
+        "{}",
+        served.shown
+    );
+    all_refused(&env, &repo, "held_by_worker", &[worker]);
+    line(
+        &env,
+        &repo,
+        &format!("complete 87.1 --as prep-agent --worker {worker}"),
+    )
+    .success();
+    env.assert_sound();
+}
+
+#[test]
+fn a_workflow_run_is_the_worker_of_its_event() {
+    let env = TestEnvironment::with_ledger();
+    let person = json!({"login": "octocat", "type": "User"});
+    let payload = json!({
+        "action": "opened",
+        "repository": {"id": 1, "full_name": "octo/parcels"},
+        "sender": person,
+        "issue": {
+            "number": 12,
+            "state": "open",
+            "title": "Parcels are lost",
+            "html_url": "https://github.com/octo/parcels/issues/12",
+            "labels": [{"name": "bug"}, {"name": "priority: high"}],
+            "body": "They are.\n\n### Requirements\n- [ ] no parcel is lost\n",
+            "user": person,
+            "author_association": "NONE",
+        },
+    });
+    let file = env.file("event.json", payload.to_string());
+    let args = ["github", "event", "--name", "issues", "--file", &file];
+    let mut command = env.program(&args);
+    command.env_remove("GIT_HANDOFF_WORKER");
+    command
+        .env("GITHUB_RUN_ID", "7")
+        .env("GITHUB_RUN_ATTEMPT", "2");
+    env.run(command, &args, None).success();
+    let shown = line(&env, &env.repo(), "show 12.1 --json").success();
+    let sent = shown.json()["data"]["record"]["transitions"][0].take();
+    assert_eq!(sent["worker"], "github-run-7-2");
+    env.assert_sound();
 }
