@@ -22,7 +22,7 @@ const PRIORITY: usize = 12;
 /// The most columns of a title that something follows.
 const TITLE: usize = 36;
 
-/// A handoff's state, with its worker, whether its time ran out, or when it can be claimed.
+/// A handoff's state, with whether its time ran out or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
@@ -30,13 +30,7 @@ fn status_text(record: &Record, look: &Look) -> String {
             format!("{shown}, {}", look.urgent(overdue_text(record.state)))
         }
         Some(at) => format!("{shown}, claimable {}", look.relative(at)),
-        None => match &record.lease {
-            Some(lease) => {
-                let worker = look.cut(lease.worker.as_str(), WORKER);
-                format!("{shown} by {worker}")
-            }
-            None => shown,
-        },
+        None => shown,
     }
 }
 
@@ -56,7 +50,8 @@ fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
     ]
 }
 
-/// What a row says about a handoff: the subject, the attempt, and why it is in its state.
+/// What a row says about a handoff: who works on it, the subject, the attempt, and why it is in its
+/// state.
 fn about(record: &Record, subject: &str, look: &Look) -> String {
     let attempt = attempt_text(record);
     let reason = record.reason();
@@ -64,6 +59,9 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
         (State::Pending, [first, ..]) => format!("waits for {first}: "),
         _ => String::new(),
     };
+    if let Some(lease) = &record.lease {
+        text += &format!("worker {}: ", look.cut(lease.worker.as_str(), WORKER));
+    }
     if let parts @ [_, ..] = &record.parts[..] {
         let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
         text += &format!("its parts run ({}): ", parts.join(", "));

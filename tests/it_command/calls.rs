@@ -146,7 +146,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     next, for @react-specialist: git handoff claim loan-list-21.1 --as @react-specialist
     $ git handoff claim loan-list-21 --as @react-specialist
     loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
-      held until 2026-03-02 09:21:00Z, token 1
+      held until 2026-03-02 09:21:00Z, token 1, worker repo
       commit [commit]
 
     the work

@@ -472,7 +472,7 @@ fn a_claim_brings_everything_to_begin_with() {
     insta::assert_snapshot!(text, @r#"
     $ git handoff claim ferry-71.2 --as DesignGPT
     ferry-71.2 MetaGPT → DesignGPT: in_progress
-      held until 2026-03-02 13:08:00Z, token 1
+      held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
 
     the work

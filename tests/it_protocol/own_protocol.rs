@@ -37,7 +37,7 @@ fn followed() -> TestEnvironment {
         "two-desks: sound",
         "issue tides: completed (two-desks, 4 handoffs",
         "updated protocol two-desks from 1.0.0 to 1.1.0",
-        "held until 2026-03-02 09:24:00Z, token 1",
+        "held until 2026-03-02 09:24:00Z, token 1, worker repo",
         "retry: dunes.1 is failed (LOST): an article has three attempts",
         "nobody else edits (exit 4)",
         "writer → editor: dead",

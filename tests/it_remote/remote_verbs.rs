@@ -396,7 +396,8 @@ impl Stage {
         let words: Vec<&str> = line.split(' ').chain(more.iter().copied()).collect();
         let configures = verb.name == "init";
         let before = (users(clone, configures), users_refs(env, clone));
-        let ran = env.handoff_in(clone, &words);
+        // What the first clone claimed, its worker goes on with here.
+        let ran = env.handoff_in(clone, &[&words[..], &["--worker", "repo"]].concat());
         let now = (users(clone, configures), users_refs(env, clone));
         let name = verb.name;
         assert_eq!(now.1, before.1, "{name}: {}", ran.shown);

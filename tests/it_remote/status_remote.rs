@@ -49,7 +49,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:16:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  worker other: Dispatchers ask for their delivery history as a file
     1 commit not on origin: `git handoff sync`
     ");
     assert_eq!(data["remote"]["unpublished"], 1);
@@ -72,7 +72,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:16:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  worker other: Dispatchers ask for their delivery history as a file
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
     let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});

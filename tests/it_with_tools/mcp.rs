@@ -509,7 +509,7 @@ fn of_two_servers_that_claim_one_handoff_one_has_it() {
     let env = TestEnvironment::with_ledger();
     for issue in 1..=10 {
         env.send(opening(issue)).success();
-        let mut wires = [(), ()].map(|()| Wire::new(&env, &[]));
+        let mut wires = ["one", "two"].map(|worker| Wire::new(&env, &["--worker", worker]));
         let claim = json!({ "id": format!("{issue}.1"), "as": "prep-agent" });
         let asked = wires
             .each_mut()
