@@ -67,8 +67,8 @@ fn the_tools_are_the_verbs() {
     let mut wire = Wire::new(&env, &[]);
     let listed = wire.result("tools/list", json!({}));
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
-    prime (reads): as
-    inbox (reads): as
+    prime (reads): offline:boolean as
+    inbox (reads): offline:boolean as
     claim (writes): id next:boolean lease offline:boolean as
     new (reads): issue! from to! type format:xml|json|md protocol as
     check (reads): contract files[] issue protocol as
@@ -86,7 +86,7 @@ fn the_tools_are_the_verbs() {
     reopen (writes): issue! reason! offline:boolean as
     annotate (writes): id! note! offline:boolean as
     restore (writes): id! attempt:integer worktree new_branch attachments as
-    status (reads): issue idle:boolean as
+    status (reads): issue idle:boolean offline:boolean as
     show (reads): id! as
     context (reads): issue! as
     list (reads): issue agent state[] type since until as
