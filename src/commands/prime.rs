@@ -36,8 +36,13 @@ impl Arguments {
                 fresh::say(page.fresh.as_ref(), output);
                 Ok(())
             }
-            Err(failure) if self.quiet && is_no_part(&failure) && !output.is_json() => {
-                let text = format!("git-handoff has nothing to say here: {}\n", failure.message);
+            Err(mut failure) if self.quiet && is_no_part(&failure) && !output.is_json() => {
+                let mut text = format!("git-handoff has nothing to say here: {}", failure.message);
+                // This may run in any repository: no remote is asked here.
+                if context.may_be_elsewhere(&mut failure, true) {
+                    text += &format!("; {}", failure.next());
+                }
+                text.push('\n');
                 output.raw(plain(&text).as_bytes())
             }
             Err(failure) => Err(failure),

@@ -18,32 +18,41 @@ const ORIGIN: &str = "origin";
 
 impl Context {
     /// If a command failed because there is no ledger here, and a remote has one: the hint becomes
-    /// the one command that takes it over. Only here is a remote asked for that.
-    pub(crate) fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) {
-        if failure.code != Some(ErrorCode::NoLedger) {
-            return;
-        }
-        let Ok(repository) = self.repository() else {
-            return;
-        };
-        let Ok(mut ledger) = self.ledger(&repository) else {
-            return;
-        };
-        let missing = ledger.tip().err();
-        let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
-            return;
-        };
-        let found = match configured_remote(&repository) {
-            Some(remote) if may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true) => {
-                Some((masked(&remote), "git handoff fetch".to_owned()))
-            }
-            Some(_) => None,
-            None => remote_with_ledger(&repository, &ledger, offline)
-                .map(|remote| (remote.clone(), takeover(&remote, ledger.branch()))),
-        };
-        if let Some((remote, command)) = found {
+    /// the one command that takes it over. Only here is a remote asked for that. Returns whether
+    /// there is one.
+    pub(crate) fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) -> bool {
+        let command = self.command_for(failure, offline);
+        let is_found = command.is_some();
+        if let Some((remote, command)) = command {
             let remote = plain(&remote);
             failure.hint = Some(format!("{remote} has one: `{command}` takes it over").into());
+        }
+        is_found
+    }
+
+    /// The remote that has a ledger, and the command that takes it over.
+    fn command_for(&self, failure: &Failure, offline: bool) -> Option<(String, String)> {
+        if !matches!(
+            failure.code,
+            Some(ErrorCode::NoLedger | ErrorCode::NoRemote)
+        ) {
+            return None;
+        }
+        let repository = self.repository().ok()?;
+        let mut ledger = self.ledger(&repository).ok()?;
+        let missing = ledger.tip().err();
+        let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
+            return None;
+        };
+        match configured_remote(&repository) {
+            Some(remote) => {
+                let is_there = may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true);
+                is_there.then(|| (masked(&remote), "git handoff fetch".to_owned()))
+            }
+            None => remote_with_ledger(&repository, &ledger, offline).map(|remote| {
+                let command = takeover(&remote, ledger.branch());
+                (remote, command)
+            }),
         }
     }
 }

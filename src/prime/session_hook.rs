@@ -41,10 +41,17 @@ pub(crate) fn answer(
     let input = input();
     go_to_repository(&input);
     let (event, text) = match event {
-        When::SessionStart => (Event::SessionStart, {
-            let page = prime(context, false, output).ok();
-            page.map(|page| page.text)
-        }),
+        When::SessionStart => {
+            let text = match prime(context, false, output) {
+                Ok(page) => Some(page.text),
+                // The hook may run in any repository: no remote is asked here.
+                Err(mut failure) => {
+                    let is_elsewhere = context.may_be_elsewhere(&mut failure, true);
+                    is_elsewhere.then(|| format!("{}: {}.", failure.message, failure.next()))
+                }
+            };
+            (Event::SessionStart, text)
+        }
         When::Stop => {
             let kept = Harness::kept_before(&input);
             if kept == Kept::Perhaps {

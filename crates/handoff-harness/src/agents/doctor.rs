@@ -98,7 +98,7 @@ impl<'a> Examination<'a> {
                 FindingCode::AgentsNoLedger,
                 "",
                 "there is no ledger here, and hooks say nothing",
-                "`git handoff init` starts one, `git handoff fetch` brings a remote's",
+                "`git handoff status` says how to start one, or to take over a remote's",
             );
         }
     }
