@@ -370,18 +370,25 @@ fn what_woke_a_wait_is_seen_by_the_next_command() {
     clones.env.send(opening(89)).success();
     clones.there(&["watch", "--once"]).success();
     show("89.1").success();
-    clones.env.send(opening(90)).success();
-    let timed = ["wait", "90.1", "--timeout", "300ms"];
-    clones.there(&timed).exits(7);
-    show("90.1").success();
-    clones.env.send(opening(91)).success();
-    let elsewhere = ["wait", "91.1", "--timeout", "300ms", "--remote", "origin"];
-    clones.there(&elsewhere).exits(7);
-    show("91.1").success();
-    // Not where the remote is not to be asked, or where steps are only here.
+    // So it is after a bad end, on one side only, and when the time is up.
+    for (issue, more) in [(90, &[][..]), (91, &["--remote", "origin"])] {
+        clones.env.send(opening(issue)).success();
+        let id = format!("{issue}.1");
+        let cancel = ["cancel", &id, "--as", "issue-manager", "--reason", "no"];
+        clones.env.handoff(&cancel).success();
+        clones.there(&with(&["wait", &id], more)).exits(1);
+        show(&id).success();
+    }
     clones.env.send(opening(92)).success();
+    until("a wait whose time was up has fetched", || {
+        clones.there(&["wait", "92.1", "--timeout", "1s"]);
+        show("92.1").status == 0
+    });
+    // Not where the remote is not to be asked, or where steps are only here.
+    clones.env.send(opening(93)).success();
+    let timed = ["wait", "92.1", "--timeout", "1s"];
     clones.there(&with(&timed, &["--offline"])).exits(7);
-    show("92.1").exits(6);
+    show("93.1").exits(6);
     let claim = ["claim", "87.1", "--as", "prep-agent", "--offline"];
     clones.there(&claim).exits(8);
     let here = clones.tip(&clones.other);
@@ -411,6 +418,7 @@ fn a_new_clone_is_told_the_one_command_that_takes_the_ledger_over() {
         let remote = if name == "renamed" { "hub" } else { "origin" };
         let takeover = format!("git handoff init --remote {remote}");
         let there = |args: &[&str]| env.handoff_in(&folder, args);
+        let hint = format!("hint: {remote} has one: `{takeover}` takes it over\n");
         for args in [
             &["status"][..],
             &PRIME,
@@ -420,8 +428,18 @@ fn a_new_clone_is_told_the_one_command_that_takes_the_ledger_over() {
             &["verify"],
         ] {
             let ran = there(args).exits(9);
-            let hint = format!("hint: {remote} has one: `{takeover}` takes it over\n");
             assert!(ran.stderr.ends_with(&hint), "{}", ran.shown);
+        }
+        for args in [&["fetch"][..], &["sync"]] {
+            let ran = there(args).exits(2);
+            assert!(ran.stderr.ends_with(&hint), "{}", ran.shown);
+        }
+        // Where every session begins, no remote is asked, and nothing fails.
+        let start = there(&with(&PRIME, &["--quiet"])).success().stdout;
+        let hook = ["agents", "hook", "claude-code", "session-start"];
+        let hooked = there(&hook).success().stdout;
+        for said in [start, hooked] {
+            assert_eq!(said.contains(&takeover), name == "whole", "{said}");
         }
         let refused = there(&["init"]).exits(5);
         let hint = format!("hint: nothing was written; `{takeover}` takes it over\n");

@@ -220,9 +220,12 @@ const VERBS: [Verb; 22] = [
     ),
 ];
 
-/// What takes `--offline` and makes no step: `wait` and `watch` look here alone, the
-/// others only have it from the command that they are part of.
-const READERS: [&str; 11] = [
+/// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
+/// first look here alone, the others only have it from the command that they are part of.
+const READERS: [&str; 14] = [
+    "prime",
+    "inbox",
+    "status",
     "wait",
     "watch",
     "protocol list",

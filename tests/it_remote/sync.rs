@@ -546,7 +546,14 @@ fn another_ledger_is_not_taken_for_this_one() {
     // As in a clone that was made before there was a ledger.
     let told = ["update-ref", "-d", "refs/remotes/origin/handoffs"];
     env.git(&third, &told);
+    // A remote that does not answer cannot say that it has one.
+    let address = env.git(&third, &["config", "remote.origin.url"]);
+    let reach = |address: &str| {
+        env.git(&third, &["remote", "set-url", "origin", address]);
+    };
+    reach("/nowhere");
     env.handoff_in(&third, &["init"]).success();
+    reach(address.trim());
     let own = pair.tip(&third);
     let ran = env
         .handoff_in(&third, &["init", "--remote", "origin", "--json"])
