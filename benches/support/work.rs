@@ -106,8 +106,10 @@ impl InMemory {
                 (last.to.clone(), Request::Update(&claim))
             }
         };
+        let worker = "bench".parse().unwrap();
         let actor = Actor {
             name: &name,
+            worker: Some(&worker),
             at: to_second(at),
             traceparent: None,
             delivery: None,
