@@ -429,7 +429,9 @@ fn cloned(options: &[&str], contract: impl FnOnce(&Desk) -> String) -> Vec<Strin
     let out = out.to_str().unwrap();
     desk.env.git(&clone, &["archive", "-o", out, "handoffs"]);
     let path = desk.env.file("contract.xml", contract);
-    desk.env.handoff_in(&clone, &["send", &path]).success();
+    desk.env
+        .handoff_in(&clone, &["send", &path, "--worker", "repo"])
+        .success();
     let shown = desk.env.handoff_in(&clone, &["show", "87.3"]).success();
     let claims = shown
         .stdout

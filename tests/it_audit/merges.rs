@@ -258,7 +258,8 @@ fn a_clone_that_never_had_the_branch_can_not_tell() {
     desk.env
         .git(&fresh, &["branch", "handoffs", "origin/handoffs"]);
     let contract = desk.env.file("merged.xml", merged(&commit, "squash"));
-    let sent = desk.env.handoff_in(&fresh, &["send", &contract, "--json"]);
+    let args = ["send", &contract, "--json", "--worker", "repo"];
+    let sent = desk.env.handoff_in(&fresh, &args);
     let data = sent.success().json()["data"].take();
     let entry = &data["evidence"][0];
     assert_eq!(entry["check"], "merge");

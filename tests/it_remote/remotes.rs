@@ -40,8 +40,10 @@ fn passes_on(env: TestEnvironment, bare: std::path::PathBuf, address: &str) {
         again.shown
     );
     env.handoff(&["complete", "7.1", "--as", "prep-agent"])
+        .exits(5);
+    team.there(&["complete", "7.1", "--as", "prep-agent"])
         .success();
-    team.there(&["sync"]).success();
+    env.handoff(&["sync"]).success();
     team.assert_together();
 }
 

@@ -477,7 +477,7 @@ fn the_same_claim_in_the_same_second_has_one_winner() {
     pair.there(&["fetch"]).success();
     // Its first fetch happens before the other claim, its push after it.
     let git = pair.git_that(&format!(
-        "case \" $* \" in *' push '*) test -e {0} || {{ touch {0}; cd {1} && PATH={2} git-handoff claim 1 --as prep-agent >/dev/null || exit 3; cd - >/dev/null; }};; esac\nreal \"$@\"",
+        "case \" $* \" in *' push '*) test -e {0} || {{ touch {0}; cd {1} && PATH={2} GIT_HANDOFF_WORKER=repo git-handoff claim 1 --as prep-agent >/dev/null || exit 3; cd - >/dev/null; }};; esac\nreal \"$@\"",
         pair.env.root().join("claimed").display(),
         pair.env.repo().display(),
         std::env::var("PATH").unwrap() + ":" + Path::new(test_support::program()).parent().unwrap().to_str().unwrap(),
