@@ -159,7 +159,9 @@ fn every_kind_of_clone_reads_and_writes() {
             .success();
         // The others see it, and go on with it.
         let repo = env.repo();
-        env.handoff(&["fail", &id, "--as", "prep-agent", "--reason", "no way"])
+        let worker = test_support::worker_of(&folder);
+        let fail = ["fail", &id, "--as", "prep-agent", "--reason", "no way"];
+        env.handoff(&[&fail[..], &["--worker", &worker]].concat())
             .success();
         env.handoff_in(&folder, &["fetch"]).success();
         env.handoff_in(&folder, &["show", &id])
