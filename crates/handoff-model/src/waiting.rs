@@ -149,7 +149,7 @@ mod tests {
 
     fn held(number: u32, until: i64) -> Record {
         let lease = json!({ "lease": {
-            "holder": "b", "since": at(0).to_rfc3339(), "token": 1,
+            "holder": "b", "worker": "w", "since": at(0).to_rfc3339(), "token": 1,
             "expires_at": at(until).to_rfc3339(),
         }});
         record(number, "in_progress", lease)
