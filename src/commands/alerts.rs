@@ -254,7 +254,8 @@ fn remark(alert: &Firing, look: &Look) -> Annotation {
 fn amount(value: f64, unit: &str) -> String {
     match unit {
         "seconds" if value.fract() == 0.0 => duration::shown(value as i64),
-        "seconds" => format!("{:.1}s", value),
+        "seconds" if value < 10.0 => format!("{}s", (value * 1000.0).round() / 1000.0),
+        "seconds" => format!("{value:.1}s"),
         "ratio" => format!("{:.1} %", value * 100.0),
         _ => value.to_string(),
     }
