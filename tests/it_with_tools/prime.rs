@@ -57,6 +57,7 @@ fn every_agent_of_every_protocol_is_told_its_part_in_few_tokens() {
     for protocol in handoff_templates::BUILT_IN {
         let env = TestEnvironment::with_repository();
         env.handoff(&["init", "--protocol", protocol]).success();
+        env.pace(0);
         let mut tell = |env: &TestEnvironment, when: &str| {
             for agent in agents(protocol) {
                 let page = prime(env, &agent);
