@@ -33,12 +33,7 @@ impl<V> Planner<'_, V> {
     {
         let mut record = self.record(&self.id(number))?;
         // A caller that names another claim did not do what was done under the newest one.
-        if event == Event::Claim && self.holds(&record) {
-            let receipt = self.repeated(record, issue);
-            return Ok(Planned::Repeat(Box::new(receipt)));
-        }
-        let own = args.token.is_none_or(|token| token == record.claims());
-        if event != Event::Claim && own && self.is_repeated(&record, event, args) {
+        if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -174,10 +169,15 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Whether this was requested and done before, with nothing after it.
+    /// Whether this was requested and done before, with nothing after it; a claim, whether it holds.
     fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
+        if event == Event::Claim {
+            return self.holds(record);
+        }
+        // A caller that names another claim did not do what was done under the newest one.
+        let own = args.token.is_none_or(|token| token == record.claims());
         let by_worker = event.is_holders() || event == Event::TakeOver;
-        record.latest().is_some_and(|last| {
+        own && record.latest().is_some_and(|last| {
             last.event == Some(event)
                 && last.by == *self.actor.name
                 && (!by_worker || last.worker.as_ref() == self.actor.worker)
