@@ -27,6 +27,13 @@ fn context_accumulates_what_the_contracts_said() {
         "tests_added": 15,
         "total_commits": 7,
         "review_iterations": 3,
+        "requirements": [
+            "The history page offers a download as CSV",
+            "Columns follow the order on screen",
+            "An export of 50,000 rows takes less than ten seconds",
+        ],
+        "port": 4187,
+        "workspace_type": "worktree",
     });
     assert_eq!(issue["facts"], facts);
     assert_eq!(context["latest"]["merge_strategy"], "rebase");

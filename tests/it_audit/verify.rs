@@ -340,7 +340,7 @@ fn a_record_altered_together_with_its_entry_is_found() {
 fn a_record_that_is_no_json_and_one_of_a_later_version_are_found() {
     let ledger = Ledger::new();
     let record = format!("{}/0003.json", folder(87));
-    let later = replaced(&ledger, &record, "\"version\": 1", "\"version\": 7");
+    let later = replaced(&ledger, &record, "\"version\": 2", "\"version\": 7");
     ledger.add(&[set(&record, "{")]);
     ledger.add(&[set(&record, later)]);
     assert_snapshot!(damage(&ledger), @"
@@ -526,7 +526,7 @@ fn a_protocol_that_cannot_be_read_is_found_at_every_step_that_needs_it() {
 #[test]
 fn a_missing_or_altered_manifest_is_found() {
     let ledger = Ledger::new();
-    let altered = replaced(&ledger, "ledger.json", "\"version\": 1", "\"version\": 9");
+    let altered = replaced(&ledger, "ledger.json", "\"version\": 2", "\"version\": 9");
     ledger.rewrite(9, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &[set("ledger.json", &*altered)]);
     });

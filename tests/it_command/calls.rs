@@ -490,7 +490,6 @@ fn an_issue_ends_with_the_answer_to_its_request_and_not_with_a_failure() {
     env.wait(3600);
     let retry = ["retry", "loans.1", "--as", FRONTEND, "--reason", "again"];
     env.handoff(&retry).success();
-    env.wait(3600);
     env.claim("loans.1", REACT).success();
     env.send(response("loans", &[])).success();
     assert_eq!(status(), "completed");

@@ -6,6 +6,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+mod attention_views;
 mod bad_input;
 mod contract_properties;
 mod contracts;

@@ -150,7 +150,7 @@ fn sort(
         &mut overview.later,
         &mut overview.stuck,
     ];
-    for (counted, places) in counted.into_iter().zip(&buckets[1..]) {
+    for (counted, places) in counted.into_iter().zip(&buckets) {
         counted.count = places.len();
         for ((_, _, name), blob) in places.iter().take(limits.each) {
             let record = tip.record_in(name, *blob)?;

@@ -13,6 +13,7 @@ use crate::evidence::Evidence;
 pub use crate::stored::StoredError;
 pub use crate::stored::{VERSION, read, write};
 use crate::traceparent::TraceParent;
+use crate::value::scalar;
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
@@ -551,6 +552,19 @@ impl Transition {
         let why = failure.or(self.reason.as_ref()).or_else(asked);
         why.map(String::as_str)
     }
+
+    /// The values of an answer in words: `port=8080, host=desk`.
+    pub fn answer_text(&self) -> Option<String> {
+        answer_text(&self.values)
+    }
+}
+
+/// Values in words: `port=8080, host=desk`.
+pub fn answer_text(values: &Map<String, Value>) -> Option<String> {
+    let value = |value: &Value| scalar(value).unwrap_or_else(|| value.to_string());
+    let pairs = values.iter().map(|(key, v)| format!("{key}={}", value(v)));
+    let text = pairs.collect::<Vec<_>>().join(", ");
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// `NNNN.json`: one handoff.

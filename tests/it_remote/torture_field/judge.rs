@@ -136,8 +136,10 @@ fn acknowledged(field: &Field, account: &Account, commits: &[Commit]) {
         *counts.entry(marker).or_default() += 1;
     }
     for commit in commits {
+        // The subject and a trailer may both have it.
         let words = commit.message.split_whitespace();
-        for marker in words.filter(|word| word.starts_with("did-")) {
+        let markers: BTreeSet<&str> = words.filter(|word| word.starts_with("did-")).collect();
+        for marker in markers {
             *counts.entry(marker).or_default() += 1;
         }
     }

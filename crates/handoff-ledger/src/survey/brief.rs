@@ -5,11 +5,13 @@ use std::borrow::Cow;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, moment};
+use handoff_model::record::answer_text;
 use handoff_model::stored::VERSION;
 use handoff_model::{IssueStatus, StoredError, TraceParent, Verdict};
 use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
+use serde_json::{Map, Value};
 
 use super::types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
 
@@ -159,6 +161,8 @@ struct Transition<'a> {
     reason: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     questions: Vec<Question<'a>>,
+    #[serde(default)]
+    values: Map<String, Value>,
     traceparent: Option<TraceParent>,
 }
 
@@ -171,6 +175,8 @@ struct Failure<'a> {
 
 #[derive(Deserialize)]
 struct Question<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
     #[serde(borrow)]
     description: Option<Cow<'a, str>>,
 }
@@ -261,7 +267,9 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         None => (None, None),
     };
     let reason = message.or(transition.reason);
-    let reason = reason.or_else(|| question?.description);
+    let asked = question.map(|question| question.description.unwrap_or(question.key));
+    let answer = || answer_text(&transition.values).map(Cow::Owned);
+    let reason = reason.or(asked).or_else(answer);
     ChangeSurvey {
         at: transition.at,
         by: transition.by,

@@ -245,7 +245,8 @@ impl HandoffSurvey {
 impl ChangeSurvey {
     fn of(transition: &Transition) -> Self {
         let failure = transition.failure.as_ref();
-        let reason = transition.why();
+        let reason = transition.why().map(str::to_owned);
+        let reason = reason.or_else(|| transition.answer_text());
         Self {
             at: transition.at,
             by: transition.by.clone(),

@@ -3,7 +3,6 @@
 
 use handoff_base::Moment;
 use handoff_protocol::{ContractType, Event, State};
-use serde_json::{Map, Value};
 
 use crate::intake::Contract;
 use crate::message::{Account, Message, StepEvent};
@@ -29,7 +28,7 @@ pub(super) fn account(record: &Record) -> Account {
     let code = failure.map(|failure| failure.code.clone());
     let said = match event {
         Event::Block => latest.reason.clone().or_else(|| first(&latest.questions)),
-        Event::Answer if !latest.values.is_empty() => Some(listed(&latest.values)),
+        Event::Answer => latest.answer_text(),
         _ => None,
     };
     let message = || failure.map(|failure| failure.message.clone());
@@ -100,12 +99,6 @@ fn first(questions: &[Question]) -> Option<String> {
             .unwrap_or(&question.key)
             .clone(),
     )
-}
-
-fn listed(values: &Map<String, Value>) -> String {
-    let value = |value: &Value| scalar(value).unwrap_or_else(|| value.to_string());
-    let pairs = values.iter().map(|(key, v)| format!("{key}={}", value(v)));
-    pairs.collect::<Vec<_>>().join(", ")
 }
 
 impl<V> Planner<'_, V> {
