@@ -1,12 +1,17 @@
 //! What needs somebody, as lines: what, whose turn, since when; why; and the command to run.
 
-use handoff_base::text::cut;
 use handoff_ledger::attention::Attention;
 
 use crate::view::Look;
 
-/// The longest reason, in characters.
-const REASON: usize = 74;
+/// The columns of a line, beyond which only ids and commands go.
+const WIDTH: usize = 80;
+
+/// The indent of an entry's further lines.
+const INDENT: &str = "    ";
+
+/// The most columns of an agent's name.
+const NAME: usize = 30;
 
 /// Lists the most urgent of them, at most this many.
 pub(crate) fn attention_text(attention: &[Attention], most: usize, look: &Look) -> String {
@@ -29,21 +34,22 @@ fn entry(one: &Attention, look: &Look) -> String {
         0 | 1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
-    let mut text = format!(
-        "{} {}{attempt}, {}'s turn, since {}\n",
-        look.urgent(&format!("! {}", one.id)),
-        one.need.title(),
-        one.turn,
-        look.moment(one.since),
-    );
-    for line in [&one.title, &one.why] {
-        let line = look.cell(line);
+    let need = format!("! {} {}{attempt}", one.id, one.need.title());
+    let turn = look.cut(&look.cell(one.turn.as_str()), NAME);
+    let turn = format!("{turn}'s turn, {}", look.age(one.since));
+    let between = if need.len() + turn.len() + ", ".len() <= WIDTH {
+        ", ".to_owned()
+    } else {
+        format!("\n{INDENT}")
+    };
+    let mut text = format!("{}{between}{turn}\n", look.urgent(&need));
+    let mut about = vec![&one.title];
+    about.extend(Some(&one.why).filter(|why| **why != one.title));
+    for line in about {
+        let line = look.cut(&look.cell(line), WIDTH - INDENT.len());
         if !line.is_empty() {
-            text += &format!("    {}\n", cut(&line, REASON));
-        }
-        if one.title == one.why {
-            break;
+            text += &format!("{INDENT}{line}\n");
         }
     }
-    text + &format!("    next: {}\n", one.next)
+    text + &format!("{INDENT}next: {}\n", one.next)
 }

@@ -14,7 +14,7 @@ use crate::view::Look;
 const NAME: usize = 30;
 
 /// The most columns of a worker's id in a row.
-const WORKER: usize = 16;
+const WORKER: usize = 24;
 
 /// The most columns of a priority in a row.
 const PRIORITY: usize = 12;

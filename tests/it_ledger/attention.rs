@@ -61,46 +61,56 @@ fn work_ends_with_its_lease_whoever_records_that_and_when() {
     );
 }
 
-/// Asserts who has to send, and how, in an issue in which nothing is open.
+/// Asserts what somebody has to take up in an issue in which nothing is open, and how.
 #[track_caller]
-fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, command: &str) {
+fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, found: &Value) {
+    let (id, command) = (&found["id"], found["next"].as_str().unwrap());
+    assert_eq!(found["turn"], agent);
     let next = env.data(&["next", issue]);
     assert_eq!(next["action"], "advance");
     assert_eq!(next["agent"], agent);
-    assert_eq!(next["handoff"], Value::Null);
+    assert_eq!(next["handoff"], *id);
     assert_eq!(next["commands"], json!([command]));
+    assert_eq!(next["attention"], json!([found]));
     let told = env.handoff(&["next", issue]).success();
-    let begins = format!("{agent}: nobody is working on it: ");
+    let begins = format!("{agent} with {}: ", id.as_str().unwrap());
     assert!(told.stdout.starts_with(&begins), "{}", told.shown);
     assert_eq!(told.stderr, format!("next: {command}\n"));
     let values = env.data(&["github", "output", issue]);
     assert_eq!(values["next_action"], "advance");
     assert_eq!(values["next_agent"], agent);
-    assert_eq!(values["next_id"], "");
+    assert_eq!(values["next_id"], *id);
     assert_eq!(values["attention"], "1");
 }
 
 #[test]
-fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
+fn what_ended_in_an_issue_with_nothing_open_awaits_somebody() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(7)).success();
     env.claim("7.1", "prep-agent").success();
     env.handoff(&["complete", "7.1", "--as", "prep-agent"])
         .success();
     let found = stuck(&env);
-    assert_eq!(found[0]["need"], "idle");
-    assert_eq!(found[0]["id"], Value::Null);
+    assert_eq!(found[0]["need"], "not_handed_on");
     // To one of several, who is to be filled in.
     let send = "git handoff new --issue 7 --from prep-agent --to AGENT";
     assert_eq!(found[0]["next"], send);
     // What is next is the same, wherever it is asked for.
-    assert_next(&env, "7", "prep-agent", send);
+    assert_next(&env, "7", "prep-agent", &found[0]);
     // What was taken back is its sender's to send again.
     env.send(opening(8)).success();
     let cancel = ["cancel", "8", "--as", "issue-manager", "--reason", "no"];
     env.handoff(&cancel).success();
-    let again = "git handoff new --issue 8 --from issue-manager --to AGENT";
-    assert_next(&env, "8", "issue-manager", again);
+    let again = "git handoff new --issue 8 --from issue-manager --to prep-agent";
+    let found = stuck(&env);
+    let cancelled = found.iter().find(|one| one["id"] == "8.1").unwrap();
+    assert_eq!(cancelled["next"], again);
+    assert_eq!(cancelled["why"], "no");
+    assert_next(&env, "8", "issue-manager", cancelled);
+    // Once it is sent again, nobody needs it any more.
+    env.send(opening(8)).success();
+    assert_eq!(stuck(&env).len(), 1);
+    env.assert_sound();
     // So it is once an issue that was done is open again.
     let done = completed(|_| Format::Xml);
     let asked = done.handoff(&["next", "87"]).success();
@@ -109,8 +119,7 @@ fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
     let reopen = ["reopen", "87", "--as", "orchestrator", "--reason", "again"];
     done.handoff(&reopen).success();
     let found = stuck(&done);
-    let turn = found[0]["turn"].as_str().unwrap();
-    assert_next(&done, "87", turn, found[0]["next"].as_str().unwrap());
+    assert_next(&done, "87", "closer-agent", &found[0]);
 
     // An answered request is done, and no protocol says of its issue that it is.
     let env = with_protocol("delegation");

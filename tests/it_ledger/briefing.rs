@@ -282,7 +282,7 @@ fn a_retry_is_told_what_the_answer_found_wrong() {
         &env,
         "retry loan-list-21.1 --as @frontend-specialist --reason again",
     );
-    env.wait_minutes(600);
+    env.wait(40);
     let work = env.handoff(&["claim", "--next", "--as", "@react-specialist", "--json"]);
     let work = work.success().json()["data"]["work"].take();
     assert_eq!(work["facts"]["findings"], failure["validation"]["errors"]);
@@ -324,8 +324,7 @@ fn what_was_turned_down_later_in_an_issue_says_why() {
     let args = ["reject", "7.2", "--as", "implementer-agent", "--reason"];
     env.handoff(&[&args[..], &["no such branch"]].concat())
         .success();
-    run(&env, "next 7")
-        .says("prep-agent: nobody is working on it: 7.2 is rejected: no such branch\n");
+    run(&env, "next 7").says("prep-agent with 7.2: rejected: no such branch\n");
 }
 
 /// Every line of these commands is at most 80 columns wide.

@@ -346,10 +346,16 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     insta::assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
+    needs attention
+    ! 87.1 lease ran out, orchestrator's turn, since 2026-03-02 09:16:00Z
+        Export delivery history as CSV
+        Dispatchers ask for their delivery history as a file
+        next: git handoff reap
+
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       12 minutes ago
-      Export delivery history as CSV
-    1 with a lease that ran out: `git handoff reap` records it
+      worker repo: Export delivery history as CSV
+    1 whose time ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       Export delivery history as CSV
@@ -364,15 +370,15 @@ fn readers_show_an_expired_lease_and_write_nothing() {
       87.1 is in_progress, lease ran out with prep-agent
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       13 minutes ago
-      Dispatchers ask for their delivery history as a file
+      worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff inbox --as prep-agent
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       14 minutes ago
-      Export delivery history as CSV
+      worker repo: Export delivery history as CSV
     $ git handoff list --issue 87
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       15 minutes ago
-      Dispatchers ask for their delivery history as a file
+      worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff next 87
     retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr
@@ -996,10 +1002,11 @@ fn a_step_that_passes_over_an_overdue_lease_is_found() {
     ledger.assert_sound(&[]);
     let record = format!("{}/0003.json", folder(87));
     let issue = format!("{}/issue.json", folder(87));
-    redate(&ledger, 11, 12, 14, &[&record, &issue]);
+    let awaiting = "awaiting/87.3@reviewer-agent";
+    redate(&ledger, 11, 12, 14, &[&record, &issue, awaiting]);
     // Its message says how long it was held.
     assert_eq!(ledger.damage(&[]), ["11 commit.message"]);
-    redate(&ledger, 11, 14, 15, &[&record, &issue]);
+    redate(&ledger, 11, 14, 15, &[&record, &issue, awaiting]);
     assert_eq!(ledger.damage(&[]), [format!("11 step.illegal {record}")]);
 }
 

@@ -199,7 +199,7 @@ fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
     let none = [&there[..], &["--timeout", "50ms"]].concat();
     env.handoff(&none)
         .exits(7)
-        .says("nothing can be claimed by prep-agent");
+        .says("nothing waits for prep-agent");
     env.handoff(&["wait", "--inbox", "--as", "nobody"])
         .exits(4)
         .says("nobody is not an agent");

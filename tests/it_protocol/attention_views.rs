@@ -49,7 +49,7 @@ fn needs(value: &Value) -> BTreeSet<String> {
 /// The agents of a protocol, without its end.
 fn agents(env: &TestEnvironment, protocol: &str) -> Vec<String> {
     let shown = env.data(&["protocol", "show", protocol]);
-    let agents = list(&shown["agents"]).iter();
+    let agents = list(&shown["definition"]["agents"]).iter();
     let agents = agents.filter(|agent| agent["kind"] != "end");
     agents
         .map(|a| a["id"].as_str().unwrap().to_owned())

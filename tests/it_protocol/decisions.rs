@@ -265,7 +265,40 @@ fn advice_is_data_as_well() {
       ],
       "commands": [
         "git handoff answer TRACE.1 tide_tables=VALUE budget=VALUE --as orchestrator"
-      ]
+      ],
+      "attention": [
+        {
+          "issue": "TRACE",
+          "title": "Tender for berth 4: tide tables are missing",
+          "id": "TRACE.1",
+          "need": "blocked",
+          "with": "research_agent",
+          "turn": "orchestrator",
+          "told": [
+            "orchestrator"
+          ],
+          "since": "2026-03-02T09:04:03Z",
+          "why": "without a critical input: budget",
+          "attempt": 1,
+          "next": "git handoff next TRACE"
+        },
+        {
+          "issue": "TRACE",
+          "title": "Tender for berth 4: tide tables are missing",
+          "id": "TRACE.2",
+          "need": "answered",
+          "with": "document_generator",
+          "turn": "document_generator",
+          "told": [
+            "document_generator"
+          ],
+          "since": "2026-03-02T09:04:03Z",
+          "why": "Answer to a request for help",
+          "attempt": 1,
+          "next": "git handoff show TRACE.2"
+        }
+      ],
+      "fresh": null
     }
     "#);
     let env = answered(RESEARCH, "failed", &[], &[]);

@@ -12,7 +12,7 @@ fn a_code_is_explained_with_a_case_and_a_cure() {
     assert_snapshot!(explain("lease_lost").success().shown, @"
     $ git handoff explain lease_lost
     lease_lost  (error, exit 5)
-      cause    the sender's lease ran out, or another claim holds the handoff
+      cause    the sender's lease ran out, its worker was replaced on record (`claim --take-over`), or another claim holds the handoff
       example  an agent claimed for 45 minutes and sent after an hour; by then another agent had claimed 123.2
       cure     nothing was recorded, so keep your work; claim again, as the hint says
     ");

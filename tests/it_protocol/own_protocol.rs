@@ -41,7 +41,7 @@ fn followed() -> TestEnvironment {
         "retry: dunes.1 is failed (LOST): an article has three attempts",
         "nobody else edits (exit 4)",
         "writer → editor: dead",
-        "fall_back: slander.1 is dead (LIBEL): the article needs a person\n  Call the writer",
+        "fall_back: slander.1 is dead (LIBEL): the article needs a person\n  editor: not with us\n  Call the writer",
         "bakery: sound",
         "TOO_HOT: all black",
         "w-1.1 in_progress..completed",

@@ -416,7 +416,7 @@ fn a_parent_is_not_ended_while_its_parts_run() {
 fn a_parent_whose_parts_run_is_not_work_to_hand_on() {
     let env = broken_down();
     let page = run(&env, "prime --as task-orchestrator").stdout;
-    let line = "environment.1 from environment-architect, its parts run: environment.3, environment.4, environment.5";
+    let line = "environment.1 from environment-architect, worker repo, its parts run: environment.3, environment.4, environment.5";
     assert!(page.contains(line), "{page}");
     let held = env.data(&["prime", "--as", "task-orchestrator"])["holds"].take();
     assert_eq!(held["count"], 0);
@@ -895,7 +895,7 @@ fn a_part_that_failed_is_tried_again_while_its_parent_waits() {
     let early = refused(&env, &["--issue", KEY], done("021", "021_2"));
     assert_eq!(early.says(), (4, "not_working"));
     let shown = run(&env, "inbox --as task-orchestrator").stdout;
-    assert!(shown.contains("environment.4  failed"), "{shown}");
+    assert!(shown.contains("! environment.4 failed"), "{shown}");
     run(
         &env,
         "retry environment.4 --as task-orchestrator --reason sealed",

@@ -37,7 +37,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-    87.1  pending  issue-manager → prep-agent  medium  2026-03-02 09:12:00Z  Dispatchers ask for their delivery history as a file
+    87.1  pending  issue-manager → prep-agent  medium  3 minutes ago
+      Export delivery history as CSV
     up to date with origin
     ");
     assert_eq!(data["remote"], same);

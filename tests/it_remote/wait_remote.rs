@@ -15,6 +15,9 @@ const OFTEN: [&str; 2] = ["--poll", "100ms"];
 
 const COMPLETE: [&str; 6] = ["complete", "87.1", "--as", "prep-agent", "--reason", "done"];
 
+/// Who claimed it, for the other clone.
+const HOLDER: [&str; 2] = ["--worker", "repo"];
+
 /// Clones in which prep-agent, in the first, has claimed 87.1.
 fn claimed() -> Clones {
     let clones = Clones::new();
@@ -65,7 +68,7 @@ fn steps_made_here_end_the_wait_whether_published_or_not() {
         clones.there(&["fetch"]).success();
         let wait = waiting(&clones, &[&["87.1"][..], &RARELY].concat()).waits();
         let mode: &[&str] = if offline { &["--offline"] } else { &[] };
-        let ran = clones.there(&[&COMPLETE[..], mode].concat());
+        let ran = clones.there(&[&COMPLETE[..], &HOLDER, mode].concat());
         ran.exits(if offline { 8 } else { 0 });
         let (stdout, _) = wait.ends(0);
         assert!(stdout.contains("prep-agent: completed"), "{stdout}");
@@ -90,7 +93,7 @@ fn with_the_remote_out_of_reach_the_ledger_here_is_waited_for() {
     let mut json = clones.env.program(&json);
     json.current_dir(&clones.other);
     let json = Running::silent(json);
-    clones.there(&COMPLETE).exits(8);
+    clones.there(&[&COMPLETE[..], &HOLDER].concat()).exits(8);
     wait.ends(0);
     let (stdout, _) = json.ends(0);
     let document: Value = serde_json::from_str(&stdout).unwrap();
@@ -266,7 +269,10 @@ fn a_watch_tells_the_steps_of_all_clones_each_once() {
     let claim = ["claim", "87.1", "--as", "prep-agent"];
     clones.there(&claim).success();
     seen.push(watch.line());
-    clones.env.handoff(&COMPLETE).success();
+    clones
+        .env
+        .handoff(&[&COMPLETE[..], &["--worker", "other"]].concat())
+        .success();
     clones.env.send(opening(88)).success();
     seen.extend([watch.line(), watch.line()]);
     watch.interrupt();
@@ -286,7 +292,7 @@ fn a_step_made_offline_is_told_once_it_is_published() {
     let start = clones.tip(&clones.bare);
     let mut watch = watching(&clones, &RARELY);
     clones
-        .there(&[&COMPLETE[..], &["--offline"]].concat())
+        .there(&[&COMPLETE[..], &HOLDER, &["--offline"]].concat())
         .exits(8);
     let recorded = clones.tip(&clones.other);
     // Someone else is first, so that the step becomes another commit.

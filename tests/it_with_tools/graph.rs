@@ -678,16 +678,16 @@ fn a_long_issue_is_still_a_picture() {
                 "to": to, "sent_to": to, "intended": null, "state": "completed",
                 "priority": null, "status": null, "summary": format!("Round {number}"),
                 "follows": (number > 1).then(|| number - 1), "answers": null, "task": null,
-                "waits_for": [], "attempt": 1, "not_before": null, "expires_at": null,
+                "waits_for": [], "attempt": 1, "not_before": null, "expires_at": null, "lease_seconds": null,
                 "contradicted": 0, "violations": 0, "changes": [
                     change(start, Value::Null, "pending"), change(start + 20, json!("claim"), "in_progress"),
                     change(start + 60, json!("complete"), "completed")]})
         })
         .collect();
-    let issue = json!({"key": "9", "protocol": "issue-to-pr", "status": "open",
+    let issue = json!({"key": "9", "title": "t", "protocol": "issue-to-pr", "status": "open",
         "opened_at": 0, "updated_at": 0, "completed_at": null, "steps": 1000, "reopened": 0,
         "counts_after": 0, "rounds": [],
-        "unfollowed": [1000], "decisions": [], "handoffs": handoffs});
+        "unfollowed": [1000], "awaiting": [[1000, "b"]], "decisions": [], "handoffs": handoffs});
     let issue: IssueSurvey = serde_json::from_value(issue).unwrap();
     let folder = built_in("issue-to-pr").unwrap();
     let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();

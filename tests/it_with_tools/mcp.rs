@@ -69,7 +69,7 @@ fn the_tools_are_the_verbs() {
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
     prime (reads): offline:boolean as
     inbox (reads): offline:boolean as
-    claim (writes): id next:boolean lease offline:boolean as
+    claim (writes): id next:boolean lease take_over:boolean reason offline:boolean as
     new (reads): issue! from to! type format:xml|json|md protocol as
     check (reads): contract files[] issue protocol as
     send (writes once): contract file issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
@@ -142,7 +142,7 @@ fn every_tool_is_small_and_its_schemas_are_json_schema() {
     }
     // A model reads all of it at the start of each session.
     let all = listed["tools"].to_string().len();
-    assert!(all < 28_000, "{all} bytes");
+    assert!(all < 29_000, "{all} bytes");
 }
 
 /// What a tool answers and what the command line answers, without what depends on when it is asked.

@@ -301,7 +301,10 @@ impl Judged<'_> {
                 vec![lead.clone(), self.handoff.to.clone()]
             }
             None => {
-                let usual = need.told().iter().filter_map(|word| party(word));
+                // What ended awaits this agent in the place of its sender or receiver.
+                let ended = |word: &&&str| self.awaited.is_none() || **word == LEAD;
+                let usual = need.told().iter().filter(ended);
+                let usual = usual.filter_map(|word| party(word));
                 self.awaited.cloned().into_iter().chain(usual).collect()
             }
         };

@@ -378,7 +378,7 @@ pub fn worker_of(dir: &Path) -> String {
     let is_root = |dir: &&Path| dir.join(".git").exists() || dir.join("HEAD").exists();
     let root = dir.ancestors().find(is_root).unwrap_or(dir);
     let name = root.file_name().unwrap().to_str().unwrap();
-    name.trim_start_matches('.').to_owned()
+    name.trim_start_matches('.').replace(' ', "-")
 }
 
 impl Ran {

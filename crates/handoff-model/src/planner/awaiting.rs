@@ -92,10 +92,9 @@ impl<V> Planner<'_, V> {
             let agent = match (record.state, &last.sent) {
                 (State::Completed, _) if is_new(record) && record.answers.is_some() => &record.to,
                 (State::Rejected, None) => &record.from,
-                (State::Cancelled, None) if record.from != *self.actor.name => &record.from,
-                // Whoever cancels its own handoff knows; but nothing may be left to do.
-                (State::Cancelled, None) if !goes_on => {
-                    self.protocol.lead().unwrap_or(&record.from)
+                // Whoever cancels its own handoff knows, unless nothing is left to do.
+                (State::Cancelled, None) if !goes_on || record.from != *self.actor.name => {
+                    &record.from
                 }
                 _ => return None,
             };
