@@ -4,7 +4,7 @@ use handoff_ledger::attention::Attention;
 
 use crate::view::Look;
 
-/// The columns of a line, beyond which only ids and commands go.
+/// The columns of a line where there is no terminal. Only ids and commands go beyond it.
 const WIDTH: usize = 80;
 
 /// The indent of an entry's further lines.
@@ -34,10 +34,11 @@ fn entry(one: &Attention, look: &Look) -> String {
         0 | 1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
+    let width = look.width(WIDTH);
     let need = format!("! {} {}{attempt}", one.id, one.need.title());
     let turn = look.cut(&look.cell(one.turn.as_str()), NAME);
     let turn = format!("{turn}'s turn, {}", look.age(one.since));
-    let between = if need.len() + turn.len() + ", ".len() <= WIDTH {
+    let between = if need.len() + turn.len() + ", ".len() <= width {
         ", ".to_owned()
     } else {
         format!("\n{INDENT}")
@@ -46,7 +47,7 @@ fn entry(one: &Attention, look: &Look) -> String {
     let mut about = vec![&one.title];
     about.extend(Some(&one.why).filter(|why| **why != one.title));
     for line in about {
-        let line = look.cut(&look.cell(line), WIDTH - INDENT.len());
+        let line = look.cut(&look.cell(line), width.saturating_sub(INDENT.len()));
         if !line.is_empty() {
             text += &format!("{INDENT}{line}\n");
         }

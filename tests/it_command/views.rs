@@ -452,7 +452,6 @@ fn status_names_first_what_needs_someone() {
         "{}",
         seen.screen
     );
-    // Elsewhere, the rows say it all.
     let piped = env.handoff(&["status"]).success().stdout;
-    assert!(!piped.contains("needs attention"), "{piped}");
+    assert!(piped.contains("needs attention\n! 87.2 failed"), "{piped}");
 }

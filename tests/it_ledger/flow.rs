@@ -208,9 +208,12 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       workspace_path: /srv/desk/parcel-desk-87
       workspace_type: worktree
       87.2 is in_progress with implementer-agent
-    87.1  completed    issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  in_progress  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  worker repo: Workspace ready
-    87.3  completed    implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
+    87.1  completed    issue-manager → prep-agent        medium  10 minutes ago
+      Dispatchers ask for their delivery history as a file
+    87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago
+      worker repo: Workspace ready, attempt 2
+    87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago
+      The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       Workspace ready

@@ -347,7 +347,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
     needs attention
-    ! 87.1 lease ran out, orchestrator's turn, since 2026-03-02 09:16:00Z
+    ! 87.1 lease ran out, orchestrator's turn, 2 minutes ago
         Export delivery history as CSV
         Dispatchers ask for their delivery history as a file
         next: git handoff reap

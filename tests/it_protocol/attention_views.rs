@@ -297,7 +297,7 @@ fn each_end(protocol: &str) -> String {
         "block", &id, "--as", &to, "--reason", why, "--needs", "port",
     ])
     .success();
-    table += &told(&env, "block", Some("port"));
+    table += &told(&env, "block", Some(why));
     env.handoff(&["answer", &id, "port=8080", "--as", &from])
         .success();
     table += &told(&env, "answer", Some("8080"));
@@ -320,7 +320,18 @@ fn each_end(protocol: &str) -> String {
 
 #[test]
 fn each_end_is_told_in_issue_to_pr() {
-    insta::assert_snapshot!(each_end(BUILT_IN[0]), @"");
+    insta::assert_snapshot!(each_end(BUILT_IN[0]), @"
+    reject: rejected, issue-manager, orchestrator
+    cancel: cancelled, issue-manager, orchestrator
+    cancel its own: cancelled, issue-manager, orchestrator
+    fail: failed, orchestrator
+    fail, no attempt left: dead, orchestrator
+    block: blocked, orchestrator
+    answer: answered, prep-agent
+    complete: not_handed_on, prep-agent, orchestrator
+    nobody claims: unclaimed, prep-agent, orchestrator
+    the lease runs out: lease_ran_out, orchestrator
+    ");
 }
 
 #[test]

@@ -287,7 +287,11 @@ fn one_fetch_serves_all_who_ask_at_the_same_time() {
     clones.env.git(&clones.other, &add);
     let start = |i: usize| {
         let mut command = clones.env.program(READS[i % 2]);
-        let folder = if i % 3 == 0 { &linked } else { &clones.other };
+        let folder = if i.is_multiple_of(3) {
+            &linked
+        } else {
+            &clones.other
+        };
         command.current_dir(folder).env("PATH", &path);
         Running::silent(command)
     };

@@ -69,8 +69,8 @@ impl<V> Planner<'_, V> {
             relays && begins && changed.issue.open.len() == 1
         };
         let mut takes = sent.filter(|new| {
-            let own = new.from == known.agent;
-            own && new.follows.as_ref() == Some(&ended.id) || own && replaces(new) || restarts(new)
+            let follows = new.follows.as_ref() == Some(&ended.id);
+            restarts(new) || new.from == known.agent && (follows || replaces(new))
         });
         if takes.next().is_some() {
             return Ok(true);

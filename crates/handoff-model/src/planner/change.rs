@@ -258,8 +258,8 @@ impl<V> Planner<'_, V> {
                 id,
                 from: to,
                 to: receiver.clone(),
-                task,
-                kind: kind.name.clone(),
+                task: task.into(),
+                kind: kind.name.as_str().into(),
             });
         }
         is_to_decide(self.protocol, record).then(|| RequestRefusal::NeedsDecision {

@@ -244,7 +244,7 @@ impl<V> Planner<'_, V> {
             token,
             end,
             state: record.state,
-            holder: lease.map(|lease| (lease.holder.clone(), lease.token)),
+            holder: lease.map(|lease| Box::new((lease.holder.clone(), lease.token))),
         })
     }
 

@@ -56,7 +56,7 @@ pub enum LeaseRefusal {
         most: u64,
     },
     /// The sender, or the claim that it names, no longer holds the handoff.
-    #[error("{agent} no longer holds {id}: {}", lost(*token, end.as_ref(), holder.as_ref()))]
+    #[error("{agent} no longer holds {id}: {}", lost(*token, end.as_ref(), holder.as_deref()))]
     Lost {
         id: HandoffId,
         agent: AgentName,
@@ -65,7 +65,7 @@ pub enum LeaseRefusal {
         end: Option<ClaimEnd>,
         state: State,
         /// The agent that holds it now, and the token of its claim.
-        holder: Option<(AgentName, u32)>,
+        holder: Option<Box<(AgentName, u32)>>,
     },
     /// The receiver claims it too late: it failed.
     #[error("{to} did not claim {id} in time: it had until {}", time(*until))]

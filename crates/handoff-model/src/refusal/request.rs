@@ -29,9 +29,9 @@ pub enum RequestRefusal {
         from: AgentName,
         to: AgentName,
         /// The task that it is part of.
-        task: String,
+        task: Box<str>,
         /// The type of contract that reports it.
-        kind: String,
+        kind: Box<str>,
     },
     /// A handoff that is evaluated must be decided on, not only completed.
     #[error("{id} awaits a decision of {agent}")]
