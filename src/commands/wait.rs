@@ -1,15 +1,17 @@
+use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::text::plain;
 use handoff_base::{Moment, ObjectId, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::planner::Holder;
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
-use handoff_protocol::{Protocol, State};
+use handoff_protocol::{Protocol, State, Style};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,7 +35,8 @@ use crate::{exit, render};
 /// handoff in it is being worked on or can be claimed or sent on, and no question is
 /// open. With several targets, all must end. With --inbox, the wait ends when you can
 /// claim something, or when it is your turn to take something up: a handoff of yours
-/// that was rejected, an answer, a failure that you decide about. Exits 7 on timeout.
+/// that was rejected, an answer, a failure that you decide about; or when a request of
+/// yours ends that was open when the wait began. Exits 7 on timeout.
 ///
 /// Returns as soon as something changes on this machine. If the ledger has a remote
 /// (handoff.remote), it is polled too: changes by others are seen within the poll
@@ -73,7 +76,15 @@ pub(crate) struct Arguments {
 enum Target {
     Handoff(HandoffId),
     Issue(IssueKey),
-    Inbox(AgentName, Option<WorkerId>),
+    Inbox(Inbox),
+}
+
+/// What an agent waits for.
+struct Inbox {
+    agent: AgentName,
+    worker: Option<WorkerId>,
+    /// Its requests that were open when the wait began; unset before the first look.
+    requests: OnceCell<Vec<HandoffId>>,
 }
 
 /// The state of what is waited for.
@@ -275,10 +286,11 @@ impl Arguments {
     fn targets(&self, context: &Context, repository: &Repository) -> Result<Vec<Target>, Failure> {
         if self.inbox {
             let worker = context.worker(repository)?.map(|worker| worker.id);
-            return Ok(vec![Target::Inbox(
-                context.acting_agent(repository)?,
+            return Ok(vec![Target::Inbox(Inbox {
+                agent: context.acting_agent(repository)?,
                 worker,
-            )]);
+                requests: OnceCell::new(),
+            })]);
         }
         let target = |text: &String| {
             Ok(if text.contains('.') {
@@ -387,7 +399,7 @@ fn target_state(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen
             let status = issue.wait_status(&open?, &newest, now);
             Ok(issue_state(&issue, status))
         }
-        Target::Inbox(agent, worker) => inbox(tip, agent, worker.as_ref(), now),
+        Target::Inbox(inbox) => inbox.state(tip, now),
     }
 }
 
@@ -467,64 +479,105 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     }
 }
 
-/// What an agent can claim, else what it is its turn to take up.
-fn inbox(
-    tip: &Snapshot<'_>,
-    agent: &AgentName,
-    worker: Option<&WorkerId>,
-    now: Moment,
-) -> Result<Seen, Failure> {
-    let queue = claimable(tip, agent, now)?;
-    let mut protocols = Vec::new();
-    for name in tip.protocols()? {
-        protocols.push(tip.rules(&name)?.protocol().clone());
-    }
-    let known: Vec<&Protocol> = protocols.iter().collect();
-    let name = known
-        .iter()
-        .find_map(|p| Some(&p.agent(agent.as_str())?.id));
-    let name = name.unwrap_or(agent);
-    let who = Holder {
-        agent: name,
-        worker,
-    };
-    let overview = overview(tip, who, &known, now, OverviewLimits::ALL)?;
-    let mut own = overview.attention.iter();
-    let needed = own
-        .find(|one| one.turn == *name)
-        .filter(|_| queue.first.is_none());
-    let id = queue.first.clone().or(needed.map(|one| one.id.clone()));
-    let record = id.as_ref().map(|id| self::found(tip, id)).transpose()?;
-    let outcome = match &record {
-        Some(_) => Outcome::Completed,
-        None => Outcome::Waiting,
-    };
-    let (state_text, text) = match (&record, needed) {
-        (_, Some(one)) => {
-            let why = handoff_base::text::plain(&one.why);
-            (
-                String::new(),
-                format!("{} {}: {why}\n", one.id, one.need.title()),
-            )
+impl Inbox {
+    /// What the agent can claim, else what it is its turn to take up, else a request of its own that
+    /// was answered meanwhile.
+    fn state(&self, tip: &Snapshot<'_>, now: Moment) -> Result<Seen, Failure> {
+        let agent = &self.agent;
+        let queue = claimable(tip, agent, now)?;
+        let mut protocols = Vec::new();
+        for name in tip.protocols()? {
+            protocols.push(tip.rules(&name)?.protocol().clone());
         }
-        (Some(record), None) => (String::new(), format!("{}\n", render::headline(record))),
-        (None, None) => (format!("nothing waits for {agent}"), String::new()),
-    };
-    let claim = || format!("git handoff claim --next --as {agent}");
-    let next = needed.map(|one| one.next.clone());
-    let later = queue.later.map(|(at, _)| at);
-    Ok(Seen {
-        issue: id.as_ref().map(|id| id.issue().clone()),
-        agent: Some(agent.clone()),
-        state: record.as_ref().map(|r| TargetState::Handoff(r.state)),
-        outcome,
-        expired: false,
-        by: id.clone().into_iter().collect(),
-        wake: [later, overview.next_change].into_iter().flatten().min(),
-        text,
-        state_text,
-        next: next.or_else(|| record.as_ref().map(|_| claim())),
-        record,
-        id,
-    })
+        let known: Vec<&Protocol> = protocols.iter().collect();
+        let name = known
+            .iter()
+            .find_map(|p| Some(&p.agent(agent.as_str())?.id));
+        let who = Holder {
+            agent: name.unwrap_or(agent),
+            worker: self.worker.as_ref(),
+        };
+        let overview = overview(tip, who, &known, now, OverviewLimits::ALL)?;
+        let mut own = overview.attention.iter();
+        let needed = own.find(|one| one.turn == *who.agent);
+        let later = queue.later.map(|(at, _)| at);
+        let wake = [later, overview.next_change].into_iter().flatten().min();
+        let (text, next, id) = match (queue.first, needed) {
+            (Some(id), _) => {
+                let text = format!("{}\n", render::headline(&found(tip, &id)?));
+                let next = format!("git handoff claim --next --as {agent}");
+                (text, next, Some(id))
+            }
+            (None, Some(one)) => {
+                let why = plain(&one.why);
+                let text = format!("{} {}: {why}\n", one.id, one.need.title());
+                (text, one.next.clone(), Some(one.id.clone()))
+            }
+            (None, None) => match self.ended_request(tip, who.agent, &known)? {
+                Some(id) => {
+                    let text = format!("{}\n", render::headline(&found(tip, &id)?));
+                    (text, format!("git handoff show {id}"), Some(id))
+                }
+                None => (String::new(), String::new(), None),
+            },
+        };
+        self.seen(tip, (text, next, id), wake)
+    }
+
+    /// What was seen: the handoff that ends the wait, if one does.
+    fn seen(
+        &self,
+        tip: &Snapshot<'_>,
+        (text, next, id): (String, String, Option<HandoffId>),
+        wake: Option<Moment>,
+    ) -> Result<Seen, Failure> {
+        let record = id.as_ref().map(|id| found(tip, id)).transpose()?;
+        let outcome = match &record {
+            Some(_) => Outcome::Completed,
+            None => Outcome::Waiting,
+        };
+        Ok(Seen {
+            issue: id.as_ref().map(|id| id.issue().clone()),
+            agent: Some(self.agent.clone()),
+            state: record.as_ref().map(|r| TargetState::Handoff(r.state)),
+            outcome,
+            expired: false,
+            by: id.clone().into_iter().collect(),
+            wake,
+            text,
+            state_text: match record {
+                Some(_) => String::new(),
+                None => format!("nothing waits for {}", self.agent),
+            },
+            next: record.as_ref().map(|_| next),
+            record,
+            id,
+        })
+    }
+
+    /// A request of the agent that was open when the wait began and is not any more.
+    fn ended_request(
+        &self,
+        tip: &Snapshot<'_>,
+        agent: &AgentName,
+        protocols: &[&Protocol],
+    ) -> Result<Option<HandoffId>, Failure> {
+        let calls = |p: &&Protocol| p.definition().style == Style::Call;
+        if !protocols.iter().any(calls) {
+            return Ok(None);
+        }
+        let open = tip.open()?;
+        let Some(requests) = self.requests.get() else {
+            let mut requests = Vec::new();
+            for entry in &open {
+                let record = tip.open_record(entry)?;
+                requests.extend((record.from == *agent).then_some(record.id));
+            }
+            // Nobody else sets it.
+            let _ = self.requests.set(requests);
+            return Ok(None);
+        };
+        let is_open = |id: &&HandoffId| open.iter().any(|entry| entry.id == **id);
+        Ok(requests.iter().find(|id| !is_open(id)).cloned())
+    }
 }

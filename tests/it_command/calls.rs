@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::contracts::value;
+use test_support::running::Running;
 use test_support::team::record;
 use test_support::{Ran, TestEnvironment};
 
@@ -1001,4 +1002,15 @@ fn check_and_send_say_that_the_record_of_a_request_is_gone() {
     refused(&env, &answer, 6, "no_handoff");
     let ran = env.handoff_with(&["check", "-", "--json"], &answer);
     no(ran, 6, "no_handoff", || {});
+}
+
+#[test]
+fn an_inbox_ends_the_wait_when_a_request_of_the_agent_is_answered() {
+    let env = claimed("loans", &[]);
+    let args = ["wait", "--inbox", "--as", FRONTEND];
+    let wait = Running::start(&env, &env.repo(), &args).waits();
+    env.send(response("loans", &[])).success();
+    let (stdout, stderr) = wait.ends(0);
+    assert_eq!(stdout, format!("loans.1 {FRONTEND} → {REACT}: completed\n"));
+    assert_eq!(stderr, "next: git handoff show loans.1\n");
 }

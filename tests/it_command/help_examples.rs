@@ -165,11 +165,11 @@ shared() { git init -q --bare ../origin; git remote add origin ../origin; git co
 refused() {
   shared; handed 123.4
   git clone -q ../origin ../other
-  (cd ../other; git handoff init --remote origin; git handoff claim 123.4 --as fixer-agent)
+  (cd ../other; export GIT_HANDOFF_WORKER=other; git handoff init --remote origin; git handoff claim 123.4 --as fixer-agent)
   git handoff claim 123.4 --as fixer-agent --offline || :
   git handoff sync || :
   later
-  (cd ../other; git handoff fail 123.4 --as fixer-agent --message 'no space' --recoverable; git handoff retry 123.4 --as orchestrator)
+  (cd ../other; export GIT_HANDOFF_WORKER=other; git handoff fail 123.4 --as fixer-agent --message 'no space' --recoverable; git handoff retry 123.4 --as orchestrator)
   git handoff sync || :
 }
 ours_is() { sed -i "s/\"version\": \".*\"/\"version\": \"$1\"/" our-way/protocol.json; }

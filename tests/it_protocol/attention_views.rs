@@ -272,6 +272,7 @@ fn each_end(protocol: &str) -> String {
             env.handoff(&args).success();
         }
     };
+    let pause = if protocol == "task-breakdown" { 1 } else { 20 };
     let (env, id, _, to) = held();
     fail(&env, &id, &to);
     table += &told(&env, "fail", Some(why));
@@ -281,13 +282,10 @@ fn each_end(protocol: &str) -> String {
             .iter()
             .any(|by| env.handoff(&["retry", &id, "--as", by]).status == 0);
         assert!(retried, "nobody may retry {id}");
-        let record = env.data(&["show", &id])["record"].clone();
-        if !record["not_before"].is_null() {
-            env.wait(3600 / 60);
-        }
-        while env.handoff(&["claim", &id, "--as", &to]).status != 0 {
-            env.wait(5);
-        }
+        // After the delay before another attempt, and before the time to claim it is over.
+        let claims = |_: &u32| env.handoff(&["claim", &id, "--as", &to]).status == 0;
+        let claimed = (0..200).inspect(|_| env.wait(pause)).find(claims);
+        assert!(claimed.is_some(), "{id} can never be claimed");
         fail(&env, &id, &to);
     }
     table += &told(&env, "fail, no attempt left", Some(why));
@@ -336,7 +334,18 @@ fn each_end_is_told_in_issue_to_pr() {
 
 #[test]
 fn each_end_is_told_in_orchestrator_specialist() {
-    insta::assert_snapshot!(each_end(BUILT_IN[1]), @"");
+    insta::assert_snapshot!(each_end(BUILT_IN[1]), @"
+    reject: rejected, @frontend-specialist
+    cancel: cancelled, @frontend-specialist
+    cancel its own: cancelled, @frontend-specialist
+    fail: failed, @frontend-specialist
+    fail, no attempt left: dead, @frontend-specialist
+    block: blocked, @frontend-specialist
+    answer: answered, @react-specialist
+    complete: refused with 4
+    nobody claims: unclaimed, @frontend-specialist, @react-specialist
+    the lease runs out: lease_ran_out, @frontend-specialist
+    ");
 }
 
 #[test]
@@ -346,10 +355,32 @@ fn each_end_is_told_in_task_breakdown() {
 
 #[test]
 fn each_end_is_told_in_delegation() {
-    insta::assert_snapshot!(each_end(BUILT_IN[3]), @"");
+    insta::assert_snapshot!(each_end(BUILT_IN[3]), @"
+    reject: rejected, document_generator, orchestrator
+    cancel: cancelled, document_generator, orchestrator
+    cancel its own: cancelled, document_generator, orchestrator
+    fail: failed, orchestrator
+    fail, no attempt left: dead, human, orchestrator
+    block: blocked, orchestrator
+    answer: answered, research_agent
+    complete: refused with 4
+    nobody claims: unclaimed, research_agent, orchestrator
+    the lease runs out: lease_ran_out, orchestrator
+    ");
 }
 
 #[test]
 fn each_end_is_told_in_directive() {
-    insta::assert_snapshot!(each_end(BUILT_IN[4]), @"");
+    insta::assert_snapshot!(each_end(BUILT_IN[4]), @"
+    reject: rejected, ResearchGPT, MetaGPT
+    cancel: cancelled, ResearchGPT, MetaGPT
+    cancel its own: cancelled, ResearchGPT, MetaGPT
+    fail: failed, MetaGPT
+    fail, no attempt left: dead, USER, MetaGPT
+    block: blocked, MetaGPT
+    answer: answered, MetaGPT
+    complete: refused with 4
+    nobody claims: unclaimed, MetaGPT
+    the lease runs out: lease_ran_out, MetaGPT
+    ");
 }

@@ -189,7 +189,8 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         refused(args);
     }
     env.claim("87.1", "prep-agent").success();
-    refused(&["claim", "87.1", "--as", "prep-agent"]);
+    let other = ["claim", "87.1", "--as", "prep-agent", "--worker", "other"];
+    refused(&other);
     refused(&["extend", "87.1", "--as", "fixer-agent"]);
     env.handoff(&[
         "fail",
