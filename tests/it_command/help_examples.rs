@@ -94,6 +94,9 @@ fn before(command: &str, line: &str) -> &'static str {
         "report" => "finished",
         "watch" if has("--poll") => "shared; handed 123.4",
         "wait" if has("--poll") => "shared; finished",
+        "claim" if has("--take-over") => {
+            "handed 123.4; git handoff claim 123.4 --as fixer-agent --worker other"
+        }
         "reject" | "cancel" => "handed 123.2",
         "next" if has("--task") => "tasks environment",
         "next" if has("--apply") => "failed --recoverable",

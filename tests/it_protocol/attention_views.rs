@@ -350,7 +350,18 @@ fn each_end_is_told_in_orchestrator_specialist() {
 
 #[test]
 fn each_end_is_told_in_task_breakdown() {
-    insta::assert_snapshot!(each_end(BUILT_IN[2]), @"");
+    insta::assert_snapshot!(each_end(BUILT_IN[2]), @"
+    reject: rejected, environment-architect, task-orchestrator
+    cancel: cancelled, environment-architect, task-orchestrator
+    cancel its own: nobody
+    fail: failed, task-orchestrator
+    fail, no attempt left: dead, operator, task-orchestrator
+    block: blocked, task-orchestrator
+    answer: answered, task-orchestrator
+    complete: nobody
+    nobody claims: unclaimed, task-orchestrator
+    the lease runs out: lease_ran_out, task-orchestrator
+    ");
 }
 
 #[test]

@@ -50,7 +50,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  worker other: Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago
+      worker other: Export delivery history as CSV
     1 commit not on origin: `git handoff sync`
     ");
     assert_eq!(data["remote"]["unpublished"], 1);
@@ -73,7 +74,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  worker other: Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago
+      worker other: Export delivery history as CSV
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
     let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});
@@ -84,7 +86,14 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:20:00Z  which?
+    needs attention
+    ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
+        Export delivery history as CSV
+        which?
+        next: git handoff next 87
+
+    87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago
+      Export delivery history as CSV: which?
     up to date with origin
     1 step made offline was refused and is kept: `git handoff rejected`
     ");

@@ -272,10 +272,7 @@ fn what_stands_still_is_told_to_whom_it_concerns() {
     }
     assert!(!page.contains("Your contract, "), "{page}");
     let page = prime(&env, "orchestrator");
-    assert!(
-        page.contains("Needing attention, for you to decide:"),
-        "{page}"
-    );
+    assert!(page.contains("Needs your decision:"), "{page}");
     let next: Vec<&str> = page
         .lines()
         .filter(|l| l.starts_with("   git handoff next "))

@@ -37,19 +37,19 @@ fn the_page_says_what_stands_still_where_since_when_and_why() {
     let said = found["answers"][0].as_str().unwrap();
     for needed in [
         // No attempt is left, first of all.
-        "90.2\nno attempt left\n503",
-        "stuck at implementer-agent; orchestrator's turn",
+        "90.2\nno attempt left\nExport delivery history as CSV\n503",
+        "with implementer-agent; orchestrator's turn",
         "88.2\nfailed",
-        "89.2\nwaits for an answer\nWhich encoding?",
+        "89.2\nwaits for an answer\nExport delivery history as CSV\nWhich encoding?",
         "git handoff next 89",
-        "92.1\nnot taken up",
+        "92.1\nnot claimed",
         "git handoff claim 92.1 --as prep-agent",
-        "Issue 93\nnobody is working on it",
+        "93.1\nrejected\nExport delivery history as CSV\nIt is 87 again",
         "since 2026-03-02",
     ] {
         assert!(said.contains(needed), "no {needed:?} in:\n{said}");
     }
-    let first = said.find("no attempt left\n503").unwrap();
+    let first = said.find("90.2\nno attempt left").unwrap();
     assert!(first < said.find("89.2\n").unwrap(), "{said}");
     assert_eq!(found["answers"][1], "Handoffs of repo");
     let stuck = env.handoff(&["report", "--output", "again.html", "--json"]);

@@ -2,6 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
+use handoff_base::text::cut;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_model::Issue;
 use handoff_protocol::State;
@@ -139,12 +140,14 @@ fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
 
 /// An issue's facts and tasks.
 fn known(page: &mut String, issue: &Issue) {
+    /// The most characters of a fact.
+    const FACT: usize = 2000;
     let mut lines = Vec::new();
     for (name, value) in &issue.facts {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        lines.push(format!("{name}: {value}"));
+        lines.push(format!("{name}: {}", cut(&value, FACT)));
     }
     for task in &issue.tasks {
         let of = task.parent.as_ref().map(|parent| format!(" of {parent}"));

@@ -168,16 +168,18 @@ impl Ledger<'_> {
         let (Some(upstream), Some(lease)) = (self.upstream(), &record.lease) else {
             return Ok(None);
         };
-        let known = upstream.known()?;
-        if known == self.tip_id()? {
+        // Of a remote that was never read, nothing is known.
+        let Some(known) = upstream.known()? else {
+            return Ok(None);
+        };
+        if Some(known) == self.tip_id()? {
             return Ok(None);
         }
-        let there = match known.filter(|id| self.repository().has(*id)) {
-            Some(id) => self
-                .at(id)?
-                .issue(record.id.issue())?
-                .record(record.id.number())?,
-            None => None,
+        let there = if self.repository().has(known) {
+            let folder = self.at(known)?.issue(record.id.issue())?;
+            folder.record(record.id.number())?
+        } else {
+            None
         };
         let is_this = |t: &Transition| {
             t.event.is_some_and(Event::is_claim)
