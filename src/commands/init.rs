@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::protocols;
-use crate::context::elsewhere::{remote_with_ledger, takeover};
+use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
 use crate::failure::{ErrorCode, Failure};
@@ -92,7 +92,12 @@ impl Arguments {
         let (mut ledger, session) =
             context.writer_through(&repository, named_remote.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
-            not_twice(&repository, &ledger, session.offline || remote.is_some())?;
+            not_twice(
+                &repository,
+                &ledger,
+                session.offline || remote.is_some(),
+                output,
+            )?;
         }
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
@@ -214,12 +219,27 @@ fn other_evidence(evidence: Policy, wanted: Policy) -> Failure {
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
 }
 
-/// Refuses to start a second ledger if a remote has one: the two could never be merged.
-fn not_twice(repository: &Repository, ledger: &Ledger<'_>, offline: bool) -> Result<(), Failure> {
-    let Some(remote) = remote_with_ledger(repository, ledger, offline) else {
-        return Ok(());
-    };
+/// Refuses to start a second ledger if a remote has one: the two could never be merged. Says so if
+/// the remote can't be asked.
+fn not_twice(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    offline: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let branch = ledger.branch();
+    let remote = match elsewhere(repository, ledger, offline) {
+        Elsewhere::There(remote) => remote,
+        Elsewhere::Unknown(remote) => {
+            output.say(&format!(
+                "{} could not be asked whether it has a ledger on branch {branch}: if it has one, this is a second one, which can't be merged with it; run `{}` once it is there",
+                plain(&remote),
+                takeover(&remote, branch)
+            ));
+            return Ok(());
+        }
+        Elsewhere::Nowhere => return Ok(()),
+    };
     let text = format!(
         "{} has a ledger on branch {branch}, but this clone has none yet",
         plain(&remote)

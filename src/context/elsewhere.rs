@@ -49,10 +49,13 @@ impl Context {
                 let is_there = may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true);
                 is_there.then(|| (masked(&remote), "git handoff fetch".to_owned()))
             }
-            None => remote_with_ledger(&repository, &ledger, offline).map(|remote| {
-                let command = takeover(&remote, ledger.branch());
-                (remote, command)
-            }),
+            None => match elsewhere(&repository, &ledger, offline) {
+                Elsewhere::There(remote) => {
+                    let command = takeover(&remote, ledger.branch());
+                    Some((remote, command))
+                }
+                Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
+            },
         }
     }
 }
@@ -82,13 +85,19 @@ fn word(name: &str) -> String {
     }
 }
 
+/// What is known of a ledger on a remote, where there is none here.
+pub(crate) enum Elsewhere {
+    /// This remote has one.
+    There(String),
+    /// This remote could not be asked.
+    Unknown(String),
+    /// No remote is known to have one.
+    Nowhere,
+}
+
 /// The remote of a clone without a ledger that has one on the ledger's branch: as far as git has
 /// fetched its branches, else as it says itself, unless that takes too long.
-pub(crate) fn remote_with_ledger(
-    repository: &Repository,
-    ledger: &Ledger<'_>,
-    offline: bool,
-) -> Option<String> {
+pub(crate) fn elsewhere(repository: &Repository, ledger: &Ledger<'_>, offline: bool) -> Elsewhere {
     let mut remotes = repository.remotes();
     remotes.sort_by_key(|name| name != ORIGIN);
     let branch = ledger.branch();
@@ -100,14 +109,19 @@ pub(crate) fn remote_with_ledger(
         fetched(remote).is_some_and(|id| Snapshot::at(repository, id, branch).is_ok())
     };
     if let Some(remote) = remotes.iter().find(is_ledger) {
-        return Some(remote.clone());
+        return Elsewhere::There(remote.clone());
     }
-    let remote = remotes.first()?;
+    let Some(remote) = remotes.first() else {
+        return Elsewhere::Nowhere;
+    };
     let is_likely = remote == ORIGIN || remotes.len() == 1;
     // A branch of that name that was fetched is no ledger.
     if !is_likely || fetched(remote).is_some() || !may_ask(offline) {
-        return None;
+        return Elsewhere::Nowhere;
     }
-    let there = ledger.alone().shared_through(remote).is_on_remote(PATIENCE);
-    (there == Some(true)).then(|| remote.clone())
+    match ledger.alone().shared_through(remote).is_on_remote(PATIENCE) {
+        Some(true) => Elsewhere::There(remote.clone()),
+        Some(false) => Elsewhere::Nowhere,
+        None => Elsewhere::Unknown(remote.clone()),
+    }
 }

@@ -289,3 +289,24 @@ fn own_routes_have_their_own_time_and_none_is_the_default() {
     done(&env, "claim 87.1 --as prep-agent");
     env.assert_sound();
 }
+
+#[test]
+fn the_same_retry_after_another_time_ran_out_is_another_attempt() {
+    let (env, id, ..) = sent("task-breakdown");
+    for attempt in 2..=3 {
+        env.wait(40);
+        done(
+            &env,
+            &format!("next environment --apply --as {ORCHESTRATOR}"),
+        );
+        assert_eq!(record(&env, &id)["attempt"], attempt);
+    }
+    // What was done is still a repeat as long as its time runs.
+    let tip = env.tip();
+    let reason = "the handoff has attempts left";
+    let again = ["retry", &id, "--as", ORCHESTRATOR, "--reason", reason];
+    let ran = env.handoff(&again);
+    assert!(ran.status == 0 || ran.status == 4, "{}", ran.shown);
+    assert_eq!(env.tip(), tip);
+    env.assert_sound();
+}

@@ -102,6 +102,8 @@ impl Issue {
             status(Outcome::Failed, &failed, None)
         } else if !open.is_empty() {
             status(Outcome::Failed, &open.iter().collect::<Vec<_>>(), None)
+        } else if !self.awaiting.is_empty() {
+            self.awaited_status(newest)
         } else if newest.state != State::Completed {
             status(Outcome::Failed, &[newest], None)
         } else if self.unfollowed.is_empty() {
@@ -113,6 +115,25 @@ impl Issue {
                 by: self.unfollowed.clone(),
                 wake: None,
             }
+        }
+    }
+
+    /// The status of an issue in which nothing is open, by what awaits somebody: work that was
+    /// turned down, else what has to be sent on or decided.
+    fn awaited_status(&self, newest: &Record) -> WaitStatus {
+        let is_done = |id: &HandoffId| {
+            self.unfollowed.contains(id) || *id == newest.id && newest.state == State::Completed
+        };
+        let awaiting = || self.awaiting.iter().map(|one| one.id.clone());
+        let ended: Vec<HandoffId> = awaiting().filter(|id| !is_done(id)).collect();
+        let (outcome, by) = match ended[..] {
+            [] => (Outcome::Waiting, awaiting().collect()),
+            _ => (Outcome::Failed, ended),
+        };
+        WaitStatus {
+            outcome,
+            by,
+            wake: None,
         }
     }
 }

@@ -69,15 +69,25 @@ pub fn plan<E>(
         view,
         actor,
     };
-    let planned = match planner.delivered(issue.as_ref())? {
-        Some(receipt) => Ok(Planned::Repeat(Box::new(receipt))),
-        None => planner.request(issue.clone(), request),
+    if let Some(receipt) = planner.delivered(issue.as_ref())? {
+        return Ok(Planned::Repeat(Box::new(receipt)));
+    }
+    let planned = planner.request(issue.clone(), request);
+    let update = match request {
+        Request::Update(update) => Some(*update),
+        Request::Send(_) => None,
     };
-    // A repeat writes nothing; the next write records what is overdue.
+    let is_expiry = update.and_then(Update::event) == Some(Event::Expire);
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
-        && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
-        && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
+        && !matches!(planned, Err(Stop::Unreadable(_)))
+        && !is_expiry
     {
+        // A repeat writes nothing, and the next write records what is overdue; but what was done to
+        // an overdue handoff before its time ran out is not what is meant now.
+        let is_about_it = update.and_then(Update::handoff) == Some(id.number());
+        if matches!(planned, Ok(Planned::Repeat(_))) && !is_about_it {
+            return planned;
+        }
         return Err(LeaseRefusal::Overdue(id).into());
     }
     planned
