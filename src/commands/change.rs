@@ -1,10 +1,10 @@
 //! The commands that change one handoff's state and differ only in the event.
 
 use clap::Args;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_ledger::{Ledger, Session};
-use handoff_model::{EventArgs, Question, Update};
+use handoff_ledger::{Ledger, Session, Snapshot};
+use handoff_model::{EventArgs, Question, Record, Update, View};
 use handoff_protocol::Event;
 
 use crate::args::text::{self, OptionalReason, Reason};
@@ -126,16 +126,21 @@ pub(crate) struct Reject {
     why: Reason,
 }
 
-/// Withdraw a handoff
+/// Withdraw a handoff, or give up an issue in which nothing is open
 ///
 /// This ends the handoff; its sender may send again. Its sender, its receiver or an orchestrator
 /// can cancel it.
+///
+/// With an issue in which nothing is open, this ends the issue as cancelled: nobody is told of it
+/// any more, and nothing can be added until `git handoff reopen`. The sender of its first handoff,
+/// an agent that it awaits, an orchestrator or a person can give it up. It takes a reason: another
+/// one than your cancel of a handoff had, since a cancel that is repeated writes nothing.
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'"
-)]
+#[command(after_help = "Examples:
+  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'
+  git handoff cancel 124 --as issue-manager --reason 'no longer needed'")]
 pub(crate) struct Cancel {
-    /// The handoff
+    /// The handoff, or the issue
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -181,7 +186,101 @@ changes! {
     };
     Redrive: Redrive, |a| because(a.why.reason.clone());
     Reject: Reject, |a| because(a.why.reason.clone());
-    Cancel: Cancel, |a| because(a.why.reason.clone());
+}
+
+/// What a cancel ends.
+enum Cancelled {
+    /// A handoff.
+    Handoff(HandoffId),
+    /// A handoff whose cancel this repeats, though its issue was named.
+    Repeated(HandoffId),
+    /// An issue in which nothing is open.
+    Issue(IssueKey),
+}
+
+impl Cancel {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
+        let repository = context.repository()?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
+        let (issue, update) = match &cancelled {
+            Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
+                let change = Update::change(id.number(), Event::Cancel, because(reason));
+                (id.issue(), change)
+            }
+            Cancelled::Issue(issue) => (issue, given_up(issue, reason)?),
+        };
+        let done = ledger.update(&session, &agent, issue, &update)?;
+        output.follow(&ledger);
+        let worker = context.worker_option(&repository)?;
+        let receipt = ReceiptView::with_worker(&done, &worker);
+        let text = match (&cancelled, done.commit) {
+            (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
+            (Cancelled::Repeated(id), None) => Some(format!(
+                "{id} was already cancelled for this reason; nothing was written\n  \
+                 to give up issue {issue} itself, give another reason\n"
+            )),
+            (Cancelled::Issue(_), Some(commit)) => Some(format!(
+                "issue {issue} is cancelled\n  commit {}\n",
+                commit.short()
+            )),
+            (Cancelled::Issue(_), None) => Some(format!(
+                "issue {issue} was already cancelled; nothing was written\n"
+            )),
+        };
+        let receipt = match text {
+            Some(text) => receipt.with_text(text),
+            None => receipt,
+        };
+        output.answer(&receipt)?;
+        receipt.say_next(output);
+        Ok(())
+    }
+
+    /// What is cancelled: if an issue is named, its open handoff, or itself if nothing in it is
+    /// open. A command that is sent twice must not go on to give up the issue, so a cancel of the
+    /// same agent for the same reason is a repeat.
+    fn cancelled(
+        &self,
+        tip: &Snapshot<'_>,
+        agent: &AgentName,
+        reason: Option<&str>,
+    ) -> Result<Cancelled, Failure> {
+        let handoff = || handoff_id(tip, &self.id, Some(agent)).map(Cancelled::Handoff);
+        if self.id.contains('.') {
+            return handoff();
+        }
+        let key: IssueKey = self.id.parse()?;
+        let folder = tip.issue(&key)?;
+        let Some(issue) = folder.issue()?.filter(|issue| issue.open.is_empty()) else {
+            return handoff();
+        };
+        for awaiting in &issue.awaiting {
+            let record = folder.record(awaiting.id.number())?;
+            let last = record.as_ref().and_then(Record::latest);
+            let is_repeat = last.is_some_and(|last| {
+                last.event == Some(Event::Cancel)
+                    && last.by == *agent
+                    && last.reason.as_deref() == reason
+            });
+            if is_repeat {
+                return Ok(Cancelled::Repeated(awaiting.id.clone()));
+            }
+        }
+        Ok(Cancelled::Issue(key))
+    }
+}
+
+/// The update that gives up an issue, for which a reason is required.
+fn given_up(issue: &IssueKey, reason: Option<String>) -> Result<Update, Failure> {
+    let reason = reason.ok_or_else(|| {
+        let text = format!("nothing is open in issue {issue}: giving it up takes a reason");
+        let command = format!("`git handoff cancel {issue} --reason WHY` gives it up");
+        Failure::usage(text).hint(command)
+    })?;
+    Ok(Update::GiveUp { reason })
 }
 
 impl Block {

@@ -223,7 +223,8 @@ struct StepView {
     issue: Option<String>,
     /// each change: `87.2 in_progress..failed`, or `87 completed..open` for a reopened issue
     transitions: Vec<String>,
-    /// what happened: `send`, an event of the lifecycle, `decide`, `annotate` or `reopen`
+    /// what happened: `send`, an event of the lifecycle, `decide`, `annotate`, `reopen`
+    /// or `give_up`
     event: Option<String>,
     /// why, or what was said: at most 200 characters
     reason: Option<String>,

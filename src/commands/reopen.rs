@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
-/// Open a completed issue again
+/// Open a completed or cancelled issue again
 ///
-/// The agent whose contract completed it may send again, and a contract that
+/// A cancelled issue is as it was before. In a completed one, the agent whose contract completed it may send again, and a contract that
 /// opens issues can start it anew.
 #[derive(Args)]
 #[command(

@@ -457,6 +457,7 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     let ids = ids.join(", ");
     let state_text = match status.outcome {
         Outcome::Completed => "is completed".to_owned(),
+        Outcome::Failed if issue.status == IssueStatus::Cancelled => "is cancelled".to_owned(),
         Outcome::Failed => format!("cannot continue: {ids}"),
         Outcome::Blocked => format!("waits for an answer: {ids}"),
         Outcome::Waiting => format!("is still open: {ids}"),

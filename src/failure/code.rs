@@ -87,6 +87,7 @@ error_codes! {
     ImportUnreadable = "import_unreadable", CONTRACT;
     ImportVersion = "import_version", CONTRACT;
     Interrupted = "interrupted", TIMED_OUT;
+    IssueCancelled = "issue_cancelled", PROTOCOL;
     IssueCompleted = "issue_completed", PROTOCOL;
     LeaseLost = "lease_lost", CONFLICT;
     LedgerDamaged = "ledger_damaged", INTEGRITY;
@@ -183,6 +184,7 @@ error_codes! {
     SignatureRefused = "signature_refused", PROTOCOL;
     SigningFailed = "signing_failed", ENVIRONMENT;
     SnapshotRefused = "snapshot_refused", CONTRACT;
+    StillOpen = "still_open", PROTOCOL;
     SymbolicBranch = "symbolic_branch", ENVIRONMENT;
     TasksRefused = "tasks_refused", PROTOCOL;
     TemplateBroken = "template_broken", INTEGRITY;

@@ -16,8 +16,8 @@ use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, Record,
-    RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
+    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
+    Record, RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Event, State};
 use serde_json::Value;
@@ -469,6 +469,11 @@ pub(crate) fn issue_text<'a>(
     text += &format!("  {}\n", continued(&issue.title));
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
+    }
+    let given_up = issue.given_up.last();
+    if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
+        let (at, by, why) = (look.moment(last.at), &last.by, plain(&last.reason));
+        text += &format!("  {at} {by} gave it up: {why}\n");
     }
     let facts = issue.facts.iter();
     let facts = facts.flat_map(|(name, value)| fact_lines(name, value));

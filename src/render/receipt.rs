@@ -215,7 +215,7 @@ fn next_steps(done: &Done, option: &str) -> Vec<String> {
     let receipt = &done.receipt;
     let (record, issue) = (&receipt.record, &receipt.issue);
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
-    if issue.status == IssueStatus::Completed {
+    if issue.status != IssueStatus::Open {
         return Vec::new();
     }
     let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)], option: &str| {

@@ -16,6 +16,7 @@ mod exchange;
 mod failure_context;
 mod flow;
 mod gate;
+mod give_up;
 mod housekeeping;
 mod leases;
 mod limits;

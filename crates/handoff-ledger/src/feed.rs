@@ -20,7 +20,7 @@ pub enum Kind {
     Transition,
     /// A handoff's record changed but not its state: a lease was extended.
     Record,
-    /// An issue changed but none of its handoffs: it was reopened.
+    /// An issue changed but none of its handoffs: it was reopened or given up.
     Issue,
     /// A protocol was activated.
     Protocol,
@@ -174,6 +174,8 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
                 let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
                 let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
                 let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
+                let given_up = issue.given_up.get(known(|issue| issue.given_up.len())..);
+                let why = why.or_else(|| Some((&given_up?.last()?.reason, None)));
                 let noted = issue
                     .annotations
                     .get(known(|issue| issue.annotations.len())..);

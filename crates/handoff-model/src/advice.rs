@@ -157,7 +157,7 @@ pub fn needs_attention<E>(
     issue: &Issue,
     at: Moment,
 ) -> Result<Option<(Advice, Record)>, E> {
-    if issue.status == IssueStatus::Completed {
+    if issue.status != IssueStatus::Open {
         return Ok(None);
     }
     // The deciding agent may already have a report on this handoff.

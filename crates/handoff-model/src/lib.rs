@@ -52,8 +52,8 @@ pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
-    FailureContext, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record,
-    RefusedContract, Reopening, Task, TaskName, Transition,
+    FailureContext, GivenUp, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question,
+    Record, RefusedContract, Reopening, Task, TaskName, Transition,
 };
 pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,

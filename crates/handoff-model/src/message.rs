@@ -50,8 +50,10 @@ pub enum StepEvent {
     Decide,
     /// A note was added.
     Annotate,
-    /// A completed issue was reopened.
+    /// A completed or cancelled issue was reopened.
     Reopen,
+    /// An issue in which nothing was open was given up.
+    GiveUp,
     /// A refused contract was put on record.
     Refuse,
 }
@@ -63,7 +65,8 @@ impl StepEvent {
         let lifecycle = Event::ALL.into_iter().filter(|e| *e != Event::Exhaust);
         std::iter::once(Self::Send)
             .chain(lifecycle.map(Self::Lifecycle))
-            .chain([Self::Decide, Self::Annotate, Self::Reopen, Self::Refuse])
+            .chain([Self::Decide, Self::Annotate])
+            .chain([Self::Reopen, Self::GiveUp, Self::Refuse])
     }
 
     /// The event as its trailer has it.
@@ -74,6 +77,7 @@ impl StepEvent {
             Self::Decide => "decide",
             Self::Annotate => "annotate",
             Self::Reopen => "reopen",
+            Self::GiveUp => "give_up",
             Self::Refuse => "refuse",
         }
     }

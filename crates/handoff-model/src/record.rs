@@ -36,7 +36,7 @@ pub struct Manifest {
     pub created_at: Moment,
 }
 
-/// Whether an issue is open or completed.
+/// Whether an issue is open, completed or cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IssueStatus {
@@ -44,6 +44,8 @@ pub enum IssueStatus {
     Open,
     /// The closing contract was sent, or the issue ended by itself.
     Completed,
+    /// It was given up: nothing can be added until it is reopened.
+    Cancelled,
 }
 
 impl IssueStatus {
@@ -52,6 +54,7 @@ impl IssueStatus {
         match self {
             Self::Open => "open",
             Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -184,7 +187,27 @@ impl AnswerGiven {
     }
 }
 
-/// A reopening of a completed issue.
+/// The end of an issue that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenUp {
+    /// When it was given up.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent that gave it up.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// What nothing was sent on from at that time; a reopening restores it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfollowed: Vec<HandoffId>,
+    /// What awaited somebody at that time; a reopening restores it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaiting: Vec<Awaiting>,
+}
+
+/// A reopening of a completed or cancelled issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reopening {
@@ -260,6 +283,9 @@ pub struct Issue {
     /// Handoffs that ended and await somebody, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting: Vec<Awaiting>,
+    /// When and why it was given up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
     /// When and why it was reopened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,

@@ -78,7 +78,12 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         facts: Map<String, Value>,
     },
-    /// Reopens a completed issue.
+    /// Gives up an issue in which nothing is open.
+    GiveUp {
+        /// Why.
+        reason: String,
+    },
+    /// Reopens a completed or cancelled issue.
     Reopen {
         /// Why.
         reason: String,
@@ -158,7 +163,7 @@ impl Update {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
             Self::Annotate { handoff, .. } => *handoff,
-            Self::Reopen { .. } | Self::Refuse { .. } => None,
+            Self::GiveUp { .. } | Self::Reopen { .. } | Self::Refuse { .. } => None,
         }
     }
 
@@ -168,7 +173,7 @@ impl Update {
         match &mut self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => *handoff = number,
             Self::Annotate { handoff, .. } => *handoff = handoff.map(|_| number),
-            Self::Reopen { .. } | Self::Refuse { .. } => {}
+            Self::GiveUp { .. } | Self::Reopen { .. } | Self::Refuse { .. } => {}
         }
         self
     }
@@ -187,6 +192,7 @@ impl Update {
             Self::Change { arguments, .. } => arguments.texts(),
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
+            | Self::GiveUp { reason: text }
             | Self::Reopen { reason: text } => vec![text],
             Self::Refuse { code, why, .. } => vec![code, why],
         }
@@ -237,7 +243,8 @@ mod tests {
         let decide = json!({"decide": {"handoff": 3, "action": "retry", "why": "it may succeed"}});
         let note = json!({"annotate": {"note": "merged by hand", "facts": {"pull_request": 7}}});
         let reopen = json!({"reopen": {"reason": "reverted"}});
-        for stored in [change("arguments"), decide, note, reopen] {
+        let give_up = json!({"giveup": {"reason": "no longer needed"}});
+        for stored in [change("arguments"), decide, note, reopen, give_up] {
             let update: Update = from_value(stored.clone()).unwrap();
             assert_eq!(to_value(&update).unwrap(), stored);
             let number = update.handoff();

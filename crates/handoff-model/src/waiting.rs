@@ -88,6 +88,9 @@ impl Issue {
         if self.status == IssueStatus::Completed {
             return status(Outcome::Completed, &[newest], None);
         }
+        if self.status == IssueStatus::Cancelled {
+            return status(Outcome::Failed, &[newest], None);
+        }
         let mut moving = which(Outcome::Waiting);
         // A handoff that waits for others moves only when they do.
         moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
@@ -288,6 +291,9 @@ mod tests {
             outcome(issue("completed", &[]), "cancelled"),
             Outcome::Completed
         );
+        for newest in ["completed", "cancelled", "rejected"] {
+            assert_eq!(outcome(issue("cancelled", &[]), newest), Outcome::Failed);
+        }
         assert_eq!(outcome(issue("open", &[]), "completed"), Outcome::Waiting);
         assert_eq!(
             outcome(issue("open", &["7.3"]), "completed"),

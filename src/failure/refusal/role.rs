@@ -17,6 +17,12 @@ impl From<RoleRefusal> for Failure {
             }
             RoleRefusal::NotTheSender { from, .. } => at(ErrorCode::NotTheSender)
                 .advice(format!("only {from} can send it, with --as {from}")),
+            RoleRefusal::NotGivenUpBy { issue, sender, .. } => {
+                at(ErrorCode::NotYours).hint(format!(
+                    "{sender}, an agent that it awaits, an orchestrator or a person can; \
+                     see `git handoff status {issue}`"
+                ))
+            }
             RoleRefusal::NotYours { id, event, to, .. } if event.is_receivers() => {
                 at(ErrorCode::NotYours).hint(format!("only {to} can; see `git handoff show {id}`"))
             }

@@ -1,5 +1,6 @@
 //! The states of issues and handoffs.
 
+use handoff_base::ids::HandoffId;
 use handoff_model::StateRefusal;
 use handoff_protocol::Event;
 
@@ -24,6 +25,14 @@ impl From<StateRefusal> for Failure {
             StateRefusal::Completed(issue) => at(ErrorCode::IssueCompleted).hint(format!(
                 "`git handoff reopen {issue} --reason WHY` reopens it"
             )),
+            StateRefusal::Cancelled(issue) => at(ErrorCode::IssueCancelled).hint(format!(
+                "`git handoff reopen {issue} --reason WHY` reopens it"
+            )),
+            StateRefusal::StillOpen { open, .. } => {
+                let cancel = |id: &HandoffId| format!("`git handoff cancel {id} --reason WHY`");
+                let commands: Vec<String> = open.iter().map(cancel).collect();
+                at(ErrorCode::StillOpen).hint(format!("cancel it first: {}", commands.join(", ")))
+            }
             StateRefusal::NotCompleted(issue) => {
                 at(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
             }

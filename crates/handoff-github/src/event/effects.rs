@@ -132,8 +132,9 @@ impl Work<'_, '_> {
         let Some(issue) = folder.issue()? else {
             return Ok((!opens).then(|| "the ledger does not have this issue yet".to_owned()));
         };
-        if issue.status == IssueStatus::Completed {
-            return Ok(Some("the issue is completed in the ledger".to_owned()));
+        if issue.status != IssueStatus::Open {
+            let status = issue.status.as_str();
+            return Ok(Some(format!("the issue is {status} in the ledger")));
         }
         if opens {
             // A rejected or cancelled opening can be sent again.
@@ -285,15 +286,18 @@ impl Work<'_, '_> {
             let why = format!("the issue is open, and nothing in it: `{next}` says who may go on");
             return self.not_unless_had(rule, "reopened", &delivery, why);
         }
-        let completed_at = issue.completed_at;
+        let ended_at = match issue.status {
+            IssueStatus::Open => None,
+            IssueStatus::Completed => issue.completed_at,
+            IssueStatus::Cancelled => issue.given_up.last().map(|given_up| given_up.at),
+        };
         let happened_at = self.event.happened_at();
-        if issue.status == IssueStatus::Completed
-            && (happened_at.is_none() || completed_at > happened_at)
-        {
-            self.not(
-                rule,
-                "the issue was completed in the ledger after that, or it does not say when it was",
+        if issue.status != IssueStatus::Open && (happened_at.is_none() || ended_at > happened_at) {
+            let status = issue.status.as_str();
+            let why = format!(
+                "the issue was {status} in the ledger after that, or it does not say when it was"
             );
+            self.not(rule, why);
             return Ok(());
         }
         let session = self.context.session.delivering(delivery);

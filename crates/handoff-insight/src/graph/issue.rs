@@ -232,7 +232,7 @@ impl Builder<'_> {
 
     /// Marks where the work is: at agents with open handoffs, or those that may send next.
     fn mark_position(&mut self, issue: &IssueSurvey, now: Moment) {
-        if issue.status == IssueStatus::Completed {
+        if issue.status != IssueStatus::Open {
             return;
         }
         let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());

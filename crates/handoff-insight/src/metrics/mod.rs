@@ -268,7 +268,8 @@ impl<'s> Count<'s> {
                 self.add_handoff(issue, handoff, events);
             }
         }
-        if issue.status == IssueStatus::Completed && !self.is_in(issue.completed_at) {
+        let ended = issue.completed_at.unwrap_or(issue.updated_at);
+        if issue.status != IssueStatus::Open && !self.is_in(Some(ended)) {
             return;
         }
         let protocol = &issue.protocol;

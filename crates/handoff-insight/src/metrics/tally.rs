@@ -75,6 +75,7 @@ impl Tally {
         match issue.status {
             IssueStatus::Open => self.open += 1,
             IssueStatus::Completed => self.completed += 1,
+            IssueStatus::Cancelled => {}
         }
         self.cycle.add(cycle_time(issue));
     }

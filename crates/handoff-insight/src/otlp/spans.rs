@@ -171,7 +171,9 @@ impl Trace<'_> {
         }
         let until = match issue.status {
             IssueStatus::Open => None,
-            IssueStatus::Completed => issue.completed_at.or(Some(issue.updated_at)),
+            IssueStatus::Completed | IssueStatus::Cancelled => {
+                issue.completed_at.or(Some(issue.updated_at))
+            }
         };
         self.lasts(&mut span, &mut attributes, issue.opened_at, until);
         span.attributes = attributes.0;

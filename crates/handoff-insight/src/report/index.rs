@@ -67,6 +67,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
         ""
     };
     let took = match issue.status {
+        IssueStatus::Cancelled => String::new(),
         IssueStatus::Completed => cycle_time(issue).map(length).unwrap_or_default(),
         IssueStatus::Open => format!("{} so far", length(now - issue.opened_at)),
     };

@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_base::text::cut;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::Issue;
+use handoff_model::{Issue, IssueStatus};
 use handoff_protocol::State;
 
 use super::escape::escaped;
@@ -73,6 +73,11 @@ fn about(facts: &Facts<'_>) -> String {
             time(issue.updated_at),
             ago(issue.updated_at, now)
         )),
+    }
+    let given_up = issue.given_up.last();
+    if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
+        let (by, why) = (escaped(last.by.as_str()), escaped(&last.reason));
+        parts.push(format!("given up {} by {by}: {why}", minute(last.at)));
     }
     if let Some(last) = issue.reopened.last() {
         let (by, why) = (escaped(last.by.as_str()), escaped(&last.reason));

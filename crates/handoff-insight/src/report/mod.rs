@@ -113,7 +113,7 @@ impl<'a> Report<'a> {
             .collect();
         // The sort is stable: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
-            let is_done = issue.status == IssueStatus::Completed;
+            let is_done = issue.status != IssueStatus::Open;
             (is_done, std::cmp::Reverse(issue.updated_at))
         });
         let sections = with_sections(&issues, wanted);

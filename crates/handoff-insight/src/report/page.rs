@@ -146,9 +146,9 @@ fn limits(report: &Report<'_>) -> Option<String> {
             Some(since) => format!(
                 "{} and had no step since {} ({})",
                 if left_out == 1 {
-                    "is completed"
+                    "has ended"
                 } else {
-                    "are completed"
+                    "have ended"
                 },
                 time(since),
                 ago(since, report.now)

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff_model::IssueStatus;
 use handoff_protocol::{Event, State};
 
 use super::Shown;
@@ -82,6 +83,7 @@ pub(super) fn section(
                 badge(State::Completed),
                 length(at - issue.opened_at)
             ),
+            _ if issue.status == IssueStatus::Cancelled => badge(State::Cancelled),
             _ => "<b class=\"s idle\">nobody is working on it</b>".to_owned(),
         };
         *page += &format!("</td><td>{stands}</td></tr>\n");

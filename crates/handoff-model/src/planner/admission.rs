@@ -166,10 +166,11 @@ impl<V> Planner<'_, V> {
     }
 
     pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), StateRefusal> {
-        if issue.status == IssueStatus::Completed {
-            return Err(StateRefusal::Completed(self.key.clone()));
+        match issue.status {
+            IssueStatus::Open => Ok(()),
+            IssueStatus::Completed => Err(StateRefusal::Completed(self.key.clone())),
+            IssueStatus::Cancelled => Err(StateRefusal::Cancelled(self.key.clone())),
         }
-        Ok(())
     }
 
     /// The newest handoff that was sent with the same bytes.
@@ -276,7 +277,8 @@ impl<V> Planner<'_, V> {
         contract: &Contract,
         opens: bool,
     ) -> Result<Issue, StateRefusal> {
-        let ended_by_itself = self.protocol.ends() == Ends::NothingOpen;
+        let ended_by_itself =
+            self.protocol.ends() == Ends::NothingOpen && issue.status == IssueStatus::Completed;
         if opens && ended_by_itself && !self.is_one_request(&contract.kind) {
             issue.status = IssueStatus::Open;
             issue.completed_at = None;
@@ -360,6 +362,7 @@ impl<V> Planner<'_, V> {
             open: Vec::new(),
             unfollowed: Vec::new(),
             awaiting: Vec::new(),
+            given_up: Vec::new(),
             reopened: Vec::new(),
             counted: Vec::new(),
             decisions: Vec::new(),

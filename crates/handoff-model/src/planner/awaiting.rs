@@ -21,7 +21,7 @@ impl<V> Planner<'_, V> {
     {
         self.list_open(changed);
         let before = changed.issue.awaiting.clone();
-        let after = if changed.issue.status == IssueStatus::Completed {
+        let after = if changed.issue.status != IssueStatus::Open {
             Vec::new()
         } else {
             let mut after = Vec::new();
@@ -31,6 +31,7 @@ impl<V> Planner<'_, V> {
                 }
             }
             after.extend(self.ended_now(changed));
+            after.append(&mut changed.again);
             self.unfollowed(changed, after)?
         };
         changed.entries = self.entries(changed, &before, &after)?;
@@ -38,12 +39,18 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// The same for a step that changes the issue but none of its handoffs.
-    pub(super) fn await_in_issue<E>(&self, issue: Issue) -> Result<(Issue, FileChanges), Stop<E>>
+    /// The same for a step that changes the issue but none of its handoffs. `again` is what awaits
+    /// somebody as it did before the issue was given up.
+    pub(super) fn await_in_issue<E>(
+        &self,
+        issue: Issue,
+        again: Vec<Awaiting>,
+    ) -> Result<(Issue, FileChanges), Stop<E>>
     where
         V: View<E>,
     {
         let mut changed = Changed::of(issue, self.id(1), Vec::new());
+        changed.again = again;
         self.await_somebody(&mut changed)?;
         Ok((changed.issue, changed.entries))
     }

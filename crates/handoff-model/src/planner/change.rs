@@ -345,10 +345,13 @@ impl<V> Planner<'_, V> {
     /// Whether the actor may decide about a handoff.
     pub(super) fn may_decide(&self, record: &Record) -> bool {
         let name = self.actor.name;
+        *name == record.to || *name == record.from || self.leads()
+    }
+
+    /// Whether the actor may decide about everything: an orchestrator or a person.
+    pub(super) fn leads(&self) -> bool {
         let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
-        *name == record.to
-            || *name == record.from
-            || leads.any(|kind| self.protocol.is_kind(name.as_str(), kind))
+        leads.any(|kind| self.protocol.is_kind(self.actor.name.as_str(), kind))
     }
 }
 

@@ -6,7 +6,7 @@
 //! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
 //! handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
-//! it, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
+//! it, `give_up` and `reopen` end it without success and open it again, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
 //! corrections, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
 //! and `trail` words what the commit says.
 
@@ -17,6 +17,7 @@ mod awaiting;
 mod change;
 mod decide;
 mod ending;
+mod give_up;
 mod held;
 mod lease;
 mod limits;
@@ -32,7 +33,7 @@ use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Account, Change};
-use crate::record::{Issue, OpenHandoff, Record, RefusedContract, Transition};
+use crate::record::{Awaiting, Issue, OpenHandoff, Record, RefusedContract, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
@@ -107,6 +108,8 @@ struct Changed {
     was_with: Option<AgentName>,
     /// Whether the work only continues, so that no state changes.
     goes_on: bool,
+    /// What awaits somebody again, since the issue is reopened.
+    again: Vec<Awaiting>,
     /// The entries of handoffs that await somebody, as they are added and removed.
     entries: FileChanges,
 }
@@ -121,6 +124,7 @@ impl Changed {
             quiet: Vec::new(),
             was_with: None,
             goes_on: false,
+            again: Vec::new(),
             entries: FileChanges::new(),
         }
     }
@@ -192,6 +196,7 @@ impl<V> Planner<'_, V> {
                 note,
                 facts,
             } => self.annotate(issue, *handoff, note, facts),
+            Update::GiveUp { reason } => self.give_up(issue, reason),
             Update::Reopen { reason } => self.reopen(issue, reason),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
@@ -243,7 +248,21 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let (mut issue, mut files) = self.await_in_issue(issue)?;
+        self.in_the_issue_again(issue, Vec::new(), about, message)
+    }
+
+    /// The same, after which these await somebody again.
+    fn in_the_issue_again<E>(
+        &self,
+        issue: Issue,
+        again: Vec<Awaiting>,
+        about: Record,
+        message: String,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let (mut issue, mut files) = self.await_in_issue(issue, again)?;
         let previous = self.next_step(&mut issue, about.id.number());
         files.push((
             layout::issue_file(self.key),
@@ -396,6 +415,7 @@ impl<V> Planner<'_, V> {
             quiet,
             was_with,
             goes_on,
+            again: _,
             entries,
         } = changed;
         let previous = self.next_step(&mut issue, subject.number());

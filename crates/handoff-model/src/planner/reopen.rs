@@ -1,4 +1,4 @@
-//! Reopening a completed issue.
+//! Reopening a completed or cancelled issue.
 
 use handoff_base::ids::AgentName;
 
@@ -10,7 +10,7 @@ use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Reopens a completed issue.
+    /// Reopens a completed or cancelled issue; a cancelled one is as it was.
     pub(super) fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
@@ -27,13 +27,24 @@ impl<V> Planner<'_, V> {
             }
             return Err(StateRefusal::NotCompleted(self.key.clone()).into());
         }
-        let first = self.record(&self.id(1))?;
-        if self.is_one_request(&first.contract_type) {
-            return Err(RequestRefusal::OneRequest(self.key.clone()).into());
+        let was = issue.status;
+        let mut awaiting = Vec::new();
+        if let Some(given_up) = issue
+            .given_up
+            .last()
+            .filter(|_| was == IssueStatus::Cancelled)
+        {
+            issue.unfollowed.clone_from(&given_up.unfollowed);
+            awaiting.clone_from(&given_up.awaiting);
+        } else {
+            let first = self.record(&self.id(1))?;
+            if self.is_one_request(&first.contract_type) {
+                return Err(RequestRefusal::OneRequest(self.key.clone()).into());
+            }
+            issue.unfollowed.extend(record.follows.clone());
         }
         issue.status = IssueStatus::Open;
         issue.completed_at = None;
-        issue.unfollowed.extend(record.follows.clone());
         issue.reopened.push(Reopening {
             at: self.actor.at,
             by: self.actor.name.clone(),
@@ -41,9 +52,9 @@ impl<V> Planner<'_, V> {
             handoffs: issue.handoffs,
         });
         let account = trail::remark(StepEvent::Reopen, self.key, "reopened", reason);
-        let transition = format!("{} completed..open", self.key);
+        let transition = format!("{} {}..open", self.key, was.as_str());
         let message = self.message(&issue, &record, &[transition], &account);
-        self.in_the_issue(issue, record, message)
+        self.in_the_issue_again(issue, awaiting, record, message)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who may act, and who may send.
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::Event;
 
 /// The agent may not do this.
@@ -26,6 +26,13 @@ pub enum RoleRefusal {
         agent: AgentName,
         event: Event,
         to: AgentName,
+    },
+    /// Another agent decides about the issue.
+    #[error("{agent} cannot give up issue {issue}, which {sender} opened")]
+    NotGivenUpBy {
+        issue: IssueKey,
+        agent: AgentName,
+        sender: AgentName,
     },
     /// Another agent decides about the handoff.
     #[error("{agent} cannot decide about {id}, which was handed to {to}")]

@@ -19,7 +19,16 @@ pub enum StateRefusal {
     /// The closing contract was already sent.
     #[error("issue {0} is completed: nothing can be added to it")]
     Completed(IssueKey),
-    /// Only a completed issue can be reopened.
+    /// It was given up.
+    #[error("issue {0} is cancelled: nothing can be added to it")]
+    Cancelled(IssueKey),
+    /// Only an issue in which nothing is open can be given up.
+    #[error("issue {issue} cannot be given up: {} still open in it", listed(open))]
+    StillOpen {
+        issue: IssueKey,
+        open: Vec<HandoffId>,
+    },
+    /// Only a completed or cancelled issue can be reopened.
     #[error("issue {0} is open")]
     NotCompleted(IssueKey),
     /// The lifecycle has no such transition.
@@ -35,4 +44,11 @@ pub enum StateRefusal {
         since: Moment,
         said_at: Moment,
     },
+}
+
+/// `7.1 is`, or `7.1, 7.2 are`.
+fn listed(ids: &[HandoffId]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let verb = if ids.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(", "))
 }

@@ -141,7 +141,7 @@ pub enum Effect {
     Draft(ContractRule),
     /// Answers the open questions, if the author may write to the repository.
     Answer,
-    /// Reopens a completed issue.
+    /// Reopens a completed or cancelled issue.
     Reopen,
     /// Cancels the open handoffs.
     Cancel,

@@ -1,0 +1,72 @@
+//! Giving up an issue in which nothing is open.
+
+use handoff_base::ids::AgentName;
+
+use crate::message::StepEvent;
+use crate::planner::{Planner, trail};
+use crate::record::{GivenUp, Issue, IssueStatus, Record};
+use crate::refusal::{RoleRefusal, StateRefusal};
+use crate::request::Update;
+use crate::step::{Planned, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Ends an issue in which nothing is open as cancelled.
+    pub(super) fn give_up<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(issue.handoffs))?;
+        let again = issue
+            .given_up
+            .last()
+            .is_some_and(|g| g.by == *self.actor.name && g.reason == reason);
+        if issue.status == IssueStatus::Cancelled && again {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        self.ensure_open(&issue)?;
+        let first = self.record(&self.id(1))?;
+        if !self.may_give_up(&issue, &first) {
+            return Err(RoleRefusal::NotGivenUpBy {
+                issue: self.key.clone(),
+                agent: self.actor.name.clone(),
+                sender: first.from,
+            }
+            .into());
+        }
+        if !issue.open.is_empty() {
+            let open = issue.open.iter();
+            return Err(StateRefusal::StillOpen {
+                issue: self.key.clone(),
+                open: open.map(|open| open.id.clone()).collect(),
+            }
+            .into());
+        }
+        issue.status = IssueStatus::Cancelled;
+        issue.given_up.push(GivenUp {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            reason: reason.to_owned(),
+            unfollowed: std::mem::take(&mut issue.unfollowed),
+            awaiting: issue.awaiting.clone(),
+        });
+        let account = trail::remark(StepEvent::GiveUp, self.key, "given up", reason);
+        let transition = format!("{} open..cancelled", self.key);
+        let message = self.message(&issue, &record, &[transition], &account);
+        self.in_the_issue(issue, record, message)
+    }
+
+    /// Whether the actor may give up an issue: its lead, a person, the sender of its first handoff,
+    /// or an agent that something in it awaits.
+    fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
+        let name = self.actor.name;
+        self.leads() || *name == first.from || issue.awaiting.iter().any(|one| one.agent == *name)
+    }
+}
+
+/// The giving up that a step recorded, and the agent that did it.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let new = is.given_up.get(was?.given_up.len())?;
+    let reason = new.reason.clone();
+    Some((new.by.clone(), Update::GiveUp { reason }))
+}
