@@ -179,6 +179,24 @@ fn the_attempts_of_what_nobody_claims_end_with_a_person() {
 }
 
 #[test]
+fn what_was_not_claimed_in_time_is_named_to_who_asks_for_work() {
+    let (env, id, to, seconds) = sent("orchestrator-specialist");
+    env.wait(seconds);
+    let next = format!("claim --next --as {to}");
+    let late = denied(&env, &next, 6, "nothing_to_claim");
+    let error = late.json()["error"].take();
+    assert_eq!(
+        error["message"],
+        format!("nothing waits for {to} that can be claimed: {id} was not claimed in time")
+    );
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains("`git handoff next loan-list-21`"), "{hint}");
+    let advised = env.data(&["next", "loan-list-21"]);
+    assert_eq!(advised["handoff"], id);
+    env.assert_sound();
+}
+
+#[test]
 fn a_time_begins_when_the_handoff_can_be_claimed() {
     let (env, id, to, _) = sent("task-breakdown");
     done(&env, &format!("claim {id} --as {to}"));

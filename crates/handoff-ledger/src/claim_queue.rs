@@ -86,6 +86,7 @@ impl Choice<'_, '_> {
         let mut best: Option<(usize, i64, &str)> = None;
         let mut later: Option<(Moment, &str)> = None;
         let mut waits: Option<(&str, usize)> = None;
+        let mut late: Option<&str> = None;
         for (name, blob) in self.open.named() {
             let Some(id) = layout::open_with(name, self.agent) else {
                 continue;
@@ -117,7 +118,13 @@ impl Choice<'_, '_> {
                 ClaimVerdict::Later(at) if later.is_none_or(|(first, _)| at < first) => {
                     later = Some((at, id));
                 }
-                ClaimVerdict::Waits | ClaimVerdict::Later(_) | ClaimVerdict::No => {}
+                ClaimVerdict::Late if late.is_none_or(|first| by_id(id, first).is_lt()) => {
+                    late = Some(id);
+                }
+                ClaimVerdict::Waits
+                | ClaimVerdict::Later(_)
+                | ClaimVerdict::Late
+                | ClaimVerdict::No => {}
             }
         }
         let id = |text: &str| text.parse::<HandoffId>().ok();
@@ -127,6 +134,7 @@ impl Choice<'_, '_> {
                 Some((id(text)?, notes.briefs[brief].waits_for.clone()?))
             }),
             later: later.and_then(|(at, text)| Some((at, id(text)?))),
+            late: late.and_then(id),
         })
     }
 

@@ -17,6 +17,8 @@ pub struct Claimable {
     pub waits: Option<(HandoffId, HandoffId)>,
     /// The handoff whose next attempt may start soonest, and when.
     pub later: Option<(Moment, HandoffId)>,
+    /// The first handoff that was not claimed in time.
+    pub late: Option<HandoffId>,
 }
 
 /// The verdict for all handoffs with the same brief.
@@ -28,7 +30,9 @@ pub enum ClaimVerdict {
     Waits,
     /// They can be claimed from this moment on.
     Later(Moment),
-    /// They can't be claimed: an agent works on them or must decide, or it is too late.
+    /// They were not claimed in time.
+    Late,
+    /// They can't be claimed: an agent works on them or must decide.
     No,
 }
 
@@ -91,9 +95,8 @@ impl Brief {
             .pause
             .and_then(|(since, end)| Some((moment(since)?, moment(end)?)));
         match pause {
-            _ if self.state != State::Pending || self.is_unacknowledged(now) => {
-                Some(ClaimVerdict::No)
-            }
+            _ if self.state != State::Pending => Some(ClaimVerdict::No),
+            _ if self.is_unacknowledged(now) => Some(ClaimVerdict::Late),
             _ if self.waits_for.is_some() => Some(ClaimVerdict::Waits),
             Some(pause) if lasts(pause, now) => Some(ClaimVerdict::Later(pause.1)),
             _ => None,

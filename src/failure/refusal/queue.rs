@@ -12,6 +12,12 @@ impl From<QueueRefusal> for Failure {
         match refusal {
             QueueRefusal::NothingToClaim { found, .. } => {
                 let failure = at(ErrorCode::NothingToClaim);
+                if let Some(id) = &found.late {
+                    return failure.hint(format!(
+                        "`git handoff next {}` shows what becomes of it",
+                        id.issue()
+                    ));
+                }
                 match (&found.later, &found.waits) {
                     (Some((at, id)), _) => {
                         let from = moment::shown(*at);

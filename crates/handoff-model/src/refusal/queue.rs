@@ -10,7 +10,7 @@ use crate::refusal::time;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueueRefusal {
     /// Nothing that waits for this agent can be claimed.
-    #[error("nothing waits for {agent}{}", if **found == Claimable::default() { "" } else { " that can be claimed yet" })]
+    #[error("nothing waits for {agent}{}", but(found))]
     NothingToClaim {
         agent: AgentName,
         /// What waits for it, and for what.
@@ -31,6 +31,15 @@ pub enum QueueRefusal {
     /// The next attempt may not start yet.
     #[error("{id} cannot be claimed before {}", time(*not_before))]
     TooEarly { id: HandoffId, not_before: Moment },
+}
+
+/// What a sentence about an agent's queue ends with, if something is there that can't be claimed.
+fn but(found: &Claimable) -> String {
+    match &found.late {
+        Some(id) => format!(" that can be claimed: {id} was not claimed in time"),
+        None if *found == Claimable::default() => String::new(),
+        None => " that can be claimed yet".to_owned(),
+    }
 }
 
 fn list(ids: &[HandoffId]) -> String {
