@@ -121,6 +121,6 @@ impl Answer for ClaimView<'_> {
         } else {
             self.receipt.text(look)
         };
-        outcome + &render::briefing_text(self.briefing)
+        outcome + &render::briefing_text(self.briefing, self.record)
     }
 }

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, failures};
-use handoff_model::Record;
+use handoff_model::{Question, Record};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
@@ -327,25 +327,34 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     if let Some((_, remote)) = facts.unpublished.iter().find(|(id, _)| *id == record.id) {
         text += &format!(", {}", claimed_offline(remote));
     }
-    text += &format!(": {}", quote(&record.title, QUOTED));
+    let task = record.task.as_ref();
+    let task = task.map(|task| format!("task {}, ", quote(&task.id, 12)));
+    let task = task.unwrap_or_default();
+    text += &format!(": {task}{}", quote(record.subject(), QUOTED));
     if let Some(attempt) = attempt_text(record) {
         text += &format!(", {attempt}");
     }
     if let Some(reason) = record.reason() {
         text += &format!(", because {}", quote(reason, QUOTED));
     }
-    if record.state == State::Blocked && record.to != facts.agent {
-        text += &questions(facts, record);
+    if record.to == facts.agent && record.state == State::Pending {
+        // Once it is held, they are among what the work needs.
+        text += &questions(record.asked(), QUOTED);
+    } else if record.to != facts.agent && record.state == State::Blocked {
+        let branch = branch_option(facts.branch);
+        let answer = foreign_parts(&(advice::answer(record, &facts.agent) + &branch));
+        text += &questions(record.questions(), 12);
+        text += &format!("\n  answer: `{answer}`");
     }
     text
 }
 
-/// The questions of a blocked agent, and the command that answers them.
-fn questions(facts: &Facts<'_>, record: &Record) -> String {
+/// Questions, each on a line of its own; their keys are cut to a number of tokens.
+fn questions(asked: &[Question], most: usize) -> String {
     const SHOWN: usize = 4;
     let mut text = String::new();
-    for question in record.questions().iter().take(SHOWN) {
-        text += &format!("\n  asks {}", quote(&question.key, 12));
+    for question in asked.iter().take(SHOWN) {
+        text += &format!("\n  asks {}", quote(&question.key, most));
         if let Some(kind) = &question.kind {
             text += &format!(" ({})", quote(kind, 8));
         }
@@ -356,13 +365,11 @@ fn questions(facts: &Facts<'_>, record: &Record) -> String {
             text += ", optional";
         }
     }
-    let more = record.questions().len().saturating_sub(SHOWN);
+    let more = asked.len().saturating_sub(SHOWN);
     if more > 0 {
         text += &format!("\n  ({more} more questions)");
     }
-    let branch = branch_option(facts.branch);
-    let answer = foreign_parts(&(advice::answer(record, &facts.agent) + &branch));
-    format!("{text}\n  answer: `{answer}`")
+    text
 }
 
 /// What the work that it holds needs: what is required, open findings, answers, the branch, and

@@ -238,10 +238,15 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
-/// What the work needs: the title, what is required, open findings, answers, the workspace and the
+/// What the work needs: the task, the title, what is required, open findings, answers, the workspace and the
 /// branch.
-fn work_text(work: &WorkBrief) -> String {
-    let mut lines = vec![work.title.clone()];
+fn work_text(work: &WorkBrief, record: &Record) -> String {
+    let (title, summary) = (&work.title, &record.summary);
+    let mut lines = match &record.task {
+        Some(task) if title == summary => vec![format!("task {}: {title}", task.id)],
+        Some(task) => vec![format!("task {}: {summary}", task.id), title.clone()],
+        None => vec![title.clone()],
+    };
     for (name, value) in &work.facts {
         lines.extend(fact_lines(&name.replace('_', " "), value));
     }
@@ -336,8 +341,8 @@ pub(crate) fn continued(text: &str) -> String {
 
 /// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
 /// contract, and what else is known.
-pub(crate) fn briefing_text(brief: &Briefing) -> String {
-    let mut text = work_text(&brief.work) + &kept::kept_text(&brief.failures);
+pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
+    let mut text = work_text(&brief.work, record) + &kept::kept_text(&brief.failures);
     text += &format!("\n{}\n", plain(brief.contract.text.trim_end()));
     if let Some(basis) = &brief.decided_on {
         let contract = plain(basis.text.trim_end());

@@ -73,8 +73,9 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
         text += &format!("{}: ", task.id);
     }
     // A reason that the title leaves no room for would be missed.
-    text += &match (&attempt, reason) {
-        (None, None) => subject.to_owned(),
+    let asked = asked_text(record);
+    text += &match (&attempt, reason, &asked) {
+        (None, None, None) => subject.to_owned(),
         _ => look.cut(&look.cell(subject), TITLE),
     };
     if let Some(attempt) = attempt {
@@ -83,7 +84,22 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     if let Some(reason) = reason.filter(|reason| *reason != subject) {
         text += &format!(": {}", one_line(reason));
     }
+    if let Some(asked) = asked {
+        text += &format!(": asks {asked}");
+    }
     text
+}
+
+/// What the sender of an open handoff asks or lacks, on one line.
+fn asked_text(record: &Record) -> Option<String> {
+    let [first, more @ ..] = record.asked() else {
+        return None;
+    };
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(one_line(&first.key) + &more)
 }
 
 /// The number of a handoff's attempt, if it is not the first, and whether work of an earlier one is
@@ -98,10 +114,10 @@ pub(crate) fn attempt_text(record: &Record) -> Option<String> {
     (attempt > 1).then(|| format!("attempt {attempt}"))
 }
 
-/// Handoffs of several issues, by the titles of these.
+/// Handoffs of several issues, by the titles of these; those of tasks by their own.
 pub(crate) fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs
-        .map(|record| row(record, &record.title, look))
+        .map(|record| row(record, record.subject(), look))
         .collect();
     look.rows(&rows)
 }

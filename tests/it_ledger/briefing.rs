@@ -259,7 +259,7 @@ fn every_protocol_says_what_its_work_needs() {
         destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
     task-breakdown
-      Environment ready
+      task 011: Environment ready
       template: sensor-gateway
       assumptions:
         - The tide gauge speaks Modbus

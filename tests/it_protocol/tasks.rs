@@ -1109,6 +1109,28 @@ fn filled(env: &TestEnvironment, line: &str, words: &[&str]) -> String {
     text
 }
 
+/// Every list tells the two parts apart, by their names and by what they are about.
+fn each_part_is_named(env: &TestEnvironment) {
+    for line in [
+        "inbox --as execution-guardian",
+        "list",
+        "status",
+        "list --issue environment",
+    ] {
+        let shown = run(env, line).stdout;
+        for part in ["021_1: \"Open a valve\"", "021_2: \"Close it again\""] {
+            assert!(shown.contains(part), "{line}: {shown}");
+        }
+    }
+    let page = run(env, "prime --as execution-guardian").stdout;
+    for part in [
+        r#": task "021_1", "\"Open a valve\""#,
+        r#": task "021_2", "\"Close it again\""#,
+    ] {
+        assert!(page.contains(part), "{page}");
+    }
+}
+
 #[test]
 fn messages_carry_the_whole_way() {
     let env = with_protocol("task-breakdown");
@@ -1155,10 +1177,24 @@ fn messages_carry_the_whole_way() {
         ]
     );
     assert_eq!(waits(&env, "environment.3"), json!(["environment.2"]));
+    each_part_is_named(&env);
 
     let to_planning = "new --issue environment --from execution-guardian --to task-orchestrator --type execution-message --format md";
-    for id in ["environment.2", "environment.3"] {
-        run(&env, &format!("claim {id} --as execution-guardian"));
+    for (id, task) in [
+        (
+            "environment.2",
+            "task 021_1: \"Open a valve\" (difficulty: 3)",
+        ),
+        (
+            "environment.3",
+            "task 021_2: \"Close it again\" (difficulty: 2)",
+        ),
+    ] {
+        let claimed = run(&env, &format!("claim {id} --as execution-guardian")).stdout;
+        assert!(
+            claimed.contains(&format!("\nthe work\n  {task}\n")),
+            "{claimed}"
+        );
         let words = [
             "A valve moved",
             "\"A valve\"",

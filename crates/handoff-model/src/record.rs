@@ -748,6 +748,20 @@ impl Record {
         self.recommended.as_ref().or(self.intended.as_ref())
     }
 
+    /// What it is about among handoffs of other issues: the issue's title, or the text about its
+    /// task, because the parts of a task share the title.
+    pub fn subject(&self) -> &str {
+        self.task.as_ref().map_or(&self.title, |_| &self.summary)
+    }
+
+    /// What its sender asks the receiver or lacks, while that can still be given.
+    pub fn asked(&self) -> &[Question] {
+        match self.state {
+            State::Pending | State::InProgress => &self.missing,
+            _ => &[],
+        }
+    }
+
     /// Its newest transition. Running out of attempts counts as part of the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();

@@ -21,6 +21,8 @@ pub struct TaskPlan {
     pub parent: Option<String>,
     /// The tasks that are handed over.
     pub opens: Vec<String>,
+    /// Their titles, as far as the contract gives them.
+    pub titles: BTreeMap<String, String>,
     /// The dependencies of each of them.
     pub dependencies: BTreeMap<String, Vec<String>>,
     /// An order of all of them, if given.
@@ -43,6 +45,7 @@ impl TaskFields {
         TaskPlan {
             parent: one(&self.parent),
             opens: names(at(&self.opens)),
+            titles: titles(at(&self.opens)),
             dependencies: dependencies
                 .into_iter()
                 .flatten()
@@ -232,6 +235,13 @@ fn names(value: Option<&Value>) -> Vec<String> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The texts by the names of tasks.
+fn titles(value: Option<&Value>) -> BTreeMap<String, String> {
+    let named = value.and_then(Value::as_object).into_iter().flatten();
+    let texts = named.filter_map(|(task, title)| Some((task.clone(), title.as_str()?.to_owned())));
+    texts.collect()
 }
 
 fn repeated(list: &[String]) -> Option<&String> {

@@ -3,7 +3,7 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, summary_line};
 use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskState};
 
 use crate::intake::Contract;
@@ -144,6 +144,10 @@ impl<V> Planner<'_, V> {
                 id: id.clone(),
                 parent: parent.clone(),
             });
+            let title = plan.titles.get(id).map(|title| summary_line(title));
+            if let Some(title) = title.filter(|title| !title.is_empty()) {
+                record.summary = title;
+            }
             changed.issue.handoffs = first + i;
             // A new plan for a pending task replaces the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
