@@ -108,9 +108,11 @@ pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
         let claim = format!("git handoff claim {id} --as {by}");
-        let to = advice.to.as_ref().map(|to| format!(" --to {to}"));
-        let to = to.unwrap_or_default();
-        let send = format!("git handoff new --issue {} --from {by}{to}", id.issue());
+        let to = advice.to.as_ref().map_or("AGENT", AgentName::as_str);
+        let send = format!(
+            "git handoff new --issue {} --from {by} --to {to}",
+            id.issue()
+        );
         let waits = record.state == State::Pending;
         return waits.then_some(claim).into_iter().chain([send]).collect();
     }

@@ -308,6 +308,50 @@ fn a_block_is_lifted_by_an_answer() {
 }
 
 #[test]
+fn a_person_sees_what_is_asked_and_the_answer_goes_back_to_the_agent_that_lacked_it() {
+    const QUESTION: &str = "Do foot passengers book ahead?";
+    let env = designing();
+    let blocked = handoff("design-1", "DesignGPT", "ImplementationGPT", "blocked");
+    sent(&env, blocked.to_string());
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    sent(&env, decision("design-1", "USER", "ask").to_string());
+    for line in ["inbox --as USER", "prime --as USER"] {
+        let shown = run(&env, line).stdout;
+        assert!(shown.contains(QUESTION), "{line}: {shown}");
+    }
+    let claimed = run(&env, "claim --next --as USER").stdout;
+    let (_, work) = claimed.split_once("\nthe work\n").unwrap();
+    let asks = format!("\n  questions:\n    - {QUESTION}\n");
+    assert!(work.contains(&asks), "{work}");
+    let held = run(&env, "prime --as USER").stdout;
+    assert!(held.contains(QUESTION), "{held}");
+
+    sent(&env, answer("design-1").to_string());
+    run(&env, "claim --next --as MetaGPT");
+    let next = env.data(&["next", KEY]);
+    assert_eq!(
+        (&next["action"], &next["agent"], &next["to"]),
+        (&json!("advance"), &json!("MetaGPT"), &json!("DesignGPT"))
+    );
+    assert_eq!(
+        next["why"],
+        "ferry-71.5 says answered: what was asked is answered, and the agent that lacked it can go on"
+    );
+    let command = next["commands"][0].as_str().unwrap();
+    assert_eq!(
+        command,
+        "git handoff new --issue ferry-71 --from MetaGPT --to DesignGPT"
+    );
+    run(&env, command.strip_prefix("git handoff ").unwrap());
+    sent(
+        &env,
+        decision("design-1", "DesignGPT", "advance").to_string(),
+    );
+    run(&env, "claim --next --as DesignGPT");
+    env.assert_sound();
+}
+
+#[test]
 fn a_failure_is_tried_again() {
     let env = designing();
     let failed = handoff("design-1", "DesignGPT", "ImplementationGPT", "failed");

@@ -164,8 +164,11 @@ pub fn needs_attention<E>(
     for open in &issue.open {
         if let Some(record) = view.record(open.id.number())?
             && is_to_decide(protocol, &record)
-            && let Some(advice) = advise(protocol, issue, &record, None, at)
+            && let Some(mut advice) = advise(protocol, issue, &record, None, at)
         {
+            if advice.action == Action::Advance && advice.to.is_none() {
+                advice.to = asker(protocol, view, &record)?;
+            }
             return Ok(Some((advice, record)));
         }
     }
@@ -203,6 +206,34 @@ pub fn needs_attention<E>(
     // An answered request needs no decision unless a rule covers it.
     let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
     Ok(advice.filter(own).map(|advice| (advice, record)))
+}
+
+/// The agent that a person's answer goes back to: whoever sent the newest work before it.
+fn asker<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    answer: &Record,
+) -> Result<Option<AgentName>, E> {
+    let is = |record: &Record, kind| protocol.is_kind(record.from.as_str(), kind);
+    let passes_on =
+        |record: &Record| is(record, AgentKind::Human) || is(record, AgentKind::Orchestrator);
+    if !is(answer, AgentKind::Human) {
+        return Ok(None);
+    }
+    let mut record = answer.clone();
+    while passes_on(&record) {
+        // A tampered record may follow a later one.
+        let number = record.id.number();
+        let before = record.follows.map(|id| id.number()).filter(|n| *n < number);
+        let Some(before) = before else {
+            return Ok(None);
+        };
+        record = match view.record(before)? {
+            Some(before) => before,
+            None => return Ok(None),
+        };
+    }
+    Ok(Some(record.from))
 }
 
 /// The first handoff that can never start, because what it waits for was given up.

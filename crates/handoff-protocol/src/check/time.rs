@@ -51,7 +51,9 @@ impl Checker<'_> {
                     ("blocking", &inputs.blocking),
                 ];
                 self.pointer(at("inputs/list"), &inputs.list);
-                self.pointer(at("inputs/key"), &inputs.key);
+                if !inputs.key.is_empty() {
+                    self.pointer(at("inputs/key"), &inputs.key);
+                }
                 for (key, pointer) in optional {
                     let at = at(&format!("inputs/{key}"));
                     pointer.iter().for_each(|p| self.pointer(at.clone(), p));

@@ -111,7 +111,7 @@ pub struct ArtifactFields {
 pub struct InputFields {
     /// The list, with one entry per input.
     pub list: String,
-    /// The input's name, relative to the entry.
+    /// The input's name, relative to the entry; empty if the entry is the name.
     pub key: String,
     /// The kind of value, relative to the entry.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
