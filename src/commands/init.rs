@@ -92,12 +92,8 @@ impl Arguments {
         let (mut ledger, session) =
             context.writer_through(&repository, named_remote.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
-            not_twice(
-                &repository,
-                &ledger,
-                session.offline || remote.is_some(),
-                output,
-            )?;
+            let offline = session.offline || remote.is_some();
+            not_twice(&repository, &ledger, offline, output)?;
         }
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
