@@ -140,8 +140,8 @@ struct Seen {
     id: Option<HandoffId>,
     /// the handoff's receiver, or whose inbox it is; null for an issue
     agent: Option<AgentName>,
-    /// the handoff's state, or the issue's status (`open`, `completed`). A handoff whose lease
-    /// expired is `failed`, even before that is recorded
+    /// the handoff's state, or the issue's status (`open`, `completed`, `cancelled`). A handoff
+    /// whose lease expired is `failed`, even before that is recorded
     state: Option<TargetState>,
     /// `completed`, `failed`, `blocked` or `waiting`; an inbox in which something waits is `completed`
     outcome: Outcome,

@@ -97,6 +97,10 @@ fn before(command: &str, line: &str) -> &'static str {
         "claim" if has("--take-over") => {
             "handed 123.4; git handoff claim 123.4 --as fixer-agent --worker other"
         }
+        "cancel" if has("124") => {
+            "handed 123.2; I=124; sent opening.xml; \
+             git handoff reject 124 --as prep-agent --reason no"
+        }
         "reject" | "cancel" => "handed 123.2",
         "next" if has("--task") => "tasks environment",
         "next" if has("--apply") => "failed --recoverable",

@@ -115,7 +115,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     let next = env.handoff(&["next", "7"]).success();
     assert_eq!(next.stdout, "nothing is open in issue 7\n");
     let metrics = env.data(&["metrics"]);
-    let issues = &metrics["total"]["issues"];
+    let issues = &metrics["figures"]["issues"];
     assert_eq!(
         (&issues["open"], &issues["completed"]),
         (&json!(0), &json!(0))

@@ -1109,6 +1109,24 @@ fn filled(env: &TestEnvironment, line: &str, words: &[&str]) -> String {
     text
 }
 
+/// The words of a report on a part, in the order of its skeleton's marks.
+const VALVE_MOVED: [&str; 14] = [
+    "A valve moved",
+    "\"A valve\"",
+    "95%",
+    "25 minutes",
+    "2",
+    "0",
+    "[021_1, 021_2]",
+    "[021_1]",
+    "[021_2]",
+    "See what is left",
+    "1",
+    "1",
+    "0.95",
+    "25 minutes",
+];
+
 /// Every list tells the two parts apart, by their names and by what they are about.
 fn each_part_is_named(env: &TestEnvironment) {
     for line in [
@@ -1195,23 +1213,7 @@ fn messages_carry_the_whole_way() {
             claimed.contains(&format!("\nthe work\n  {task}\n")),
             "{claimed}"
         );
-        let words = [
-            "A valve moved",
-            "\"A valve\"",
-            "95%",
-            "25 minutes",
-            "2",
-            "0",
-            "[021_1, 021_2]",
-            "[021_1]",
-            "[021_2]",
-            "See what is left",
-            "1",
-            "1",
-            "0.95",
-            "25 minutes",
-        ];
-        let message = filled(&env, to_planning, &words);
+        let message = filled(&env, to_planning, &VALVE_MOVED);
         let message = message.replace("\"1\"", "1").replace("\"0.95\"", "0.95");
         let data = sent(&env, &message);
         assert_eq!(data["contract_type"], "execution-message");

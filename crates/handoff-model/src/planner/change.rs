@@ -37,7 +37,8 @@ impl<V> Planner<'_, V> {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
-        if event.is_holders() {
+        // Whoever may cancel only because the handoff is its own must hold it.
+        if event.is_holders() || event == Event::Cancel && self.cancels_as_receiver(&record) {
             self.ensure_lease_held(&record, args.token)?;
         }
         self.authorize(&record, event)?;
@@ -346,6 +347,12 @@ impl<V> Planner<'_, V> {
     pub(super) fn may_decide(&self, record: &Record) -> bool {
         let name = self.actor.name;
         *name == record.to || *name == record.from || self.leads()
+    }
+
+    /// Whether the actor may cancel what is held only because the handoff is to it.
+    fn cancels_as_receiver(&self, record: &Record) -> bool {
+        let name = self.actor.name;
+        record.lease.is_some() && *name == record.to && *name != record.from && !self.leads()
     }
 
     /// Whether the actor may decide about everything: an orchestrator or a person.
