@@ -1,11 +1,12 @@
 use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::text::quoted;
 use handoff_model::Update;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::args::text;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
@@ -14,11 +15,18 @@ use crate::render::receipt::ReceiptView;
 /// What was handed over stays unchanged; the note states the correction. It is an ordinary step:
 /// one commit, by an agent, that `show`, `status`, `context` and `log` show. Any agent may add one
 /// at any time, even to finished work; no state changes.
+///
+/// With `--fact`, the note also changes what is known of the issue: the next contracts must say the
+/// same. What an event of GitHub proved can only be changed by another event, the orchestrator or a
+/// person.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff annotate 123.4 --as reviewer-agent \\
       --note 'finding 2 is about src/parse.rs, not src/main.rs'
-  git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'")]
+  git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'
+  git handoff annotate 123 --as orchestrator --fact pr_number=72 \\
+      --fact pr_url=https://forge.example/o/r/pull/72 \\
+      --note 'the first pull request had the wrong base'")]
 pub(crate) struct Arguments {
     /// The handoff, or the issue for a note about all of it
     #[arg(value_name = "ID|ISSUE")]
@@ -32,9 +40,27 @@ pub(crate) struct Arguments {
         visible_short_alias = 'm'
     )]
     note: String,
+    /// A fact that changed, such as `pr_number=72`; contracts must agree with it from then on
+    #[arg(long = "fact", value_name = "NAME=VALUE")]
+    facts: Vec<String>,
 }
 
 impl Arguments {
+    /// The facts by name; a value that is JSON, such as a number, is stored as that.
+    fn facts(&self) -> Result<Map<String, Value>, Failure> {
+        let facts = self.facts.iter().map(|fact| {
+            let Some((name, value)) = fact.split_once('=').filter(|(name, _)| !name.is_empty())
+            else {
+                let text = format!("{} is not a fact", quoted(fact));
+                let hint = "write it as NAME=VALUE, such as `--fact pr_number=72`";
+                return Err(Failure::new(ErrorCode::Usage, text).advice(hint));
+            };
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            Ok((name.to_owned(), value))
+        });
+        facts.collect()
+    }
+
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let note = text::kept(&self.note)?;
         let handoff: Option<HandoffId> = if self.id.contains('.') {
@@ -49,7 +75,7 @@ impl Arguments {
         let annotate = Update::Annotate {
             handoff: handoff.as_ref().map(HandoffId::number),
             note,
-            facts: Map::new(),
+            facts: self.facts()?,
         };
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;

@@ -9,6 +9,7 @@ use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
+use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, chain};
 
 pub(crate) enum Against<'r> {
@@ -66,7 +67,7 @@ impl<'r> Against<'r> {
     /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(_, snapshot) => Ok(snapshot.check(offer)?),
+            Self::Ledger(_, snapshot) => Ok(snapshot.check(offer, now()?)?),
             Self::BuiltIn(protocols) => {
                 let found = first_match(protocols.iter().map(|(protocol, schemas)| {
                     let review = review(protocol, schemas, offer.input, offer.issue)?;
@@ -93,7 +94,9 @@ impl<'r> Against<'r> {
         worker: Option<&WorkerId>,
     ) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer, worker)?),
+            Self::Ledger(ledger, snapshot) => {
+                Ok(ledger.check_claims(snapshot, offer, (worker, now()?))?)
+            }
             Self::BuiltIn(_) => self.review(offer),
         }
     }

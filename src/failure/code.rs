@@ -187,6 +187,7 @@ error_codes! {
     StillOpen = "still_open", PROTOCOL;
     SymbolicBranch = "symbolic_branch", ENVIRONMENT;
     TasksRefused = "tasks_refused", PROTOCOL;
+    Inconsistent = "inconsistent", PROTOCOL;
     TemplateBroken = "template_broken", INTEGRITY;
     TimedOut = "timed_out", TIMED_OUT;
     TooEarly = "too_early", PROTOCOL;

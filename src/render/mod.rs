@@ -158,6 +158,9 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     details.extend(artifacts.map(|delivered| ("artifact", plain(&artifact(delivered)))));
     let claims = record.evidence.iter();
     details.extend(claims.map(|checked| ("claim", plain(&claim(checked)))));
+    let contradictions = record.contradictions.iter();
+    let said = contradictions.map(|known| ("contradicts", plain(&known.message)));
+    details.extend(said);
     details
 }
 

@@ -40,6 +40,14 @@ impl Desk {
         desk
     }
 
+    /// Notes that the work is on another branch than the one that was prepared.
+    pub(crate) fn on_branch(&self, name: &str) {
+        let fact = format!("branch={name}");
+        let args = ["annotate", "87", "--as", "prep-agent", "--note", "moved"];
+        let fact = ["--fact", &fact];
+        self.env.handoff(&[&args[..], &fact].concat()).success();
+    }
+
     /// Puts a changed version of a protocol in force.
     pub(crate) fn change_protocol(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let folder = self.env.root().join("protocol");

@@ -124,6 +124,7 @@ fn each_wrong_count_is_refused_and_named() {
 #[test]
 fn a_branch_that_is_nowhere_is_refused() {
     let desk = Desk::new("enforce");
+    desk.on_branch("feature/none");
     let contract = implemented(2, &["1234567"]).replace(BRANCH, "feature/none");
     let found = desk.refused(&contract, &["evidence.branch"]);
     assert_snapshot!(found.join("\n"), @r#"/handoff/branch there is no branch "feature/none", here or on origin"#);
@@ -208,6 +209,7 @@ fn warnings_are_in_the_document_that_json_prints() {
 #[test]
 fn under_off_nothing_is_checked_and_nothing_recorded() {
     let desk = Desk::new("off");
+    desk.on_branch("no/such");
     desk.env
         .send(implemented(700, &["1234567"]).replace(BRANCH, "no/such"))
         .success();
@@ -228,6 +230,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
     desk.work();
     desk.refused(&implemented(9, &["1234567"]), &["evidence.commits"]);
     let tip = desk.git(&["rev-parse", BRANCH]);
+    desk.on_branch("enhancement/87-no-export");
     let sent = desk
         .env
         .send(implemented(9, &[&tip]).replace("87-csv", "87-no"));
@@ -493,6 +496,7 @@ fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
     desk.git(&["commit", "-q", "--allow-empty", "-m", "from nothing"]);
     let first = desk.git(&["rev-parse", "HEAD"]);
     let main = desk.git(&["rev-parse", "main"]);
+    desk.on_branch("orphan");
     let contract = |ids: &[&str]| implemented(2, ids).replace(BRANCH, "orphan");
     let found = desk.refused(
         &contract(&["deadbeef", &main, &first]),
@@ -516,6 +520,7 @@ fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
 fn the_ledgers_own_branch_is_no_code_branch() {
     let desk = Desk::new("enforce");
     let tip = desk.env.tip();
+    desk.on_branch("handoffs");
     let contract = implemented(2, &[&tip]).replace(BRANCH, "handoffs");
     let found = desk.refused(&contract, &["evidence.branch"]);
     assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's own branch"#);

@@ -283,6 +283,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         let folder = Folder::copy(&env, "issue-to-pr", name);
         folder.define(|d| {
             d["facts"] = json!({});
+            d["consistency"] = json!([]);
             d.as_object_mut().unwrap().remove("trail");
             d["github"] = json!({"rules": []});
             d["version"] = json!("1.9.0");
@@ -354,6 +355,7 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
+        d["consistency"] = json!([]);
         d.as_object_mut().unwrap().remove("trail");
         d["github"] = json!({"rules": []});
         d["version"] = json!("1.9.0");
@@ -465,6 +467,7 @@ fn an_agent_is_added_by_data_alone() {
         d["agents"].as_array_mut().unwrap().insert(5, auditor);
         keep(&mut d["contracts"], |c| c["type"] != "reviewer-agent-to-validator-agent");
         keep(&mut d["github"]["rules"], |r| r["name"] != "review-approves");
+        keep(&mut d["consistency"], |r| r["name"] != "separate-duties");
         keep(&mut d["routes"], |r| {
             r["from"] != "reviewer-agent" || r["to"] != "validator-agent"
         });

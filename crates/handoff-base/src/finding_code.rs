@@ -65,6 +65,7 @@ finding_codes! {
     CommitMessage = "commit.message";
     ContractAltered = "contract.altered";
     ContractFormat = "contract.format";
+    ContractInconsistent = "contract.inconsistent";
     ContractRoot = "contract.root";
     ContractType = "contract.type";
     EnvelopeIssue = "envelope.issue";
@@ -164,6 +165,7 @@ finding_codes! {
     ProtocolAmbiguous = "protocol.ambiguous";
     ProtocolAnswer = "protocol.answer";
     ProtocolClaims = "protocol.claims";
+    ProtocolConsistency = "protocol.consistency";
     ProtocolDecision = "protocol.decision";
     ProtocolDuplicate = "protocol.duplicate";
     ProtocolErrorCode = "protocol.error_code";

@@ -1,13 +1,15 @@
 //! Matches a contract to a protocol and an issue if it does not name them.
 
+use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{Allowance, Input};
-use handoff_model::intake::Opened;
+use handoff_model::consistency::{self, Ground};
+use handoff_model::intake::{Opened, placed};
 use handoff_model::planner::misplaced;
 use handoff_model::semantic::gates;
 use handoff_model::{Contract, Reports, Review, View, first_match, review};
-use handoff_protocol::{AgentKind, Protocol, State};
+use handoff_protocol::{AgentKind, State};
 
 use super::error::{ContractError, LedgerError, ProtocolError};
 use super::snapshot::{Rules, Snapshot};
@@ -49,13 +51,14 @@ impl AsRef<Review> for ContractMatch<'_> {
 }
 
 impl<'r> Snapshot<'r> {
-    /// Runs a contract through the pipeline, and compares it with the state of the tasks.
+    /// Runs a contract through the pipeline, and compares it with what is known of its issue at this
+    /// time.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger can't be read; faults of the contract are in the review.
-    pub fn check(&self, offer: &Offer<'_>) -> Result<Review, LedgerError> {
+    pub fn check(&self, offer: &Offer<'_>, at: Moment) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = self.match_contract(offer)?;
-        placed_in_tasks(self, rules.protocol(), review)
+        placed_in_issue(self, &rules, review, offer, (None, at))
     }
 
     /// Decides which of the ledger's protocols a contract follows: the given one, the one of its
@@ -159,21 +162,37 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// Compares a contract with the state of the tasks.
-pub(super) fn placed_in_tasks(
+/// Compares a contract with what is known of its issue: its tasks, its facts, its figures.
+pub(super) fn placed_in_issue(
     snapshot: &Snapshot<'_>,
-    protocol: &Protocol,
+    rules: &Rules<'_>,
     mut review: Review,
+    offer: &Offer<'_>,
+    (worker, at): (Option<&WorkerId>, Moment),
 ) -> Result<Review, LedgerError> {
+    let protocol = rules.protocol();
     if let Some(contract) = &review.contract
         && let Some(kind) = protocol.contract_type(&contract.kind)
-        && let Some(fields) = &kind.tasks
-        && let Some(from) = &contract.from
-        && let Some(issue) = snapshot.issue(&contract.issue)?.issue()?
     {
-        let plan = fields.read(&contract.value);
-        let mut found = misplaced(&issue, fields, &plan, from);
-        gates(protocol, &mut found);
+        let folder = snapshot.issue(&contract.issue)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(review);
+        };
+        let mut found = Vec::new();
+        if let (Some(fields), Some(from)) = (&kind.tasks, &contract.from) {
+            found = misplaced(&issue, fields, &fields.read(&contract.value), from);
+            gates(protocol, &mut found);
+        }
+        let ground = Ground {
+            issue: Some(&issue),
+            view: &folder,
+            worker,
+            at,
+            is_proved: false,
+        };
+        let known = consistency::known(protocol, kind, &contract.value, &ground)?;
+        let known = known.into_iter().map(|broken| broken.finding).collect();
+        found.extend(placed(protocol, rules, kind, offer.input, known)?);
         if found.iter().any(Finding::is_error) {
             review.contract = None;
         }

@@ -15,7 +15,7 @@ use handoff_model::{
 use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
 use super::artifacts::gather;
-use super::contract_match::{ContractMatch, Offer, accepted, placed_in_tasks};
+use super::contract_match::{ContractMatch, Offer, accepted, placed_in_issue};
 use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, changed};
@@ -106,14 +106,19 @@ impl<'r> Ledger<'r> {
             }
             ledger.decide(&mut prepared, tip, session, at)
         })?;
-        if let Some((_, judged)) = prepared.judged.filter(|_| !done.receipt.repeated) {
-            done.warnings = judged.findings;
+        if !done.receipt.repeated {
+            let contradictions = &done.receipt.record.contradictions;
+            let found = contradictions.iter().map(|known| known.finding());
+            done.warnings = prepared.placed(found.collect())?;
+            let judged = prepared.judged.take();
+            done.warnings
+                .extend(judged.into_iter().flat_map(|(_, judged)| judged.findings));
         }
         Ok(done)
     }
 
-    /// Runs a contract that a worker would send through the pipeline, and compares it with the
-    /// state of the tasks and its claims with the repository.
+    /// Runs a contract that a worker would send at this time through the pipeline, and compares it
+    /// with what is known of its issue and its claims with the repository.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger or the repository can't be read; faults of the contract are in
@@ -122,10 +127,10 @@ impl<'r> Ledger<'r> {
         &self,
         snapshot: &Snapshot<'r>,
         offer: &Offer<'_>,
-        worker: Option<&WorkerId>,
+        (worker, at): (Option<&WorkerId>, Moment),
     ) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
-        let mut review = placed_in_tasks(snapshot, rules.protocol(), review)?;
+        let mut review = placed_in_issue(snapshot, &rules, review, offer, (worker, at))?;
         if let Some(contract) = review.contract.take() {
             let mut prepared =
                 PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
@@ -209,7 +214,10 @@ impl<'r> Ledger<'r> {
                 token: prepared.offer.token,
             });
             let planned = plan(protocol, folder.key(), &folder, &actor, &request);
-            planned.map_err(|stop| gated(protocol, stop.into()))
+            planned.map_err(|stop| {
+                let error = gated(protocol, stop.into());
+                prepared.located(error)
+            })
         };
         let demanded = prepared.demanded.iter();
         let skipped = |&(check, policy)| Evidence::skipped(check, policy, IMPORTED);
@@ -400,6 +408,30 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
         Some(issue.facts.get("branch")?.as_str()?.to_owned())
     }
 
+    /// Findings about the contract, with their places in the document.
+    fn placed(&self, findings: Vec<Finding>) -> Result<Vec<Finding>, LedgerError> {
+        let protocol = self.rules.protocol();
+        match protocol.contract_type(&self.contract.kind) {
+            Some(kind) => placed(protocol, &self.rules, kind, self.offer.input, findings),
+            None => Ok(findings),
+        }
+    }
+
+    /// An error whose findings about the contract have their places in the document.
+    fn located(&self, mut error: LedgerError) -> LedgerError {
+        if let LedgerError::Refused(Refusal::Contract(ContractRefusal::Inconsistent {
+            findings,
+            ..
+        })) = &mut error
+        {
+            match self.placed(std::mem::take(findings)) {
+                Ok(found) => *findings = found,
+                Err(unreadable) => return unreadable,
+            }
+        }
+        error
+    }
+
     /// The handoff that the sender holds; `None` if the sender is not known.
     fn held(&self, tip: &Snapshot<'_>) -> Result<Option<Record>, LedgerError> {
         let contract = &self.contract;
@@ -488,8 +520,9 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         use ContractRefusal as C;
         matches!(
             refusal,
-            Refusal::Contract(C::Tasks { .. } | C::IdTaken { .. } | C::Evidence { .. })
-                | Refusal::Request(RequestRefusal::Unfit { .. })
+            Refusal::Contract(
+                C::Tasks { .. } | C::Inconsistent { .. } | C::IdTaken { .. } | C::Evidence { .. }
+            ) | Refusal::Request(RequestRefusal::Unfit { .. })
                 | Refusal::Lease(LeaseRefusal::Overdue(_))
         )
     };

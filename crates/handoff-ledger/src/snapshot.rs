@@ -398,24 +398,6 @@ impl<'r> IssueFolder<'r> {
         let records = (1..=handoffs).map(|number| self.record(number));
         records.filter_map(Result::transpose).collect()
     }
-
-    /// A handoff's contract, byte for byte.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it is missing or can't be read.
-    pub fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
-        let path = || {
-            format!(
-                "{}/{}",
-                layout::issue_folder(&self.key),
-                record.contract.file
-            )
-        };
-        let found = self.read(&record.contract.file)?;
-        found
-            .map(|(_, bytes)| bytes)
-            .ok_or_else(|| LedgerError::missing(path()))
-    }
 }
 
 impl IssueFolder<'_> {
@@ -446,6 +428,15 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         Ok(self.sent_as(blob_id(bytes)?))
+    }
+
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
+        let file = &record.contract.file;
+        let path = || format!("{}/{file}", layout::issue_folder(&self.key));
+        let found = self.read(file)?;
+        found
+            .map(|(_, bytes)| bytes)
+            .ok_or_else(|| LedgerError::missing(path()))
     }
 }
 

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::delivery::DeliveryName;
+
 /// A note that corrects what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +23,9 @@ pub struct Annotation {
     pub id: Option<HandoffId>,
     /// The text of the note.
     pub note: String,
+    /// The outside event that it tells, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<DeliveryName>,
     /// The facts that it states, by their names in skeletons.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,

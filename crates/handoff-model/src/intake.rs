@@ -12,6 +12,7 @@ use handoff_protocol::{
 };
 use serde_json::Value;
 
+use crate::consistency;
 use crate::record::Failure;
 use crate::schemas::Schemas;
 use crate::semantic;
@@ -258,6 +259,8 @@ pub fn review<S: Schemas>(
     }
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, &value));
+    let root = opened.root.as_deref();
+    found.extend(inconsistent(protocol, kind, &value, &findings, root));
     place_all(&mut found, source, schema.shape(), wrapper);
     prefer_unfinished(&mut findings, &found);
     add_all(&mut findings, found);
@@ -281,6 +284,34 @@ pub fn review<S: Schemas>(
         unused: None,
         known,
     })
+}
+
+/// What a contract says against itself, at places where it has no other fault.
+fn inconsistent(
+    protocol: &Protocol,
+    kind: &ContractType,
+    value: &Value,
+    findings: &[Finding],
+    root: Option<&str>,
+) -> Vec<Finding> {
+    let faults = findings.iter().filter(|finding| finding.is_error());
+    let inside = |path: &'_ str| {
+        let path = path.strip_prefix('/')?.strip_prefix(root?)?;
+        path.starts_with('/').then(|| path.to_owned())
+    };
+    let faulty: Vec<String> = faults
+        .map(|fault| inside(&fault.path).unwrap_or_else(|| fault.path.clone()))
+        .collect();
+    let own = consistency::own(protocol, kind, value, &|place| {
+        let within = |outer: &str, inner: &str| {
+            let rest = inner.strip_prefix(outer);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        !faulty
+            .iter()
+            .any(|at| within(place, at) || within(at, place))
+    });
+    own.into_iter().map(|broken| broken.finding).collect()
 }
 
 /// Drops what else was found about a status that means unfinished work: that is a better reason than

@@ -13,6 +13,7 @@ pub mod annotation;
 pub mod answers;
 pub mod artifacts;
 pub mod claim_queue;
+pub mod consistency;
 pub mod delivery;
 pub mod evidence;
 pub mod failure;
@@ -39,6 +40,7 @@ pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use annotation::Annotation;
 pub use answers::read as read_answer;
 pub use claim_queue::Claimable;
+pub use consistency::Contradiction;
 pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use failure::{

@@ -1,6 +1,6 @@
 //! The stored form of the ledger: its manifest, its issues, its handoffs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::{Moment, digest};
 use schemars::JsonSchema;
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::annotation::Annotation;
+use crate::consistency::Contradiction;
 use crate::delivery::{Delivered, Delivery};
 use crate::evidence::Evidence;
 pub use crate::stored::StoredError;
@@ -315,6 +316,46 @@ pub struct Issue {
     pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
     /// The facts that its contracts stated, by the protocol's rules.
     pub facts: Map<String, Value>,
+}
+
+/// What is known of an issue under a name.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownFact<'i> {
+    /// The value.
+    pub value: &'i Value,
+    /// The note that states it; else the issue's contracts do.
+    pub note: Option<&'i Annotation>,
+}
+
+impl Issue {
+    /// A fact: what the newest note since the last reopening states, else what its contracts do.
+    /// Notes outrank contracts: they are what events proved, or corrections with a reason.
+    pub fn fact(&self, name: &str) -> Option<KnownFact<'_>> {
+        let since = self.reopened.last().map(|last| last.at);
+        let mut notes = self.annotations.iter().rev();
+        let note = notes.find_map(|note| {
+            let value = note.facts.get(name)?;
+            (since.is_none_or(|since| note.at >= since)).then_some((note, value))
+        });
+        match note {
+            Some((note, value)) => Some(KnownFact {
+                value,
+                note: Some(note),
+            }),
+            None => self
+                .facts
+                .get(name)
+                .map(|value| KnownFact { value, note: None }),
+        }
+    }
+
+    /// Every fact, by name.
+    pub fn known_facts(&self) -> impl Iterator<Item = (&str, KnownFact<'_>)> {
+        let noted = self.annotations.iter().flat_map(|note| note.facts.keys());
+        let names: BTreeSet<&str> = self.facts.keys().chain(noted).map(String::as_str).collect();
+        let facts = names.into_iter();
+        facts.filter_map(|name| Some((name, self.fact(name)?)))
+    }
 }
 
 /// A task that a contract handed over.
@@ -658,6 +699,9 @@ pub struct Record {
     /// The claims of its contract and the results of their checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+    /// What it contradicts, where the protocol's rules only warn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradictions: Vec<Contradiction>,
     /// The number of retries it may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,

@@ -1,5 +1,7 @@
 //! One step as data: the input for planning it, and the step that a request becomes.
 
+use std::rc::Rc;
+
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Edit, Moment};
 
@@ -43,6 +45,12 @@ pub trait View<E> {
     /// # Errors
     /// When the folder can't be read.
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
+
+    /// A handoff's contract, byte for byte.
+    ///
+    /// # Errors
+    /// When it is missing or can't be read.
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, E>;
 }
 
 /// The outcome of a request.

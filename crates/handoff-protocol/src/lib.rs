@@ -6,7 +6,7 @@
 //! that don't fit together, `loaded` is a valid protocol, `lifecycle` has the states that every
 //! protocol shares, `resolve` chooses a contract's type, `tasks` reads tasks from contracts,
 //! `facts` gathers facts from them, `pointers` finds the target of a pointer in a schema,
-//! `path_pattern` matches paths that an agent may touch, `signers` maps keys to their owners.
+//! `term` reads what consistency rules compare, `path_pattern` matches paths that an agent may touch, `signers` maps keys to their owners.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -20,6 +20,7 @@ mod pointers;
 mod resolve;
 mod signers;
 mod tasks;
+mod term;
 
 pub use definition::*;
 pub use lifecycle::{Event, IllegalEvent, State};
@@ -29,6 +30,7 @@ pub use pointers::{schema_has, schema_types, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;
+pub use term::{Known, Subject, Term};
 
 /// The file that lists the keys that may sign.
 pub const SIGNERS: &str = "allowed_signers";

@@ -7,6 +7,7 @@ use handoff_base::text::quoted;
 use serde_json::Value;
 
 use crate::definition::TaskFields;
+use crate::term;
 
 /// The longest name of a task, in bytes.
 const MAX_ID: usize = 128;
@@ -221,20 +222,9 @@ fn fault(code: FindingCode, pointer: &Option<String>, text: String) -> Finding {
 }
 
 fn names(value: Option<&Value>) -> Vec<String> {
-    match value {
-        Some(Value::Array(items)) => {
-            let texts = items.iter().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect()
-        }
-        Some(Value::Object(fields)) => fields.keys().cloned().collect(),
-        Some(Value::String(text)) => {
-            // A Markdown bullet: `[a, b]` or `a, b`.
-            let inside = text.trim().trim_start_matches('[').trim_end_matches(']');
-            let parts = inside.split(',').map(str::trim).filter(|t| !t.is_empty());
-            parts.map(str::to_owned).collect()
-        }
-        _ => Vec::new(),
-    }
+    value.map_or_else(Vec::new, |value| {
+        term::names(std::slice::from_ref(value)).collect()
+    })
 }
 
 /// The texts by the names of tasks.

@@ -8,8 +8,8 @@ use handoff_base::ids::AgentName;
 use handoff_base::moment::rfc3339;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError};
-use handoff_model::{Issue, OpenHandoff, View};
-use handoff_protocol::{Protocol, State};
+use handoff_model::{Issue, OpenHandoff, Task, View};
+use handoff_protocol::{Protocol, State, TaskState};
 use serde_json::{Value, json};
 
 use super::skeleton::Known;
@@ -52,16 +52,10 @@ pub fn known(
             .current_branch()
             .filter(|b| Some(b) != base.as_ref())
     };
-    let mut known = match (stated.or_else(current), base) {
-        (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base)?,
-        _ => known,
-    };
-    // A noted merge counts if the repository does not know of one.
-    let mut notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
-    if let Some(merge) = notes.find_map(|note| note.facts.get(MERGED)) {
-        known.insert_new(MERGED, merge.clone());
+    match (stated.or_else(current), base) {
+        (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base),
+        _ => Ok(known),
     }
-    Ok(known)
 }
 
 /// Adds what the repository has on the code branch.
@@ -88,12 +82,7 @@ fn on_branch(
     }
     // The branch's commit when the issue's newest contract was sent.
     let records = folder.records()?;
-    let codes = records.iter().filter_map(|record| record.code.as_ref());
     let now = repository.code(branch).map(|now| now.commit);
-    let codes = codes.filter(|code| code.branch == branch);
-    let sent = codes.map(|code| &code.commit).chain(&now);
-    let sent: Vec<&str> = sent.map(String::as_str).collect();
-    let total = repository.commits_on(base, branch, &sent, COMMITS)?;
     let code = records.iter().rev().find_map(|r| r.code.clone());
     if let Some(code) = code {
         if let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)? {
@@ -103,10 +92,6 @@ fn on_branch(
         if let Some(merge) = repository.merge_of(base, &tip) {
             set(MERGED, json!(merge));
         }
-    }
-    // Later than the contracts' own numbers, which were true when they were sent.
-    if let Some(total) = total {
-        known.insert("total_commits".to_owned(), json!(total));
     }
     Ok(known)
 }
@@ -155,22 +140,24 @@ pub fn known_at_tip(
     for open in held.filter(is_task) {
         if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
             set("task", json!(task.id));
-            if let Some(parent) = task.parent {
+            if let (Some(parent), Some(issue)) = (task.parent, issue) {
+                for (name, value) in beside(issue, &parent, &task.id) {
+                    set(name, value);
+                }
                 set("parent_task", json!(parent));
             }
             break;
         }
     }
-    // The merge commit comes from the repository: an earlier round's is not this one's.
-    let facts = issue.iter().flat_map(|i| &i.facts);
-    let stating = facts.map(|(name, value)| (name.as_str(), value.clone()));
-    // Notes count where nothing else states the fact, the newest first.
-    let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
-    let noted = notes.flat_map(|note| &note.facts);
-    let noted = noted.map(|(name, value)| (name.as_str(), value.clone()));
-    let all = answers.into_iter().chain(stating).chain(noted);
-    for (name, value) in all.filter(|(name, _)| *name != MERGED) {
+    for (name, value) in answers {
         set(name, value);
+    }
+    for (name, fact) in issue.iter().flat_map(|issue| issue.known_facts()) {
+        // Unless noted, the merge commit comes from the repository: an earlier round's is not this
+        // one's.
+        if name != MERGED || fact.note.is_some() {
+            set(name, fact.value.clone());
+        }
     }
     if let Some(issue) = issue {
         set("cycle_time", json!(duration(now - issue.opened_at)));
@@ -185,6 +172,25 @@ pub fn known_at_tip(
         set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     Ok(known)
+}
+
+/// The tasks with the same parent, as they are once this one is completed.
+fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value); 5] {
+    let tasks = issue.tasks.iter();
+    let all = tasks.filter(|task| task.parent.as_deref() == Some(parent));
+    let is_done = |task: &&Task| task.state == TaskState::Completed || task.id == completes;
+    let (done, left): (Vec<&Task>, Vec<&Task>) = all.clone().partition(is_done);
+    let listed = |tasks: &[&Task]| {
+        let names: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+        json!(format!("[{}]", names.join(", ")))
+    };
+    [
+        ("siblings", listed(&all.collect::<Vec<_>>())),
+        ("siblings_complete", listed(&done)),
+        ("siblings_pending", listed(&left)),
+        ("completed_count", json!(done.len())),
+        ("remaining_count", json!(left.len())),
+    ]
 }
 
 /// The values of what was asked in an issue, the newest first: the answers, and what contracts

@@ -21,6 +21,11 @@ impl From<ContractRefusal> for Failure {
             ContractRefusal::Tasks { issue, findings } => at(ErrorCode::TasksRefused)
                 .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
                 .findings(findings),
+            ContractRefusal::Inconsistent { issue, findings } => at(ErrorCode::Inconsistent)
+                .hint(format!(
+                    "correct the contract; if the issue has changed, say so first: `git handoff annotate {issue} --fact NAME=VALUE --note 'WHY'`"
+                ))
+                .findings(findings),
             ContractRefusal::NotAfter { field, fitting, .. } if fitting.is_empty() => {
                 at(ErrorCode::DecisionRefused).hint(format!(
                     "no `{field}` is allowed here; see `git handoff protocol show`"

@@ -370,7 +370,10 @@ fn too_late(error: &LedgerError) -> Option<String> {
         Refusal::Request(
             RequestRefusal::AnswerUnfit { findings, .. } | RequestRefusal::Unfit { findings, .. },
         )
-        | Refusal::Contract(ContractRefusal::Tasks { findings, .. }) => &findings[..],
+        | Refusal::Contract(
+            ContractRefusal::Tasks { findings, .. }
+            | ContractRefusal::Inconsistent { findings, .. },
+        ) => &findings[..],
         _ => &[],
     };
     let told: Vec<&str> = findings.iter().map(|finding| &*finding.message).collect();

@@ -109,7 +109,10 @@ impl LedgerError {
             | Self::Write(WriteError::Signature(findings))
             | Self::Refused(
                 Refusal::Request(RequestRefusal::Unfit { findings, .. })
-                | Refusal::Contract(ContractRefusal::Tasks { findings, .. }),
+                | Refusal::Contract(
+                    ContractRefusal::Tasks { findings, .. }
+                    | ContractRefusal::Inconsistent { findings, .. },
+                ),
             ) => findings,
             _ => &[],
         }

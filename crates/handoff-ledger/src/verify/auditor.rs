@@ -1,6 +1,7 @@
 //! Audits one commit at a time: derives its step again and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
@@ -559,5 +560,9 @@ impl View<LedgerError> for Before<'_> {
             Some(id) => Ok(self.folder.sent_as(id)),
             None => self.folder.sent_before(bytes),
         }
+    }
+
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
+        self.folder.contract(record)
     }
 }

@@ -1,5 +1,6 @@
 //! Corrections: the record stays unchanged, and a note states what is correct.
 
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
 use serde_json::{Map, Value};
 
@@ -7,6 +8,7 @@ use crate::annotation::Annotation;
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::Issue;
+use crate::refusal::ContractRefusal;
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
@@ -35,6 +37,7 @@ impl<V> Planner<'_, V> {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
+        self.ensure_unproved(&issue, facts)?;
         let (about, state) = match &id {
             Some(id) => (id.to_string(), record.state.as_str()),
             None => (self.key.to_string(), issue.status.as_str()),
@@ -44,12 +47,44 @@ impl<V> Planner<'_, V> {
             by: by.clone(),
             id,
             note: note.to_owned(),
+            event: self.actor.delivery.map(|delivery| delivery.id.clone()),
             facts: facts.clone(),
         });
         let account = trail::remark(StepEvent::Annotate, &about, "annotated", note);
         let transition = format!("{about} {state}..{state}");
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
+    }
+}
+
+impl<V> Planner<'_, V> {
+    /// Refuses a word against what an event proved, unless it is another event's, or that of whoever
+    /// decides about everything.
+    fn ensure_unproved(
+        &self,
+        issue: &Issue,
+        facts: &Map<String, Value>,
+    ) -> Result<(), ContractRefusal> {
+        if self.actor.delivery.is_some() || self.leads() {
+            return Ok(());
+        }
+        let proved = facts.iter().filter_map(|(name, value)| {
+            let known = issue.fact(name).filter(|known| known.value != value)?;
+            let event = known.note?.event.as_ref()?;
+            let text = format!(
+                "{name} is {}, as event {event} proved: only another event, the orchestrator or a person can change it",
+                known.value
+            );
+            Some(Finding::error(FindingCode::ContractInconsistent, "", text))
+        });
+        let findings: Vec<Finding> = proved.collect();
+        if findings.is_empty() {
+            return Ok(());
+        }
+        Err(ContractRefusal::Inconsistent {
+            issue: self.key.clone(),
+            findings,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use handoff_protocol::{AgentKind, ContractType, Ends, Event, OwnRetry, State, St
 use serde_json::Value;
 
 use crate::artifacts::delivered;
+use crate::consistency::{self, Contradiction, Ground};
 use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
@@ -116,7 +117,7 @@ impl<V> Planner<'_, V> {
             .unwrap_or(from)
             .clone();
         let state = State::Completed;
-        let new = self.begin(&mut issue, send, from, to, state);
+        let new = self.begin(&mut issue, send, from, to, state)?;
         let account = self.sent_account(&new, kind, send.contract);
         self.written(issue, vec![new], send, &account)
     }
@@ -195,7 +196,7 @@ impl<V> Planner<'_, V> {
         let first = self.first_receiver(from, &to, &contract.kind, &violations);
         let intended = (first != to && violations.is_empty()).then(|| to.clone());
         let to = first;
-        let mut new = self.begin(&mut issue, send, from, to, state);
+        let mut new = self.begin(&mut issue, send, from, to, state)?;
         new.follows = follows;
         new.intended = intended;
         new.violations = violations;
@@ -268,16 +269,21 @@ impl<V> Planner<'_, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// Starts the handoff of a contract and records its facts in the issue.
-    pub(super) fn begin(
+    /// Starts the handoff of a contract that fits what is known of the issue, and records its facts
+    /// there.
+    pub(super) fn begin<E>(
         &self,
         issue: &mut Issue,
         send: &SendRequest<'_>,
         from: &AgentName,
         to: AgentName,
         state: State,
-    ) -> Record {
+    ) -> Result<Record, Stop<E>>
+    where
+        V: View<E>,
+    {
         let contract = send.contract;
+        let contradictions = self.contradictions(issue, contract)?;
         let facts = &mut issue.facts;
         let stated = self.protocol.gather(facts, &contract.kind, &contract.value);
         for answer in &mut issue.answers {
@@ -295,8 +301,9 @@ impl<V> Planner<'_, V> {
         let kind = self.protocol.contract_type(&contract.kind);
         let named = kind.map_or_else(Vec::new, |kind| delivered(kind, &contract.value));
         let is_named = |a: &&Artifact| named.iter().any(|n| n.path == a.path);
-        Record {
+        Ok(Record {
             version: VERSION,
+            contradictions,
             id: self.id(number),
             title: issue.title.clone(),
             protocol: issue.protocol.clone(),
@@ -351,7 +358,39 @@ impl<V> Planner<'_, V> {
                 worker: self.actor.worker.cloned(),
                 ..Transition::new(self.actor.at, self.actor.name.clone(), state)
             }],
+        })
+    }
+
+    /// What a contract contradicts and is accepted with; what it must not contradict refuses it.
+    fn contradictions<E>(
+        &self,
+        issue: &Issue,
+        contract: &Contract,
+    ) -> Result<Vec<Contradiction>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let kind = self.protocol.contract_type(&contract.kind);
+        let kind = kind.expect("the contract was reviewed under this protocol");
+        let ground = Ground {
+            issue: Some(issue),
+            view: self.view,
+            worker: self.actor.worker,
+            at: self.actor.at,
+            is_proved: self.actor.delivery.is_some(),
+        };
+        let value = &contract.value;
+        let known = consistency::known(self.protocol, kind, value, &ground);
+        let mut broken = known.map_err(Stop::Unreadable)?;
+        if broken.iter().any(|broken| broken.finding.is_error()) {
+            return Err(ContractRefusal::Inconsistent {
+                issue: self.key.clone(),
+                findings: broken.into_iter().map(|broken| broken.finding).collect(),
+            }
+            .into());
         }
+        broken.extend(consistency::own(self.protocol, kind, value, &|_| true));
+        Ok(broken.into_iter().map(Contradiction::from).collect())
     }
 
     /// Ends the work on the handoff that a sender held, with the outcome that its contract states;

@@ -27,6 +27,12 @@ pub enum ContractRefusal {
         issue: IssueKey,
         findings: Vec<Finding>,
     },
+    /// The contract contradicts what is known of the issue.
+    #[error("this contradicts what is known of issue {issue}")]
+    Inconsistent {
+        issue: IssueKey,
+        findings: Vec<Finding>,
+    },
     /// The decision contradicts its basis.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
     NotAfter {

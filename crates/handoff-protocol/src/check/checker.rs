@@ -54,7 +54,7 @@ impl<'d> Checker<'d> {
     }
 }
 
-pub(super) fn is_pointer(text: &str) -> bool {
+pub(crate) fn is_pointer(text: &str) -> bool {
     let mut escapes = text.split('~').skip(1);
     text.len() > 1 && text.starts_with('/') && escapes.all(|rest| rest.starts_with(['0', '1']))
 }

@@ -6,6 +6,7 @@
 mod alerts;
 mod attention;
 mod checker;
+mod consistency;
 mod evidence;
 mod github;
 mod requirement;
@@ -17,6 +18,7 @@ mod ways;
 use std::collections::BTreeSet;
 
 use checker::Checker;
+pub(crate) use checker::is_pointer;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
@@ -53,6 +55,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.time_and_failure();
     checker.attention();
     checker.evidence();
+    checker.consistency();
     checker.requirements();
     checker.alerts();
     checker.github();

@@ -26,9 +26,7 @@ impl Checker<'_> {
             }
         }
         if let Some(name) = &trail.pull_request {
-            let rules = definition.github.iter().flat_map(|github| &github.rules);
-            let mut stated = rules.flat_map(|rule| rule.facts.keys());
-            if !definition.facts.contains_key(name) && !stated.any(|fact| fact == name) {
+            if !self.states(name) {
                 let text = format!("no fact is called `{}`", name.escape_debug());
                 self.fault(FindingCode::ProtocolTrail, "/trail/pull_request", text);
             }

@@ -241,7 +241,8 @@ impl EventRule {
     }
 }
 
-/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list.
+/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list, and for
+/// every member of an object that has none of that name.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     let mut here = vec![value];
     for part in parts(pointer) {
@@ -251,6 +252,9 @@ pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
                 Value::Array(items) => {
                     let item = part.parse::<usize>().ok().and_then(|at| items.get(at));
                     item.into_iter().collect()
+                }
+                Value::Object(members) if part == "*" && !members.contains_key("*") => {
+                    members.values().collect()
                 }
                 Value::Object(members) => members.get(&part).into_iter().collect(),
                 _ => Vec::new(),

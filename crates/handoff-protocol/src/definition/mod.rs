@@ -6,6 +6,7 @@
 
 mod alerts;
 mod attention;
+mod consistency;
 mod contract_type;
 mod decision;
 mod evidence;
@@ -29,6 +30,7 @@ use crate::lifecycle::State;
 
 pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
 pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
+pub use consistency::{Comparison, ConsistencyRule};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
     NamedSchema, Outcome, Words,
@@ -382,6 +384,9 @@ pub struct Definition {
     /// for the needs that are not given, [the defaults](#who-is-told).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attention: BTreeMap<Need, Vec<String>>,
+    /// Rules that compare places of a contract with each other and with what is known of its issue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consistency: Vec<ConsistencyRule>,
     /// What happens to claims that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,

@@ -1,0 +1,613 @@
+//! Compares a contract with itself and with what is known of its issue, by the protocol's rules.
+
+use handoff_base::Moment;
+use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::ids::WorkerId;
+use handoff_base::text::quoted;
+use handoff_contract::{FILL, Source};
+use handoff_protocol::{
+    Comparison, ConsistencyRule, ContractType, FactRule, Known, Policy, Protocol, Subject,
+    TaskState, Term, Words,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::intake::Opened;
+use crate::record::{Issue, Task};
+use crate::step::View;
+use crate::value::scalar;
+
+/// How many items of a list a finding names.
+const NAMED: usize = 3;
+
+/// The longest value that a finding shows, in characters.
+const SHOWN: usize = 80;
+
+/// A contradiction that a contract was accepted with, because its rule only warns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contradiction {
+    /// The rule that it breaks.
+    pub rule: String,
+    /// The place in the contract, as a JSON Pointer.
+    pub path: String,
+    /// Both values, and where the known one came from.
+    pub message: String,
+}
+
+impl Contradiction {
+    /// The warning that says it.
+    pub fn finding(&self) -> Finding {
+        let mut finding =
+            Finding::error(FindingCode::ContractInconsistent, &self.path, &self.message);
+        finding.severity = Severity::Warning;
+        finding
+    }
+}
+
+impl From<Broken> for Contradiction {
+    fn from(broken: Broken) -> Self {
+        Self {
+            rule: broken.rule,
+            path: broken.finding.path,
+            message: broken.finding.message,
+        }
+    }
+}
+
+/// What a contract is compared with.
+pub struct Ground<'a, V> {
+    /// The issue before the contract; `None` if the contract opens it.
+    pub issue: Option<&'a Issue>,
+    /// Its handoffs.
+    pub view: &'a V,
+    /// The worker that sends the contract, if known.
+    pub worker: Option<&'a WorkerId>,
+    /// The time of the comparison.
+    pub at: Moment,
+    /// Whether an outside event states the contract: what it says outranks what agents said.
+    pub is_proved: bool,
+}
+
+/// A rule that a contract breaks.
+pub struct Broken {
+    /// The rule's name.
+    pub rule: String,
+    /// What is wrong: an error or a warning, by the rule's policy.
+    pub finding: Finding,
+}
+
+/// The rules that a contract breaks by itself, at places that are sound.
+pub fn own(
+    protocol: &Protocol,
+    kind: &ContractType,
+    contract: &Value,
+    is_sound: &dyn Fn(&str) -> bool,
+) -> Vec<Broken> {
+    let rules = applying(protocol, kind, contract).filter(|rule| {
+        let places = rule.compare.terms().into_iter().filter_map(Term::place);
+        rule.is_own() && places.map(first_place).all(is_sound)
+    });
+    let broken = rules.filter_map(|rule| {
+        let [left, right] = rule.compare.terms();
+        let left = Operand::own(left, contract)?;
+        let right = Operand::own(right, contract)?;
+        compared(rule, &left, &right)
+    });
+    broken.collect()
+}
+
+/// The rules that a contract breaks by what is known of its issue.
+///
+/// # Errors
+/// When a handoff or a contract can't be read.
+pub fn known<V: View<E>, E>(
+    protocol: &Protocol,
+    kind: &ContractType,
+    contract: &Value,
+    ground: &Ground<'_, V>,
+) -> Result<Vec<Broken>, E> {
+    let mut broken = Vec::new();
+    for rule in applying(protocol, kind, contract).filter(|rule| !rule.is_own()) {
+        let mut operands = Vec::new();
+        for term in rule.compare.terms() {
+            operands.extend(ground.operand(kind, contract, term)?);
+        }
+        let [left, right] = &mut operands[..] else {
+            continue;
+        };
+        if compared(rule, left, right).is_none() {
+            continue;
+        }
+        // Where a fact comes from is only looked for once it is contradicted.
+        let mut is_outdated = false;
+        for operand in [&mut *left, &mut *right] {
+            is_outdated |= !ground.find_source(protocol, operand)?;
+        }
+        if !is_outdated {
+            broken.extend(compared(rule, left, right));
+        }
+    }
+    Ok(broken)
+}
+
+/// The rules of a protocol that apply to a contract.
+fn applying<'p>(
+    protocol: &'p Protocol,
+    kind: &'p ContractType,
+    contract: &'p Value,
+) -> impl Iterator<Item = &'p ConsistencyRule> {
+    let rules = protocol.definition().consistency.iter();
+    rules.filter(move |rule| {
+        let is_of = rule.of.is_empty() || rule.of.contains(&kind.name);
+        let holds = |(at, words): (&String, &Words)| {
+            let text = contract.pointer(at).map(shown_plain);
+            text.is_some_and(|text| words.accept(&text))
+        };
+        is_of && rule.policy != Policy::Off && rule.when.iter().all(holds)
+    })
+}
+
+/// The value of a term, with what it is called in a finding.
+struct Operand<'t> {
+    term: &'t Term,
+    values: Vec<Value>,
+    /// Before filters: what the finding shows of a fact.
+    called: String,
+}
+
+impl<'t> Operand<'t> {
+    fn own(term: &'t Term, contract: &Value) -> Option<Self> {
+        let values = term.own_values(contract)?;
+        let called = match term.subject() {
+            Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')),
+            _ => String::new(),
+        };
+        Some(Self {
+            term,
+            values,
+            called,
+        })
+    }
+
+    fn known(term: &'t Term, values: Vec<Value>, called: impl Into<String>) -> Option<Self> {
+        Some(Self {
+            term,
+            values: term.filtered(values)?,
+            called: called.into(),
+        })
+    }
+
+    fn shown(&self) -> String {
+        match &self.values[..] {
+            [one] => shown(one),
+            [] => "empty".to_owned(),
+            several => {
+                let texts: Vec<String> = several.iter().take(NAMED).map(shown).collect();
+                let more = several.len().saturating_sub(NAMED);
+                let more = if more == 0 {
+                    String::new()
+                } else {
+                    format!(" and {more} more")
+                };
+                format!("{}{more}", texts.join(", "))
+            }
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = scalar(value).unwrap_or_else(|| value.to_string());
+    let is_short = text.chars().nth(SHOWN).is_none();
+    let text = if is_short {
+        text
+    } else {
+        text.chars().take(SHOWN).chain(['…']).collect()
+    };
+    match value {
+        Value::String(_) => quoted(&text),
+        _ => text,
+    }
+}
+
+impl<V> Ground<'_, V> {
+    /// The value of a term, if there is one.
+    fn operand<'t, E>(
+        &self,
+        kind: &ContractType,
+        contract: &Value,
+        term: &'t Term,
+    ) -> Result<Option<Operand<'t>>, E>
+    where
+        V: View<E>,
+    {
+        if term.is_own() {
+            return Ok(Operand::own(term, contract));
+        }
+        let Some(issue) = self.issue else {
+            return Ok(None);
+        };
+        let key = &issue.issue;
+        Ok(match term.subject() {
+            Subject::Fact(name, pointer) => issue.fact(name).and_then(|fact| {
+                let value = fact.value.pointer(pointer)?.clone();
+                Operand::known(
+                    term,
+                    vec![value],
+                    format!("the {} of issue {key}", spoken(name)),
+                )
+            }),
+            Subject::Known(Known::Key, _) => Operand::known(
+                term,
+                vec![json!(key.as_str())],
+                "the contract's issue".to_owned(),
+            ),
+            Subject::Known(Known::Age, _) => {
+                let seconds = (self.at - issue.opened_at).num_seconds().max(0);
+                Operand::known(
+                    term,
+                    vec![json!(seconds)],
+                    format!("issue {key} has been open for seconds:"),
+                )
+            }
+            Subject::Known(
+                known @ (Known::Tasks | Known::TasksCompleted | Known::TasksRemaining),
+                _,
+            ) => {
+                let what = match known {
+                    Known::TasksCompleted => "completed",
+                    Known::TasksRemaining => "remaining",
+                    _ => "planned",
+                };
+                tasks(issue, kind, contract, *known).and_then(|tasks| {
+                    Operand::known(term, tasks, format!("what the ledger has as {what}"))
+                })
+            }
+            Subject::Known(Known::Workers, kinds) => {
+                let mut workers = Vec::new();
+                for number in 1..=issue.handoffs {
+                    let Some(record) = self.view.record(number)? else {
+                        continue;
+                    };
+                    let sent = record
+                        .transitions
+                        .first()
+                        .and_then(|sent| sent.worker.as_ref());
+                    if kinds
+                        .split_whitespace()
+                        .any(|kind| kind == record.contract_type)
+                    {
+                        workers.extend(sent.map(|worker| json!(worker.to_string())));
+                    }
+                }
+                Operand::known(term, workers, format!("a worker that sent {kinds}"))
+            }
+            Subject::Known(Known::Worker, _) => self.worker.and_then(|worker| {
+                Operand::known(
+                    term,
+                    vec![json!(worker.to_string())],
+                    "the worker that sends it",
+                )
+            }),
+            Subject::Place(_) | Subject::Fixed(_) => None,
+        })
+    }
+
+    /// Names where a fact comes from; `false` if it no longer holds: it was stated before the issue
+    /// was reopened, or by an agent whose word an event outranks.
+    fn find_source<E>(&self, protocol: &Protocol, operand: &mut Operand<'_>) -> Result<bool, E>
+    where
+        V: View<E>,
+    {
+        let (Subject::Fact(name, _), Some(issue)) = (operand.term.subject(), self.issue) else {
+            return Ok(true);
+        };
+        if let Some(note) = issue.fact(name).and_then(|fact| fact.note) {
+            let by = match &note.event {
+                Some(event) => format!("as event {event} told"),
+                None => format!("as {} noted", note.by),
+            };
+            operand.called += &format!(", {by} on {},", note.at.date_naive());
+            return Ok(true);
+        }
+        if self.is_proved {
+            return Ok(false);
+        }
+        let rule = protocol.definition().facts.get(name);
+        let places: &[String] = match rule {
+            Some(FactRule::Last(places) | FactRule::Newest { at: places, .. }) => places,
+            // A figure comes from several contracts.
+            _ => return Ok(true),
+        };
+        for number in (1..=issue.handoffs).rev() {
+            let Some(record) = self.view.record(number)? else {
+                continue;
+            };
+            let bytes = self.view.contract(&record)?;
+            if states(protocol, &bytes, places) {
+                operand.called += &format!(", by {} from {},", record.id, record.from);
+                return Ok(issue
+                    .reopened
+                    .last()
+                    .is_none_or(|last| number > last.handoffs));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a contract has something at one of these places.
+fn states(protocol: &Protocol, contract: &[u8], places: &[String]) -> bool {
+    let Ok(source) = Source::parse(contract) else {
+        return false;
+    };
+    let wrapper = Opened::new(protocol, &source).wrapper;
+    places
+        .iter()
+        .any(|at| source.probe(wrapper.as_deref(), at).is_some())
+}
+
+/// The names of the tasks beside the one that a contract is about.
+fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> Option<Vec<Value>> {
+    let plan = kind.tasks.as_ref()?.read(contract);
+    let parent = plan.parent.as_ref()?;
+    let mut beside = issue
+        .tasks
+        .iter()
+        .filter(|task| task.parent.as_ref() == Some(parent))
+        .peekable();
+    beside.peek()?;
+    let done = |task: &&Task| {
+        task.state == TaskState::Completed || plan.completes.as_ref() == Some(&task.id)
+    };
+    let found = beside.filter(|task| match known {
+        Known::TasksCompleted => done(task),
+        Known::TasksRemaining => !done(task),
+        _ => true,
+    });
+    Some(found.map(|task| json!(task.id)).collect())
+}
+
+/// A fact's name as words.
+fn spoken(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The finding if two operands break a rule.
+fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> Option<Broken> {
+    let mut values = left.values.iter().chain(&right.values);
+    if values.any(|value| value.as_str().is_some_and(|text| text.contains(FILL))) {
+        return None;
+    }
+    // A rule speaks of the contract first.
+    let is_turned = left.term.place().is_none();
+    let place = left.term.place().or(right.term.place()).unwrap_or_default();
+    let text = match &rule.compare {
+        Comparison::Same(..) => {
+            let differs = left.values.len() != right.values.len()
+                || left
+                    .values
+                    .iter()
+                    .zip(&right.values)
+                    .any(|(a, b)| !equal(a, b));
+            let (one, other) = if is_turned {
+                (right, left)
+            } else {
+                (left, right)
+            };
+            differs.then(|| told(one, other))
+        }
+        Comparison::AtMost(..) => {
+            let number = |operand: &Operand<'_>| operand.values.first()?.as_f64();
+            let over = number(left)? > number(right)?;
+            over.then(|| {
+                format!(
+                    "{} is {}, more than {} ({})",
+                    left.called,
+                    left.shown(),
+                    right.called,
+                    right.shown()
+                )
+            })
+        }
+        Comparison::SubsetOf(..) => {
+            let (items, of) = (items(left), items(right));
+            let strange = items.into_iter().filter(|item| !of.contains(item));
+            not_there(strange, left, right)
+        }
+        Comparison::EqualSets(..) => {
+            let (one, other) = (items(left), items(right));
+            let strange = one.iter().filter(|item| !other.contains(item)).cloned();
+            let missing = other.iter().filter(|item| !one.contains(item)).cloned();
+            not_there(strange, left, right).or_else(|| not_there(missing, right, left))
+        }
+        Comparison::OrderedBy(..) => out_of_order(left, right),
+        Comparison::Lasts(..) => {
+            let words = left.values.first().and_then(scalar)?;
+            let seconds = right.values.first()?.as_i64()?;
+            let (lasts, unit) = duration(&words)?;
+            let differs = (lasts - seconds).abs() >= unit;
+            differs.then(|| {
+                format!(
+                    "{} is {}, and {} {seconds}",
+                    left.called,
+                    quoted(&words),
+                    right.called
+                )
+            })
+        }
+        Comparison::Distinct(..) => {
+            let of = items(right);
+            let shared = items(left).into_iter().find(|item| of.contains(item));
+            shared.map(|item| {
+                format!(
+                    "{} is {}, which is {} too",
+                    left.called,
+                    quoted(&item),
+                    right.called
+                )
+            })
+        }
+    }?;
+    let mut finding = Finding::error(
+        FindingCode::ContractInconsistent,
+        first_place(place),
+        format!("{text} (rule `{}`)", rule.name),
+    );
+    if rule.policy == Policy::Warn {
+        finding.severity = Severity::Warning;
+    }
+    Some(Broken {
+        rule: rule.name.clone(),
+        finding,
+    })
+}
+
+/// A pointer without what follows its first `*`.
+fn first_place(place: &str) -> &str {
+    place.split_once("/*").map_or(place, |(list, _)| list)
+}
+
+/// Two values that should be the same.
+fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
+    let filtered = |operand: &Operand<'_>| {
+        let parts = operand.term.to_string();
+        let part = parts.split('|').skip(1).collect::<Vec<_>>().join(", ");
+        match part.as_str() {
+            "" => String::new(),
+            "failing" => " (failures)".to_owned(),
+            part => format!(" ({part})"),
+        }
+    };
+    match other.term.subject() {
+        Subject::Fixed(_) => format!(
+            "{}{} is {}, and must be {} here",
+            one.called,
+            filtered(one),
+            one.shown(),
+            other.shown()
+        ),
+        _ => format!(
+            "{}{} is {}, and {}{} is {}",
+            one.called,
+            filtered(one),
+            one.shown(),
+            other.called,
+            filtered(other),
+            other.shown()
+        ),
+    }
+}
+
+/// The names that an operand lists.
+fn items(operand: &Operand<'_>) -> Vec<String> {
+    let values = operand.values.iter();
+    let texts = values.flat_map(|value| match value {
+        Value::Array(items) => items.iter().map(shown_plain).collect(),
+        Value::Object(fields) => fields.keys().cloned().collect(),
+        other => vec![shown_plain(other)],
+    });
+    texts.collect()
+}
+
+fn shown_plain(value: &Value) -> String {
+    scalar(value).unwrap_or_else(|| value.to_string())
+}
+
+fn not_there(
+    strange: impl Iterator<Item = String>,
+    of: &Operand<'_>,
+    in_: &Operand<'_>,
+) -> Option<String> {
+    let strange: Vec<String> = strange.map(|item| shown(&Value::from(item))).collect();
+    let more = strange.len().saturating_sub(NAMED);
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    let named = strange.get(..NAMED.min(strange.len()))?.join(", ");
+    (!strange.is_empty()).then(|| {
+        format!(
+            "{} has {named}{more}, which {} does not have ({})",
+            of.called,
+            in_.called,
+            in_.shown()
+        )
+    })
+}
+
+/// The first item that comes before one that it depends on.
+fn out_of_order(list: &Operand<'_>, graph: &Operand<'_>) -> Option<String> {
+    let list_items = items(list);
+    let graph = graph.values.first()?.as_object()?;
+    for (i, item) in list_items.iter().enumerate() {
+        let on = graph
+            .get(item)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let mut on = on.map(shown_plain);
+        if let Some(on) = on.find(|on| list_items[i + 1..].contains(on)) {
+            return Some(format!(
+                "{} has {} before {}, which it depends on",
+                list.called,
+                quoted(item),
+                quoted(&on)
+            ));
+        }
+    }
+    None
+}
+
+/// Whether two scalars are the same: numbers by their value, the rest by their text.
+fn equal(one: &Value, other: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::String(text) => text.trim().parse::<f64>().ok(),
+        other => other.as_f64(),
+    };
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
+        _ => match (scalar(one), scalar(other)) {
+            (Some(one), Some(other)) => one.trim() == other.trim(),
+            _ => one == other,
+        },
+    }
+}
+
+/// The seconds that a text such as `2 days 4 hours` means, and those of its smallest unit.
+fn duration(text: &str) -> Option<(i64, i64)> {
+    const UNITS: [(&str, i64); 6] = [
+        ("week", 604_800),
+        ("day", 86_400),
+        ("hour", 3_600),
+        ("min", 60),
+        ("sec", 1),
+        ("month", 2_592_000),
+    ];
+    let words: Vec<&str> = text
+        .split([' ', ','])
+        .filter(|word| !word.is_empty() && *word != "and")
+        .collect();
+    let (mut sum, mut smallest) = (0_i64, None::<i64>);
+    for pair in words.chunks(2) {
+        let [number, unit] = pair else {
+            return None;
+        };
+        let (_, unit) = UNITS.iter().find(|(name, _)| unit.starts_with(name))?;
+        let number: f64 = number
+            .parse()
+            .ok()
+            .filter(|n: &f64| n.is_finite() && *n >= 0.0 && *n < 1e9)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            reason = "small numbers"
+        )]
+        let seconds = (number * *unit as f64) as i64;
+        sum += seconds;
+        smallest = Some(smallest.map_or(*unit, |known| known.min(*unit)));
+    }
+    Some((sum, smallest?))
+}

@@ -1,0 +1,80 @@
+//! Checks consistency rules: their names, the types they apply to, and facts that nothing states.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::FindingCode;
+use handoff_base::text::quoted;
+
+use super::checker::Checker;
+use crate::term::{Known, Subject, Term};
+
+/// The longest name of a rule, in bytes.
+const NAME: usize = 64;
+
+impl Checker<'_> {
+    pub(super) fn consistency(&mut self) {
+        let definition = self.definition;
+        let mut seen = BTreeSet::new();
+        for (i, rule) in definition.consistency.iter().enumerate() {
+            let at = format!("/consistency/{i}");
+            let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+            if rule.name.is_empty() || rule.name.len() > NAME || !rule.name.bytes().all(fits) {
+                let text = format!(
+                    "{} cannot be a rule's name: up to {NAME} lower-case letters, digits and `-`",
+                    quoted(&rule.name)
+                );
+                self.fault(FindingCode::ProtocolConsistency, format!("{at}/name"), text);
+            } else if !seen.insert(&rule.name) {
+                let text = format!("two rules are called `{}`", rule.name);
+                self.fault(FindingCode::ProtocolConsistency, format!("{at}/name"), text);
+            }
+            for (j, kind) in rule.of.iter().enumerate() {
+                self.known_type(format!("{at}/of/{j}"), kind);
+            }
+            for pointer in rule.when.keys() {
+                self.pointer(format!("{at}/when"), pointer);
+            }
+            let terms = rule.compare.terms();
+            let path = format!("{at}/compare/{}", rule.compare.as_str());
+            let is_about = |term: &&Term| {
+                matches!(
+                    term.subject(),
+                    Subject::Place(_) | Subject::Known(Known::Worker, _)
+                )
+            };
+            if !terms.iter().any(is_about) {
+                let text = "neither term is a place in the contract, or the worker that sends it";
+                self.fault(FindingCode::ProtocolConsistency, path.clone(), text);
+            }
+            for (j, term) in terms.iter().enumerate() {
+                match term.subject() {
+                    Subject::Fact(name, _) if !self.states(name) => {
+                        let text = format!("no fact is called {}", quoted(name));
+                        self.fault(
+                            FindingCode::ProtocolConsistency,
+                            format!("{path}/{j}"),
+                            text,
+                        );
+                    }
+                    Subject::Known(Known::Workers, kinds) => {
+                        for kind in kinds.split_whitespace() {
+                            self.known_type(format!("{path}/{j}"), kind);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Whether contracts or events state a fact of this name.
+    pub(super) fn states(&self, name: &str) -> bool {
+        let rules = self
+            .definition
+            .github
+            .iter()
+            .flat_map(|github| &github.rules);
+        let mut noted = rules.flat_map(|rule| rule.facts.keys());
+        self.definition.facts.contains_key(name) || noted.any(|fact| fact == name)
+    }
+}

@@ -1,0 +1,100 @@
+//! Rules that compare a contract's places with each other and with what is known of its issue.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::contract_type::Words;
+use super::evidence::Policy;
+use crate::term::Term;
+
+/// A comparison of two terms. A rule applies where both have a value.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    /// Both are equal: a text or a number, or lists with the same items in the same order.
+    Same(Term, Term),
+    /// The first number is not greater than the second.
+    AtMost(Term, Term),
+    /// Each item of the first list is in the second.
+    SubsetOf(Term, Term),
+    /// Both lists have the same items, in any order.
+    EqualSets(Term, Term),
+    /// No item of the first list comes before one that it depends on. The second term is an object:
+    /// the items that each item depends on.
+    OrderedBy(Term, Term),
+    /// The first term is a duration in words, such as `2 days 4 hours`, and the second one a number
+    /// of seconds: they differ by less than the smallest unit that the words name.
+    Lasts(Term, Term),
+    /// No item of the first list is in the second.
+    Distinct(Term, Term),
+}
+
+impl Comparison {
+    /// Its two terms.
+    pub fn terms(&self) -> [&Term; 2] {
+        match self {
+            Self::Same(a, b)
+            | Self::AtMost(a, b)
+            | Self::SubsetOf(a, b)
+            | Self::EqualSets(a, b)
+            | Self::OrderedBy(a, b)
+            | Self::Lasts(a, b)
+            | Self::Distinct(a, b) => [a, b],
+        }
+    }
+
+    /// Its name in `protocol.json`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Same(..) => "same",
+            Self::AtMost(..) => "at_most",
+            Self::SubsetOf(..) => "subset_of",
+            Self::EqualSets(..) => "equal_sets",
+            Self::OrderedBy(..) => "ordered_by",
+            Self::Lasts(..) => "lasts",
+            Self::Distinct(..) => "distinct",
+        }
+    }
+}
+
+/// A rule that contracts of a protocol must obey.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConsistencyRule {
+    /// Its name, unique in the protocol: up to 64 lower-case letters, digits and `-`.
+    pub name: String,
+    /// The contract types that it applies to; if empty, all that have the places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<String>,
+    /// Fields that a contract must have for the rule to apply: a JSON Pointer, and the text there, a
+    /// list of texts, or `*` for any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Words>,
+    /// The comparison, with its two [terms](#terms).
+    pub compare: Comparison,
+    /// What happens to a contract that breaks it: `enforce` (the default) refuses it, `warn` accepts
+    /// it and records the contradiction, `off` compares nothing.
+    #[serde(default = "enforce", skip_serializing_if = "is_enforced")]
+    pub policy: Policy,
+}
+
+fn enforce() -> Policy {
+    Policy::Enforce
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_enforced(policy: &Policy) -> bool {
+    *policy == Policy::Enforce
+}
+
+impl ConsistencyRule {
+    /// Whether it needs nothing but the contract.
+    pub fn is_own(&self) -> bool {
+        self.compare.terms().iter().all(|term| term.is_own())
+    }
+}

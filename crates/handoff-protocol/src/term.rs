@@ -1,0 +1,435 @@
+//! What a consistency rule compares: a place in the contract, something known of its issue, or a
+//! fixed value, and filters that take one part of it.
+//!
+//! ```text
+//! /pr_url|number                          the last number in the text at /pr_url
+//! fact:pr_number                          the issue's fact of this name
+//! /findings/*/severity|is critical|count  how many findings have this severity
+//! ```
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::check::is_pointer;
+use crate::definition::select;
+
+/// Something known of an issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Its key.
+    Key,
+    /// The seconds since it was opened.
+    Age,
+    /// The names of the tasks that have the same parent as the one that the contract is about.
+    Tasks,
+    /// Those of them that are completed, the contract's own included.
+    TasksCompleted,
+    /// The others.
+    TasksRemaining,
+    /// The workers that sent contracts of these types in the issue.
+    Workers,
+    /// The worker that sends the contract.
+    Worker,
+}
+
+impl Known {
+    const ALL: [(&'static str, Self); 7] = [
+        ("issue:key", Self::Key),
+        ("issue:age", Self::Age),
+        ("tasks:all", Self::Tasks),
+        ("tasks:completed", Self::TasksCompleted),
+        ("tasks:remaining", Self::TasksRemaining),
+        ("workers:of", Self::Workers),
+        ("worker", Self::Worker),
+    ];
+}
+
+/// Where a term's value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A place in the contract: a JSON Pointer, in which `*` stands for every item.
+    Place(String),
+    /// A fact of the issue, and a pointer into it.
+    Fact(String, String),
+    /// Something else that is known of the issue, with an argument.
+    Known(Known, String),
+    /// This value.
+    Fixed(Value),
+}
+
+/// A part of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Filter {
+    /// The items of a list, the keys of an object, or the names that a text lists.
+    Names,
+    /// Each text as the key of a message's bullet: lower case, `_` for other signs.
+    Key,
+    /// Each text without this beginning.
+    After(String),
+    /// The last number in each text.
+    Number,
+    /// Of each address, what stands before the last two parts of its path.
+    Repository,
+    /// How many there are.
+    Count,
+    /// Those that are this text.
+    Is(String),
+    /// How many failures a text tells of: `0` for `passed (12/12)`, `1` for `failed`.
+    Failing,
+}
+
+/// A term of a comparison, read from its text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct Term {
+    text: Value,
+    subject: Subject,
+    filters: Vec<Filter>,
+}
+
+impl JsonSchema for Term {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Term".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+impl From<Term> for Value {
+    fn from(term: Term) -> Self {
+        term.text
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Value::String(text) => f.write_str(text),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+impl TryFrom<Value> for Term {
+    type Error = String;
+
+    fn try_from(text: Value) -> Result<Self, String> {
+        let Value::String(term) = &text else {
+            return if text.is_number() || text.is_boolean() {
+                let (subject, filters) = (Subject::Fixed(text.clone()), Vec::new());
+                Ok(Self {
+                    text,
+                    subject,
+                    filters,
+                })
+            } else {
+                Err("a term is a text, a number, `true` or `false`".to_owned())
+            };
+        };
+        let mut parts = term.split('|');
+        let subject = subject(parts.next().unwrap_or_default())?;
+        let filters = parts.map(filter).collect::<Result<_, _>>()?;
+        Ok(Self {
+            subject,
+            filters,
+            text,
+        })
+    }
+}
+
+fn subject(text: &str) -> Result<Subject, String> {
+    if text.starts_with('/') {
+        return if is_pointer(text) {
+            Ok(Subject::Place(text.to_owned()))
+        } else {
+            Err(format!("`{text}` is not a JSON Pointer"))
+        };
+    }
+    if let Some(fixed) = text.strip_prefix("text:") {
+        return Ok(Subject::Fixed(json!(fixed)));
+    }
+    if let Some(fact) = text.strip_prefix("fact:") {
+        let at = fact.find('/').unwrap_or(fact.len());
+        let (name, pointer) = fact.split_at(at);
+        return Ok(Subject::Fact(name.to_owned(), pointer.to_owned()));
+    }
+    let (name, argument) = text.split_once(' ').unwrap_or((text, ""));
+    let known = Known::ALL.iter().find(|(known, _)| *known == name);
+    match known {
+        Some((_, known)) if argument.is_empty() != (*known == Known::Workers) => {
+            Ok(Subject::Known(*known, argument.to_owned()))
+        }
+        _ => {
+            let names: Vec<&str> = Known::ALL.iter().map(|(name, _)| *name).collect();
+            Err(format!(
+                "`{text}` is no term: use a JSON Pointer, `fact:NAME`, `text:TEXT`, or one of {}",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    Ok(match text {
+        "names" => Filter::Names,
+        "key" => Filter::Key,
+        "number" => Filter::Number,
+        "repository" => Filter::Repository,
+        "count" => Filter::Count,
+        "failing" => Filter::Failing,
+        other => match other.split_once(' ') {
+            Some(("is", word)) => Filter::Is(word.to_owned()),
+            Some(("after", beginning)) => Filter::After(beginning.to_owned()),
+            _ => {
+                return Err(format!(
+                    "`{other}` is no filter: use names, key, number, repository, count, failing, `after TEXT` or `is WORD`"
+                ));
+            }
+        },
+    })
+}
+
+impl Term {
+    /// Where its value comes from.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Whether its value needs nothing but the contract.
+    pub fn is_own(&self) -> bool {
+        matches!(self.subject, Subject::Place(_) | Subject::Fixed(_))
+    }
+
+    /// Whether it is what the subject has, unfiltered and single.
+    pub fn is_plain(&self) -> bool {
+        let spread = matches!(&self.subject, Subject::Place(at) if at.contains('*'));
+        self.filters.is_empty() && !spread
+    }
+
+    /// Its pointer into the contract.
+    pub fn place(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Place(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Its values in a contract, if it is a place in it or fixed; `None` if the contract has nothing
+    /// there.
+    pub fn own_values(&self, contract: &Value) -> Option<Vec<Value>> {
+        match &self.subject {
+            Subject::Place(at) => {
+                let found = select(contract, at);
+                // An empty list has no items, and is there.
+                let (above, is_spread) = match at.split_once("/*") {
+                    Some((above, _)) => (above, true),
+                    None => (at.as_str(), false),
+                };
+                if found.is_empty() && !(is_spread && contract.pointer(above).is_some()) {
+                    return None;
+                }
+                self.filtered(found.into_iter().cloned().collect())
+            }
+            Subject::Fixed(value) => Some(vec![value.clone()]),
+            _ => None,
+        }
+    }
+
+    /// What its filters leave of these values; `None` if they find nothing to compare.
+    pub fn filtered(&self, values: Vec<Value>) -> Option<Vec<Value>> {
+        let filters = self.filters.iter();
+        filters.fold(Some(values), |values, filter| filter.apply(values?))
+    }
+}
+
+impl Filter {
+    fn apply(&self, values: Vec<Value>) -> Option<Vec<Value>> {
+        let texts = |values: &[Value], part: fn(&str) -> Option<Value>| {
+            let parts = values.iter().map(|value| part(&text_of(value)));
+            parts.collect::<Option<Vec<Value>>>()
+        };
+        match self {
+            Self::Names => Some(names(&values).map(Value::String).collect()),
+            Self::Key => texts(&values, |text| Some(json!(key_of(text)))),
+            Self::After(beginning) => {
+                let rest = |value: &Value| {
+                    let text = text_of(value);
+                    let rest = text.strip_prefix(beginning.as_str()).unwrap_or(&text);
+                    json!(rest)
+                };
+                Some(values.iter().map(rest).collect())
+            }
+            Self::Number => texts(&values, |text| last_number(text).map(Value::from)),
+            Self::Repository => texts(&values, |text| repository(text).map(Value::from)),
+            Self::Count => Some(vec![json!(names(&values).count())]),
+            Self::Is(word) => Some(values.into_iter().filter(|v| text_of(v) == *word).collect()),
+            Self::Failing => texts(&values, |text| Some(json!(failing(text)))),
+        }
+    }
+}
+
+/// The text of a scalar.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The names that values list: a list's items, an object's keys, and of a text the last word of each
+/// part between commas and arrows, within its first brackets if it has any; `none` names nothing.
+pub(crate) fn names(values: &[Value]) -> impl Iterator<Item = String> + '_ {
+    values.iter().flat_map(|value| match value {
+        Value::Array(items) => items.iter().map(text_of).collect(),
+        Value::Object(fields) => fields.keys().cloned().collect(),
+        Value::String(text) => listed(text),
+        other => vec![other.to_string()],
+    })
+}
+
+fn listed(text: &str) -> Vec<String> {
+    let inside = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    let inside = inside.map_or(text, |(inside, _)| inside).replace("->", ",");
+    let parts = inside.split([',', '→']);
+    let last_words = parts.filter_map(|part| part.split_whitespace().next_back());
+    let names = last_words.filter(|word| !word.eq_ignore_ascii_case("none"));
+    names.map(str::to_owned).collect()
+}
+
+/// The key that a message's bullet with these words has.
+fn key_of(words: &str) -> String {
+    let words = words.to_lowercase();
+    let parts = words.split(|c: char| !c.is_alphanumeric());
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("_")
+}
+
+fn last_number(text: &str) -> Option<u64> {
+    let digits = text.split(|c: char| !c.is_ascii_digit());
+    digits.filter(|d| !d.is_empty()).next_back()?.parse().ok()
+}
+
+/// An address without the last two parts of its path: `…/owner/name` of `…/owner/name/pull/7`.
+fn repository(address: &str) -> Option<String> {
+    let (rest, _) = address.trim_end_matches('/').rsplit_once('/')?;
+    let (base, _) = rest.rsplit_once('/')?;
+    base.contains("://").then(|| base.to_ascii_lowercase())
+}
+
+/// How many failures a text tells of: what is missing in `passed (150/156)`, the number beside a word
+/// for failures, else 1 if the text begins with such a word.
+fn failing(text: &str) -> u64 {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text
+        .split(|c: char| !c.is_alphanumeric() && c != '/')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let bad = |word: &str| {
+        ["fail", "error", "broken", "not", "red"]
+            .iter()
+            .any(|b| match *b {
+                "not" | "red" => word == *b,
+                begin => word.starts_with(begin),
+            })
+    };
+    let shares = words.iter().filter_map(|word| {
+        let (part, whole) = word.split_once('/')?;
+        whole.parse::<u64>().ok()?.checked_sub(part.parse().ok()?)
+    });
+    let starts_bad = words.first().is_some_and(|word| bad(word));
+    let counted = words.windows(2).filter_map(|pair| {
+        let counts = bad(pair[1]) && pair[1] != "not";
+        pair[0].parse::<u64>().ok().filter(|_| counts)
+    });
+    let told = shares.chain(counted).max();
+    match told {
+        Some(0) | None if starts_bad => 1,
+        Some(count) => count,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Term, failing};
+    use serde_json::{Value, json};
+
+    fn values(term: &str, contract: &Value) -> Option<Vec<Value>> {
+        let term: Term = serde_json::from_value(json!(term)).expect("the term is well formed");
+        term.own_values(contract)
+    }
+
+    #[test]
+    fn terms_take_parts_of_a_contract() {
+        let contract = json!({"url": "https://Forge.example/o/r/pull/7/", "n": 7, "empty": [],
+            "list": [{"kind": "a"}, {"kind": "b"}, {"kind": "a"}],
+            "map": {"Task 1": "x (weight: 8)", "Task 2": "y"}, "path": "a → b -> c, then d", "group": "[b, c] after a", "no": "None"});
+        let table: [(&str, Option<Vec<Value>>); 13] = [
+            ("/url|number", Some(vec![json!(7)])),
+            (
+                "/url|repository",
+                Some(vec![json!("https://forge.example/o/r")]),
+            ),
+            ("/list/*/kind|is a|count", Some(vec![json!(2)])),
+            (
+                "/map|names|key|after task_",
+                Some(vec![json!("1"), json!("2")]),
+            ),
+            ("/map/Task 1|number", Some(vec![json!(8)])),
+            ("/map/*|number", None),
+            (
+                "/path|names",
+                Some(vec![json!("a"), json!("b"), json!("c"), json!("d")]),
+            ),
+            ("/no|names", Some(Vec::new())),
+            ("/group|names", Some(vec![json!("b"), json!("c")])),
+            ("/empty/*|count", Some(vec![json!(0)])),
+            ("/absent", None),
+            ("/absent/*|count", None),
+            ("text:x", Some(vec![json!("x")])),
+        ];
+        for (term, expected) in table {
+            assert_eq!(values(term, &contract), expected, "{term}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_term_is_told() {
+        for (term, told) in [
+            (json!("pr_number"), "`pr_number` is no term"),
+            (json!("/a|sum"), "`sum` is no filter"),
+            (json!("/"), "is not a JSON Pointer"),
+            (json!(null), "a term is a text"),
+            (json!("workers:of"), "is no term"),
+        ] {
+            let error = serde_json::from_value::<Term>(term.clone()).map(|_| ());
+            let error = error.expect_err("it is no term").to_string();
+            assert!(error.contains(told), "{term}: {error}");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_as_a_text_tells_them() {
+        for (text, count) in [
+            ("passed (156/156)", 0),
+            ("passed (150/156)", 6),
+            ("12 passed, 0 failed", 0),
+            ("12 passed, 2 failed", 2),
+            ("failed", 1),
+            ("Failed (1/3)", 2),
+            ("not passing", 1),
+            ("no vulnerabilities", 0),
+            ("passed without errors", 0),
+            ("verified", 0),
+        ] {
+            assert_eq!(failing(text), count, "{text}");
+        }
+    }
+}
