@@ -341,6 +341,22 @@ fn a_worker_id_with_odd_characters_is_refused() {
 }
 
 #[test]
+fn a_retry_of_what_is_worked_on_says_who_holds_it_and_how_to_wait() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    line(&env, &env.repo(), "claim 87.1 --as prep-agent").success();
+    let before = env.tip();
+    for (agent, verb) in [("prep-agent", "retry"), ("orchestrator", "redrive")] {
+        let args = [verb, "87.1", "--as", agent, "--reason", "again"];
+        run(&env, &env.repo(), &args, None)
+            .exits(4)
+            .says("an attempt is running: `git handoff show 87.1`")
+            .says("`git handoff wait 87.1`");
+    }
+    assert_eq!(env.tip(), before);
+}
+
+#[test]
 fn a_ledger_of_an_earlier_version_is_refused_with_the_reason() {
     let env = TestEnvironment::with_ledger();
     let worktree = env.root().join("earlier");

@@ -2,7 +2,7 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_model::StateRefusal;
-use handoff_protocol::Event;
+use handoff_protocol::{Event, State};
 
 use crate::failure::{ErrorCode, Failure};
 
@@ -41,7 +41,12 @@ impl From<StateRefusal> for Failure {
                 let events = events.filter(|event| !NOT_COMMANDS.contains(event));
                 let events: Vec<&str> = events.map(Event::as_str).collect();
                 let failure = at(ErrorCode::IllegalTransition);
-                if events.is_empty() {
+                let another = [Event::Retry, Event::Redrive, Event::Reassign];
+                if illegal.state == State::InProgress && another.contains(&illegal.event) {
+                    failure.hint(format!(
+                        "an attempt is running: `git handoff show {id}` says who holds it, until when; wait for its end with `git handoff wait {id}`"
+                    ))
+                } else if events.is_empty() {
                     let state = illegal.state;
                     failure.hint(format!("{state} is final; see `git handoff show {id}`"))
                 } else {
