@@ -76,7 +76,7 @@ pub(crate) fn takeover(remote: &str, branch: &str) -> String {
 }
 
 /// A name as one word of a shell's command line.
-fn word(name: &str) -> String {
+pub(super) fn word(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if name.chars().all(is_plain) {
         name.to_owned()

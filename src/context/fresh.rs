@@ -160,10 +160,14 @@ impl Context {
             is_out_of_reach: false,
             is_recent: false,
         };
-        let ledger = if fresh.asked {
-            self.ask(repository, ledger, &mut fresh)?
-        } else {
-            ledger
+        let gone = super::configured_exists(repository, &remote).err();
+        let ledger = match gone.filter(|_| fresh.asked) {
+            Some(gone) => {
+                fresh.trouble = Some(format!("{}; {}", gone.message, gone.next()));
+                ledger
+            }
+            None if fresh.asked => self.ask(repository, ledger, &mut fresh)?,
+            None => ledger,
         };
         if fresh.is_answered() {
             output.follow(&ledger);

@@ -24,6 +24,7 @@ use std::thread;
 
 use call::Call;
 use clap::Args;
+use elsewhere::word;
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::quoted;
@@ -184,9 +185,10 @@ impl Context {
     /// A [`Failure`] of usage if there is no remote of that name.
     pub(crate) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
         let configured = configured_remote(repository);
-        configured
-            .map(|name| existing(repository, name))
-            .transpose()
+        if let Some(name) = &configured {
+            configured_exists(repository, name)?;
+        }
+        Ok(configured)
     }
 
     /// The ledger, which may not exist yet.
@@ -278,6 +280,29 @@ fn canonical_remote(repository: &Repository, from: &Path, name: String) -> Strin
 
 fn is_known(repository: &Repository, name: &str) -> bool {
     repository.config(&format!("remote.{name}.url")).is_some()
+}
+
+/// Refuses a configured remote that this clone does not have any more, as after `git remote
+/// rename`.
+fn configured_exists(repository: &Repository, name: &str) -> Result<(), Failure> {
+    let Err(failure) = existing(repository, name.to_owned()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}, which the configuration names as handoff.remote",
+        failure.message
+    );
+    let remotes = repository.remotes();
+    let hint = match &remotes[..] {
+        [] => "add the remote again with `git remote add`, or go on without one: `git config --unset handoff.remote`".to_owned(),
+        [only] => format!(
+            "if it was renamed: `git config handoff.remote {}`; `git remote -v` shows where that is",
+            word(only)
+        ),
+        _ => "if it was renamed: `git config handoff.remote NAME`; `git remote -v` lists the remotes"
+            .to_owned(),
+    };
+    Err(Failure::usage(message).hint(hint))
 }
 
 /// Refuses anything but a remote's name, an address or a path.

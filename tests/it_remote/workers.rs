@@ -340,6 +340,13 @@ fn a_worker_id_with_odd_characters_is_refused() {
     assert_eq!(env.tip(), before);
 }
 
+/// The lines of both outputs that have this text.
+fn lines_with(ran: &Ran, text: &str) -> Vec<String> {
+    let all = ran.stdout.lines().chain(ran.stderr.lines());
+    let found = all.filter(|line| line.contains(text));
+    found.map(|line| line.trim().to_owned()).collect()
+}
+
 #[test]
 fn a_retry_of_what_is_worked_on_says_who_holds_it_and_how_to_wait() {
     let env = TestEnvironment::with_ledger();
@@ -354,6 +361,41 @@ fn a_retry_of_what_is_worked_on_says_who_holds_it_and_how_to_wait() {
             .says("`git handoff wait 87.1`");
     }
     assert_eq!(env.tip(), before);
+}
+
+#[test]
+fn after_a_remote_was_renamed_each_command_says_how_to_go_on() {
+    let clones = Clones::new();
+    let (env, other) = (&clones.env, &clones.other);
+    run(env, other, &["send", "-"], Some(&opening(87))).success();
+    env.git(other, &["remote", "rename", "origin", "upstream"]);
+    let command = "git config handoff.remote upstream";
+    for view in [
+        "status",
+        "prime --as prep-agent",
+        "inbox --as prep-agent",
+        "next 87",
+    ] {
+        let ran = line(env, other, view).success();
+        assert!(!lines_with(&ran, command).is_empty(), "{}", ran.shown);
+    }
+    for refused in ["claim 87.1 --as prep-agent", "sync", "fetch"] {
+        line(env, other, refused)
+            .exits(2)
+            .says("handoff.remote")
+            .says(command);
+    }
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    env.git(other, &words);
+    let ran = line(env, other, "claim 87.1 --as prep-agent").success();
+    assert!(lines_with(&ran, "no remote").is_empty(), "{}", ran.shown);
+    // With several, the program does not guess.
+    env.git(other, &["remote", "add", "fork", "../elsewhere"]);
+    env.git(other, &["config", "handoff.remote", "gone"]);
+    line(env, other, "sync")
+        .exits(2)
+        .says("`git config handoff.remote NAME`")
+        .says("`git remote -v`");
 }
 
 #[test]
