@@ -171,6 +171,9 @@ fn perform(
             context.may_be_behind(&mut failure, output);
             let offline = arguments.iter().any(|argument| argument == "--offline");
             context.may_be_elsewhere(&mut failure, offline);
+            if let (None, Some(carried)) = (output.carried(), context.carried_by_failure()) {
+                output.carry(carried);
+            }
             output.fail(&failure);
             failure.exit
         }

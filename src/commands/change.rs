@@ -214,8 +214,7 @@ impl Cancel {
         };
         let done = ledger.update(&session, &agent, issue, &update)?;
         output.follow(&ledger);
-        let worker = context.worker_option(&repository)?;
-        let receipt = ReceiptView::with_worker(&done, &worker);
+        let receipt = ReceiptView::new(&done, output);
         let text = match (&cancelled, done.commit) {
             (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
             (Cancelled::Repeated(id), None) => Some(format!(
@@ -350,8 +349,7 @@ pub(super) fn change_in(
     let change = Update::change(id.number(), event, args);
     let done = ledger.update(&session, &agent, id.issue(), &change)?;
     output.follow(&ledger);
-    let worker = context.worker_option(repository)?;
-    let receipt = ReceiptView::with_worker(&done, &worker);
+    let receipt = ReceiptView::new(&done, output);
     output.answer(&receipt)?;
     receipt.say_next(output);
     Ok(())

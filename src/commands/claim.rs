@@ -87,8 +87,7 @@ impl Arguments {
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
         let brief = briefing(&tip, &folder, record)?;
-        let worker = context.worker_option(&repository)?;
-        let receipt = ReceiptView::with_worker(&done, &worker).with_artifacts(&brief.artifacts);
+        let receipt = ReceiptView::new(&done, output).with_artifacts(&brief.artifacts);
         let claimed = ClaimView {
             receipt,
             record,

@@ -98,8 +98,7 @@ impl Arguments {
         };
         let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
         output.follow(&ledger);
-        let worker = context.worker_option(&repository)?;
-        let receipt = ReceiptView::with_worker(&done, &worker);
+        let receipt = ReceiptView::new(&done, output);
         output.answer(&receipt)?;
         receipt.say_next(output);
         Ok(())

@@ -94,7 +94,8 @@ impl Arguments {
         let now = now()?;
         let worker = context.worker(&repository)?;
         let who = holder(&agent, worker.as_ref());
-        let found = overview(&tip, who, &knowing, now, OverviewLimits::ALL)?;
+        let mut found = overview(&tip, who, &knowing, now, OverviewLimits::ALL)?;
+        output.complete(&mut found.attention);
         let buckets = [
             found.held,
             found.held_by_others,

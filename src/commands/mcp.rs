@@ -53,7 +53,7 @@ fn worker(context: &Context) -> Result<Option<String>, Failure> {
         Err(_) => None,
     };
     Ok(match named {
-        Some(named) if named.option().is_empty() => None,
+        Some(named) if named.is_shared() => None,
         Some(named) => Some(named.id.to_string()),
         None => Some(random_worker("mcp")),
     })

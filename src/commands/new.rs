@@ -55,6 +55,7 @@ impl Arguments {
             None => context.acting_agent(&repository)?,
         };
         let tip = context.tip(&repository)?;
+        output.carry(context.carried_at(&repository, &tip));
         let folder = tip.issue(&key)?;
         let wanted = Wanted {
             from: &from,
@@ -72,13 +73,14 @@ impl Arguments {
             output.say("replace a mark and its quotes to enter a number, true or false");
         }
         output.say(&format!(
-            "{} values are left to fill in; check the contract with: git handoff check FILE",
-            made.left
+            "{} values are left to fill in; check the contract with: {}",
+            made.left,
+            output.command("git handoff check FILE")
         ));
         if !made.names_issue {
-            let worker = context.worker_option(&repository)?;
             output.say(&format!(
-                "the contract does not name its issue; send it with: git handoff send FILE --issue {key}{worker}"
+                "the contract does not name its issue; send it with: {}",
+                output.command(&format!("git handoff send FILE --issue {key}"))
             ));
         }
         Ok(())

@@ -80,18 +80,20 @@ impl Arguments {
             needs_attention(protocol, &folder, &issue, now()?)?
         };
         let Some((advice, record)) = advised else {
-            let needs = attention(&folder, protocol)?;
+            let needs = attention(&folder, protocol, output)?;
             return self.turn(&issue, needs, protocol, (fresh, output));
         };
         let mut view = NextView::of_advice(&advice, &record);
-        view.attention = attention(&folder, protocol)?;
+        view.attention = attention(&folder, protocol, output)?;
+        let shown = view.commands.iter_mut().flatten();
+        shown.for_each(|command| *command = output.command(command));
         view.fresh = fresh;
         if let Some(session) = &session {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
             let done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             output.follow(&ledger);
-            view.applied = Some(ReceiptView::new(&done));
+            view.applied = Some(ReceiptView::new(&done, output));
             output.answer(&view)?;
             if let Some(receipt) = &view.applied {
                 receipt.say_next(output);
@@ -99,7 +101,7 @@ impl Arguments {
             return Ok(());
         }
         output.answer(&view)?;
-        for (i, command) in commands(&advice, &record).iter().enumerate() {
+        for (i, command) in view.commands.iter().flatten().enumerate() {
             let label = if i == 0 { "next:" } else { "  or:" };
             output.say(&format!("{label} {command}"));
         }
@@ -159,12 +161,17 @@ impl Arguments {
 }
 
 /// What needs somebody in an issue, the most urgent first.
-fn attention(folder: &IssueFolder<'_>, protocol: &Protocol) -> Result<Vec<Attention>, Failure> {
+fn attention(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    output: &Output,
+) -> Result<Vec<Attention>, Failure> {
     let Some(survey) = folder.survey()? else {
         return Ok(Vec::new());
     };
     let mut found = of_issue(&survey, protocol, now()?);
     found.sort_by_key(|one| one.need);
+    output.complete(&mut found);
     Ok(found)
 }
 

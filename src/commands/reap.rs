@@ -43,7 +43,10 @@ impl Arguments {
         let (mut ledger, session) = context.writer(&repository, output)?;
         let reaped = ledger.reap(&session)?;
         output.follow(&ledger);
-        let handoffs = reaped.iter().map(ReceiptView::new).collect();
+        let handoffs = reaped
+            .iter()
+            .map(|done| ReceiptView::new(done, output))
+            .collect();
         let answer = ReapView { handoffs };
         output.answer(&answer)?;
         for receipt in &answer.handoffs {

@@ -93,8 +93,7 @@ impl Arguments {
             Err(error) => return Err(refused(&mut ledger, &session, &offer, error)),
         };
         output.follow(&ledger);
-        let worker = context.worker_option(&repository)?;
-        let receipt = ReceiptView::with_worker(&done, &worker);
+        let receipt = ReceiptView::new(&done, output);
         output.answer(&receipt)?;
         receipt.say_warnings(output);
         receipt.say_next(output);

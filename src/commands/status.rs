@@ -67,7 +67,9 @@ impl Arguments {
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
-        let attention = attention::of_tip(&tip, &records, &attention::protocols(&tip)?, now)?;
+        let protocols = attention::protocols(&tip)?;
+        let mut attention = attention::of_tip(&tip, &records, &protocols, now)?;
+        output.complete(&mut attention);
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
         let view = StatusView {

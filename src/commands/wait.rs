@@ -178,6 +178,11 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let targets = self.targets(context, &repository)?;
+        output.carry(match ledger.tip() {
+            Ok(tip) => context.carried_at(&repository, &tip),
+            // It may be there before the wait ends.
+            Err(_) => context.carried(&repository),
+        });
         let place = match &self.remote {
             Some(name) => Place::There(remote_named(&repository, name.clone())?),
             None if self.looks.offline => Place::Here,
@@ -335,6 +340,7 @@ impl Arguments {
         let Some(bad) = bad else {
             output.answer(&view)?;
             for next in ended().filter_map(|s| s.next.as_ref()) {
+                let next = output.command(next);
                 output.say(&format!("next: {next}"));
             }
             return Ok(());
@@ -348,6 +354,7 @@ impl Arguments {
         }
         output.raw(view.text.as_bytes())?;
         if let Some(next) = &bad.next {
+            let next = output.command(next);
             output.say(&format!("next: {next}"));
         }
         Err(Failure::reported(exit::NO))

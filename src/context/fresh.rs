@@ -146,6 +146,7 @@ impl Context {
         let ledger = self.ledger(repository)?;
         let Some(remote) = super::configured_remote(repository) else {
             let tip = ledger.tip()?;
+            output.carry(self.carried_at(repository, &tip));
             let fresh = None;
             return Ok(Reading { ledger, tip, fresh });
         };
@@ -181,6 +182,7 @@ impl Context {
             fresh.as_of = last.map(moment_of);
         }
         let tip = ledger.newest()?;
+        output.carry(self.carried_at(repository, &tip));
         if let Some(beside) = ledger.beside_remote()? {
             fresh.unpublished = beside.unpublished;
             // If the branch here is merely behind, the tip was read that is ahead of it.

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_git::Repository;
+use handoff_ledger::Snapshot;
 use handoff_model::planner::Holder;
 
 use super::Context;
 use crate::environment;
 use crate::failure::{ErrorCode, Failure, chain};
+use crate::output::Carried;
 
 /// The file with a working tree's own id, in its own Git directory.
 const FILE: &str = "handoff/worker";
@@ -24,14 +26,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// The option that a command needs to run as this worker in another working tree; none if that
-    /// has the same worker anyway.
-    pub(crate) fn option(&self) -> String {
-        if self.is_shared {
-            String::new()
-        } else {
-            format!(" --worker {}", self.id)
-        }
+    /// Whether other working trees have it too, so that commands need not name it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 }
 
@@ -59,13 +56,36 @@ impl Context {
         }))
     }
 
-    /// The option that names the acting worker in a command for another working tree.
-    ///
-    /// # Errors
-    /// As of [`Self::worker`].
-    pub(crate) fn worker_option(&self, repository: &Repository) -> Result<String, Failure> {
-        let worker = self.worker(repository)?;
-        Ok(worker.map(|worker| worker.option()).unwrap_or_default())
+    /// What printed commands carry. What can't be read is left out: the command that needs it says
+    /// so.
+    pub(crate) fn carried(&self, repository: &Repository) -> Carried {
+        let agent = self.agent(repository).ok().flatten();
+        let worker = self.worker(repository).ok().flatten();
+        Carried {
+            agent,
+            is_agent_named: self.named_agent().is_some(),
+            worker: worker.filter(|worker| !worker.is_shared()).map(|w| w.id),
+            branch: self.branch().map(str::to_owned),
+        }
+    }
+
+    /// The same, with the name that the protocols in force have for the agent.
+    pub(crate) fn carried_at(&self, repository: &Repository, tip: &Snapshot<'_>) -> Carried {
+        let mut carried = self.carried(repository);
+        if let Some(agent) = &carried.agent {
+            let names = tip.protocols().unwrap_or_default();
+            let mut rules = names.iter().filter_map(|name| tip.rules(name).ok());
+            let own =
+                rules.find_map(|rules| Some(rules.protocol().agent(agent.as_str())?.id.clone()));
+            carried.agent = own.or(carried.agent);
+        }
+        carried
+    }
+
+    /// The same for a command that failed, in the repository that it opened.
+    pub(crate) fn carried_by_failure(&self) -> Option<Carried> {
+        let opened = self.opened.borrow();
+        opened.last().map(|repository| self.carried(repository))
     }
 
     /// The acting worker. A working tree whose worker is not named gets an id of its own, once.

@@ -95,6 +95,7 @@ impl Context {
             Err(why) => output.say(&why),
         }
         output.follow(&ledger);
+        output.carry(self.carried(repository));
         Ok((ledger, session))
     }
 }

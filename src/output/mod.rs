@@ -1,11 +1,12 @@
 //! What is printed: data on stdout, chatter on stderr, one document with `--json`.
 //!
 //! [`Output`] prints, and nothing else does; an [`Answer`] is what a command gives it.
-//! `annotations` are shown in a workflow's log, `progress` shows the progress of long work,
-//! `replace` writes files atomically.
+//! `carried` completes the commands in it, `annotations` are shown in a workflow's log, `progress`
+//! shows the progress of long work, `replace` writes files atomically.
 
 pub(crate) mod annotations;
 mod answer;
+mod carried;
 mod progress;
 #[cfg(test)]
 mod reference;
@@ -23,11 +24,13 @@ use handoff_base::text::plain;
 use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
+use handoff_ledger::attention::Attention;
 use handoff_ledger::{Ledger, Unpublished};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use answer::{Answer, as_object};
+pub(crate) use carried::Carried;
 
 use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure};
@@ -75,6 +78,8 @@ pub(crate) struct Output {
     unpublished: Option<Unpublished>,
     /// Why the state known here may be out of date.
     stale: Option<String>,
+    /// What printed commands need to run elsewhere, once it is known.
+    carried: Option<Carried>,
     one_line: bool,
     /// Whether failures are annotations of a workflow.
     annotates: bool,
@@ -129,6 +134,7 @@ impl Output {
             has_remote: false,
             unpublished: None,
             stale: None,
+            carried: None,
             one_line: false,
             annotates: false,
             only_reads: false,
@@ -230,6 +236,7 @@ impl Output {
                     return Ok(());
                 }
                 let hint = missed.hint.as_ref().map_or("", |hint| &hint.text);
+                let hint = self.sentence(hint);
                 self.say(&format!("{}; {hint}", plain(&missed.message)));
             }
             return Ok(());
@@ -268,6 +275,39 @@ impl Output {
     /// From now on, failures say that they rest on this clone's state, and why.
     pub(crate) fn judge_by_what_is_here(&mut self, why: String) {
         self.stale = Some(why);
+    }
+
+    /// From now on, printed commands carry these options.
+    pub(crate) fn carry(&mut self, carried: Carried) {
+        self.carried = Some(carried);
+    }
+
+    /// What printed commands carry, if that is known yet.
+    pub(crate) fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+
+    /// A command with what it has to carry.
+    pub(crate) fn command(&self, command: &str) -> String {
+        match &self.carried {
+            Some(carried) => carried.command(command),
+            None => command.to_owned(),
+        }
+    }
+
+    /// A text with what the commands in it have to carry.
+    pub(crate) fn sentence(&self, text: &str) -> String {
+        match &self.carried {
+            Some(carried) => carried.sentence(text),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Completes the commands of what needs somebody.
+    pub(crate) fn complete(&self, found: &mut [Attention]) {
+        if let Some(carried) = &self.carried {
+            carried.attention(found);
+        }
     }
 
     /// From now on, answers say which steps the remote lacks.
@@ -354,7 +394,7 @@ impl Output {
         if failure.code.is_none() {
             return;
         }
-        let mut hint = failure.next();
+        let mut hint = self.sentence(&failure.next());
         if let Some(why) = &self.stale
             && failure.code != Some(ErrorCode::NotPublished)
         {

@@ -2,7 +2,6 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::shell_quoted;
 use handoff_ledger::{Overview, WorkBrief};
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
@@ -11,6 +10,7 @@ use serde::Serialize;
 
 use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::{Format, Skeleton};
+use crate::output::Carried;
 
 /// A contract that the agent may send next.
 #[derive(Clone, Serialize, JsonSchema)]
@@ -61,9 +61,8 @@ pub(super) struct Facts<'a> {
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
     pub(super) others: Vec<NextContract>,
-    pub(super) branch: Option<&'a str>,
-    /// The option that names the worker, if a command needs it.
-    pub(super) worker: &'a str,
+    /// What its commands carry.
+    pub(super) carried: Carried,
     pub(super) now: Moment,
     /// How the ledger relates to its remote, if it has one.
     pub(super) fresh: Option<Fresh>,
@@ -71,10 +70,3 @@ pub(super) struct Facts<'a> {
 
 /// The placeholder for the issue in commands that open one.
 pub(super) const NEW_ISSUE: &str = "ISSUE";
-
-/// The option that names the ledger's branch, quoted for a shell.
-pub(super) fn branch_option(branch: Option<&str>) -> String {
-    branch.map_or_else(String::new, |branch| {
-        format!(" --branch {}", shell_quoted(branch))
-    })
-}

@@ -9,7 +9,7 @@ mod page;
 pub(crate) mod session_hook;
 mod text;
 
-use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
+use facts::{Contract, Facts, NEW_ISSUE, NextContract};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::moment::{self, Moment};
 use handoff_git::Repository;
@@ -29,7 +29,7 @@ use crate::context::worker::holder;
 use crate::contracts::skeleton::{Format, Skeleton, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, Carried, Output};
 use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
@@ -202,7 +202,9 @@ pub(crate) fn prime(
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
     let worker = context.worker(&repository)?;
-    let overview = overview(&tip, holder(&agent, worker.as_ref()), &protocols, now, LOOK)?;
+    let who = holder(&agent, worker.as_ref());
+    let mut overview = overview(&tip, who, &protocols, now, LOOK)?;
+    output.complete(&mut overview.attention);
     let mut unpublished = Vec::new();
     for record in &overview.held.first {
         let remote = ledger.lacks_claim(record)?;
@@ -228,14 +230,13 @@ pub(crate) fn prime(
     let Some(rules) = rules else {
         return Err(Claimable::default().refusal(&agent).into());
     };
-    let worker_option = worker.map(|worker| worker.option()).unwrap_or_default();
+    let carried = context.carried_at(&repository, &tip);
     let maker = Maker {
         repository: &repository,
         tip: &tip,
         rules,
         several: tip.protocols()?.len() > 1,
-        branch: context.branch(),
-        worker: &worker_option,
+        carried: &carried,
         now,
     };
     let mut others = maker.next_contracts(&agent, &overview, work)?;
@@ -254,8 +255,7 @@ pub(crate) fn prime(
             .collect(),
         brief: maker.brief(work)?,
         work: work.cloned(),
-        branch: context.branch(),
-        worker: &worker_option,
+        carried,
         agent,
         overview,
         unpublished,
@@ -301,12 +301,8 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
         .iter()
         .filter(|record| !record.is_expired(now))
         .collect();
-    Ok(text::still_held(
-        &agent,
-        &held,
-        &overview.attention,
-        &(worker.map(|w| w.option()).unwrap_or_default() + &branch_option(context.branch())),
-    ))
+    let text = text::still_held(&agent, &held, &overview.attention);
+    Ok(text.map(|text| output.sentence(&text)))
 }
 
 /// The protocols in force that have an agent, and the agent's name in the first.
@@ -342,9 +338,8 @@ struct Maker<'a, 'r> {
     rules: &'a Rules<'r>,
     /// Whether the ledger has other protocols.
     several: bool,
-    branch: Option<&'a str>,
-    /// The option that names the worker, if a command needs it.
-    worker: &'a str,
+    /// What its commands carry.
+    carried: &'a Carried,
     now: Moment,
 }
 
@@ -407,10 +402,9 @@ impl Maker<'_, '_> {
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
-                command: command
-                    + &self.protocol_option(work)
-                    + self.worker
-                    + &branch_option(self.branch),
+                command: self
+                    .carried
+                    .command(&(command + &self.protocol_option(work))),
                 to,
                 format,
             });
@@ -454,8 +448,7 @@ impl Maker<'_, '_> {
         // Not every known value is in it.
         let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
         let file = format!("contract.{}", next.format.name());
-        let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
-        let worker = self.worker;
+        let protocol = self.protocol_option(work);
         let issue = if skeleton.names_issue {
             String::new()
         } else {
@@ -465,9 +458,11 @@ impl Maker<'_, '_> {
         let answers = answers
             .map(|id| format!(" --answers {id}"))
             .unwrap_or_default();
+        let check = format!("git handoff check {file}{issue}{protocol}");
+        let send = format!("git handoff send {file}{issue}{answers} --as {agent}");
         Ok(Contract {
-            check: format!("git handoff check {file}{issue}{protocol}{branch}"),
-            send: format!("git handoff send {file}{issue}{answers} --as {agent}{worker}{branch}"),
+            check: self.carried.command(&check),
+            send: self.carried.command(&send),
             next,
             skeleton,
             shortened,

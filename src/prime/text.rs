@@ -7,7 +7,7 @@ use handoff_model::{Question, Record};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
-use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
+use super::facts::{Facts, NEW_ISSUE, NextContract};
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::Format;
@@ -24,26 +24,22 @@ const QUOTED: usize = 32;
 /// The three commands: claim the work, write the contract, check and send it.
 pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     let mut commands = Vec::new();
-    let (agent, branch) = (&facts.agent, branch_option(facts.branch));
-    let worker = facts.worker;
+    let (agent, carried) = (&facts.agent, &facts.carried);
     if let Some(work) = &facts.work {
         let id = &work.id;
-        commands.push(match work.state {
-            State::InProgress => format!("git handoff show {id}{branch}"),
-            _ => format!("git handoff claim {id} --as {agent}{worker}{branch}"),
-        });
+        commands.push(carried.command(&match work.state {
+            State::InProgress => format!("git handoff show {id}"),
+            _ => format!("git handoff claim {id} --as {agent}"),
+        }));
     }
     if let Some(contract) = &facts.contract {
         let file = contract.skeleton.format.name();
         commands.push(format!("{} > contract.{file}", contract.next.command));
         commands.push(format!("{} && {}", contract.check, contract.send));
     } else if let Some(work) = &facts.work {
-        let (next, key) = ("git handoff next", work.id.issue());
-        commands.push(format!("{next} {key}{branch}"));
-        commands.push(format!(
-            "git handoff complete {} --as {agent}{worker}{branch}",
-            work.id
-        ));
+        let (id, key) = (&work.id, work.id.issue());
+        commands.push(carried.command(&format!("git handoff next {key}")));
+        commands.push(carried.command(&format!("git handoff complete {id} --as {agent}")));
     }
     commands
 }
@@ -73,14 +69,13 @@ pub(super) fn still_held(
     agent: &AgentName,
     held: &[&Record],
     attention: &[Attention],
-    branch: &str,
 ) -> Option<String> {
     const SHOWN: usize = 3;
     let Some(first) = held.first() else {
         let one = attention.iter().find(|one| one.turn == *agent)?;
         return Some(format!(
-            "You are {agent}, and it is your turn: {} {}. Before you stop, see `git handoff prime --as {agent}{branch}`; \
-             the next command is `{}{branch}`.",
+            "You are {agent}, and it is your turn: {} {}. Before you stop, see `git handoff prime --as {agent}`; \
+             the next command is `{}`.",
             one.id,
             one.need.title(),
             one.next
@@ -93,9 +88,9 @@ pub(super) fn still_held(
     };
     let id = &first.id;
     Some(format!(
-        "You are {agent} and still hold {}{more}. Before you stop, hand it on: `git handoff prime --as {agent}{branch}` \
-         prints the commands for it. If you can't, run `git handoff block {id} --as {agent}{branch} --reason 'what you lack'` \
-         or `git handoff fail {id} --as {agent}{branch} --message 'what went wrong' --recoverable`.",
+        "You are {agent} and still hold {}{more}. Before you stop, hand it on: `git handoff prime --as {agent}` \
+         prints the commands for it. If you can't, run `git handoff block {id} --as {agent} --reason 'what you lack'` \
+         or `git handoff fail {id} --as {agent} --message 'what went wrong' --recoverable`.",
         shown.join(", ")
     ))
 }
@@ -129,9 +124,8 @@ fn who(facts: &Facts<'_>, page: &mut Page) {
 
 /// The handoffs of the overview.
 fn overview(facts: &Facts<'_>, page: &mut Page) {
-    let (agent, overview) = (foreign(&facts.agent), &facts.overview);
-    let branch = foreign(branch_option(facts.branch));
-    let inbox = format!("git handoff inbox --as {agent}{branch}");
+    let overview = &facts.overview;
+    let inbox = command(facts, &format!("git handoff inbox --as {}", facts.agent));
     page.line("");
     let mut is_cut = overview.unread > 0;
     let mut tell = |bucket, title, page: &mut Page| {
@@ -213,14 +207,13 @@ fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
 
 /// Something that needs somebody: what, why, and the command.
 fn need(facts: &Facts<'_>, one: &Attention) -> String {
-    let options = format!("{}{}", facts.worker, branch_option(facts.branch));
     let mut text = format!("- {} {}", foreign(&one.id), one.need.title());
     if one.turn != facts.agent {
         text += &format!(", {}'s turn", foreign(&one.turn));
     } else if one.with != facts.agent {
         text += &format!(" ({})", foreign(&one.with));
     }
-    let next = foreign_parts(&format!("{}{options}", one.next));
+    let next = foreign_parts(&one.next);
     let title = if one.title == one.why {
         String::new()
     } else {
@@ -282,13 +275,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     }
     let end = record.expires_at();
     let end = end.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string());
-    let next = || {
-        let (key, branch) = (
-            foreign(record.id.issue()),
-            foreign(branch_option(facts.branch)),
-        );
-        format!("git handoff next {key}{branch}")
-    };
+    let next = || command(facts, &format!("git handoff next {}", record.id.issue()));
     match (record.state, end) {
         (State::InProgress, _) if !record.parts.is_empty() => {
             const SHOWN: usize = 3;
@@ -341,8 +328,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         // Once it is held, they are among what the work needs.
         text += &questions(record.asked(), QUOTED);
     } else if record.to != facts.agent && record.state == State::Blocked {
-        let branch = branch_option(facts.branch);
-        let answer = foreign_parts(&(advice::answer(record, &facts.agent) + &branch));
+        let answer = command(facts, &advice::answer(record, &facts.agent));
         text += &questions(record.questions(), 12);
         text += &format!("\n  answer: `{answer}`");
     }
@@ -421,38 +407,37 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
         .iter()
         .map(|branch| foreign(branch_text(branch)));
     lines.extend(branch.map(|branch| format!("  {branch}")));
-    let (id, option) = (foreign(&work.id), foreign(branch_option(facts.branch)));
+    let id = &work.id;
     if let Some(failure) = failures(work).last() {
         let error = failure.error.as_ref();
         let error = error.map(|error| format!(": {}", quote(&error.message, QUOTED)));
         let (attempt, error) = (failure.attempt, error.unwrap_or_default());
         let kept = failure.context.as_ref().map(|_| {
-            format!("; what it left: `git handoff restore {id} --attempt {attempt}{option}`")
+            let restore = format!("git handoff restore {id} --attempt {attempt}");
+            format!("; what it left: `{}`", command(facts, &restore))
         });
         let kept = kept.unwrap_or_default();
         lines.push(format!("  attempt {attempt} failed{error}{kept}"));
     }
-    let key = foreign(work.id.issue());
-    let all = format!("git handoff context {key}{option}");
-    page.line(&format!("What {id} needs:"));
+    let all = command(facts, &format!("git handoff context {}", id.issue()));
+    page.line(&format!("What {} needs:", foreign(id)));
     page.lines(&lines, 0, 850, (&format!("lines: {all}"), &all));
 }
 
 /// The commands, and what to do if the usual ones do not fit.
 fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
-    let agent = foreign(&facts.agent);
-    let branch = foreign(branch_option(facts.branch));
+    let agent = &facts.agent;
     page.line("");
     let marked = |command: &String| foreign_parts(command);
     let commands: Vec<String> = commands(facts).iter().map(marked).collect();
+    let wait = command(facts, &format!("git handoff wait --inbox --as {agent}"));
     let first_to_decide = facts.overview.to_decide.first.first();
     if let Some(record) = first_to_decide {
-        let key = foreign(record.id.issue());
+        let next = format!("git handoff next {}", record.id.issue());
         page.line("To decide: see what the protocol advises and why, then apply it:");
-        page.line(&format!("   git handoff next {key}{branch}"));
-        page.line(&format!(
-            "   git handoff next {key} --apply --as {agent}{branch}"
-        ));
+        for next in [format!("{next} --apply --as {agent}"), next].iter().rev() {
+            page.line(&format!("   {}", command(facts, next)));
+        }
     }
     match (&facts.work, &commands[..]) {
         (Some(work), [take, new, send]) if facts.contract.is_some() => {
@@ -470,22 +455,15 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             ));
             page.line(&format!("1. {new}   # then replace every {{{{fill: …}}}}"));
             page.line(&format!("2. {send}"));
-            page.line(&format!(
-                "To wait for work: git handoff wait --inbox --as {agent}{branch}"
-            ));
+            page.line(&format!("To wait for work: {wait}"));
         }
-        (None, _) => {
-            page.line(&format!(
-                "To wait for work: git handoff wait --inbox --as {agent}{branch}"
-            ));
-        }
+        (None, _) => page.line(&format!("To wait for work: {wait}")),
     }
     if let Some(work) = &facts.work {
-        let id = foreign(&work.id);
-        let worker = facts.worker;
-        let block = format!("git handoff block {id} --as {agent}{worker}{branch}");
-        let fail = format!("git handoff fail {id} --as {agent}{worker}{branch}");
-        let extend = format!("git handoff extend {id} --as {agent}{worker}{branch}");
+        let [block, fail, extend] = ["block", "fail", "extend"].map(|verb| {
+            let line = format!("git handoff {verb} {} --as {agent}", work.id);
+            command(facts, &line)
+        });
         let lines = [
             format!("If it takes longer than the lease: {extend}"),
             format!("If you lack something: {block} --reason 'what you lack'"),
@@ -509,11 +487,11 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, new, send]: [&String; 3]
     } else {
         "claim it"
     };
-    let key = foreign(work.id.issue());
-    let branch = foreign(branch_option(facts.branch));
+    let context = format!("git handoff context {}", work.id.issue());
     page.line(&format!("1. {take}   # {remark}"));
     page.line(&format!(
-        "   git handoff context {key}{branch}   # everything requested; then do the work, and commit your changes"
+        "   {}   # everything requested; then do the work, and commit your changes",
+        command(facts, &context)
     ));
     let title = |next: &NextContract| quote(&next.title, 16);
     let first = facts.contract.iter().map(|contract| title(&contract.next));
@@ -557,13 +535,9 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         quote(&next.title, QUOTED),
         foreign(&next.to)
     ));
-    let fields = format!(
-        "git handoff protocol show {} --type {}{}",
-        facts.protocol.name(),
-        next.contract_type,
-        branch_option(facts.branch)
-    );
-    page.line(&format!("All its fields: {}", foreign_parts(&fields)));
+    let protocol = format!("git handoff protocol show {}", facts.protocol.name());
+    let fields = command(facts, &format!("{protocol} --type {}", next.contract_type));
+    page.line(&format!("All its fields: {fields}"));
     let longest = skeleton.text.split(|c| c != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     page.line(&format!("{fence}{}", skeleton.format.name()));
@@ -572,8 +546,8 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         .lines()
         .map(|line| foreign(handoff_base::text::plain(line)))
         .collect();
-    let command = foreign_parts(&next.command);
-    page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &command));
+    let new = foreign_parts(&next.command);
+    page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &new));
     page.line(&fence);
     // The usual contracts are among the steps, if there are any steps.
     let is_listed = |next: &&NextContract| !next.usual || facts.work.is_none();
@@ -584,9 +558,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
             format!("- {title}: {command}")
         });
         let lines: Vec<String> = others.collect();
-        let name = foreign(facts.protocol.name());
-        let branch = foreign(branch_option(facts.branch));
-        let all = format!("git handoff protocol show {name}{branch}");
+        let all = command(facts, &protocol);
         page.lines(&lines, 0, 120, (&format!("contracts: {all}"), &all));
     }
 }
@@ -644,11 +616,15 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
             lines.push(format!("{title}: {}{more}", shown.join(", ")));
         }
     }
-    let name = foreign(facts.protocol.name());
-    let branch = foreign(branch_option(facts.branch));
     page.line("");
-    let all = format!("git handoff protocol show {name}{branch}");
+    let all = format!("git handoff protocol show {}", facts.protocol.name());
+    let all = command(facts, &all);
     page.lines(&lines, 0, 0, (&format!("rules: {all}"), &all));
+}
+
+/// A command with what it has to carry, marked as below.
+fn command(facts: &Facts<'_>, line: &str) -> String {
+    foreign_parts(&facts.carried.command(line))
 }
 
 /// A command, with the arguments that come from elsewhere marked as foreign.

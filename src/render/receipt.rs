@@ -80,15 +80,14 @@ pub(crate) struct ReceiptView<'a> {
 
 impl<'a> ReceiptView<'a> {
     /// The receipt of a write.
-    pub(crate) fn new(done: &'a Done) -> Self {
-        Self::with_worker(done, "")
-    }
-
-    /// The receipt of a write by a worker; its commands for the same worker end with `option`.
-    pub(crate) fn with_worker(done: &'a Done, option: &str) -> Self {
+    pub(crate) fn new(done: &'a Done, output: &Output) -> Self {
         let receipt = &done.receipt;
         let record = &receipt.record;
         let lease = record.lease.as_ref();
+        let carried = output.carried().map(|carried| carried.after(record));
+        let carried = carried.unwrap_or_default();
+        let next = next_steps(done);
+        let next = next.iter().map(|next| carried.command(next)).collect();
         Self {
             id: &record.id,
             issue: &receipt.issue.issue,
@@ -115,7 +114,7 @@ impl<'a> ReceiptView<'a> {
             repeated: receipt.repeated,
             transitions: &receipt.changes,
             issue_status: receipt.issue.status,
-            next: next_steps(done, option),
+            next,
             warnings: &done.warnings,
             record,
             instead: None,
@@ -210,23 +209,23 @@ impl Answer for ReceiptView<'_> {
     }
 }
 
-/// The commands that may come next. Those of the worker that acted end with `option`.
-fn next_steps(done: &Done, option: &str) -> Vec<String> {
+/// The commands that may come next.
+fn next_steps(done: &Done) -> Vec<String> {
     let receipt = &done.receipt;
     let (record, issue) = (&receipt.record, &receipt.issue);
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
     if issue.status != IssueStatus::Open {
         return Vec::new();
     }
-    let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)], option: &str| {
+    let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
         let one = |(to, kind): &(AgentName, Option<String>)| {
             let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
             let kind = kind.unwrap_or_default();
-            format!("git handoff new --issue {key} --from {from} --to {to}{kind}{option}")
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
         };
         targets.iter().map(one).collect::<Vec<String>>()
     };
-    let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets, option);
+    let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets);
     let back = [(to.clone(), None)];
     let lead = receipt.lead.as_ref().unwrap_or(from);
     // The failed or blocked handoff that this one reports.
@@ -242,14 +241,14 @@ fn next_steps(done: &Done, option: &str) -> Vec<String> {
         }
         State::Pending => vec![format!("git handoff claim {id} --as {to}")],
         State::InProgress if receipt.onward.is_empty() => {
-            let complete = format!("git handoff complete {id} --as {to}{option}");
+            let complete = format!("git handoff complete {id} --as {to}");
             recovery.into_iter().chain([complete]).collect()
         }
         // A report on a task may only need to be noted.
         State::InProgress
             if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
         {
-            let complete = format!("git handoff complete {id} --as {to}{option}");
+            let complete = format!("git handoff complete {id} --as {to}");
             [complete]
                 .into_iter()
                 .chain(hand_on(&receipt.onward))
@@ -272,14 +271,14 @@ fn next_steps(done: &Done, option: &str) -> Vec<String> {
         }
         // A rejected or cancelled handoff goes back to its sender, and so does a reopened
         // issue that its sender had completed.
-        State::Rejected | State::Cancelled => contracts(from, &back, ""),
+        State::Rejected | State::Cancelled => contracts(from, &back),
         State::Completed
             if record
                 .follows
                 .as_ref()
                 .is_some_and(|f| issue.unfollowed.contains(f)) =>
         {
-            contracts(from, &back, "")
+            contracts(from, &back)
         }
         State::Completed => Vec::new(),
     }

@@ -157,7 +157,7 @@ fn claiming() {
     $ git handoff claim --next --as fixer-agent
     --- stderr
     error: nothing waits for fixer-agent
-    hint: `git handoff wait --inbox` waits for work
+    hint: `git handoff wait --inbox --as fixer-agent` waits for work
     --- exit 6
     $ git handoff claim 87.1
     --- stderr
@@ -191,7 +191,7 @@ fn claiming() {
     $ git handoff claim 87.1 --as prep-agent --worker elsewhere
     --- stderr
     error: 87.1 has been claimed by prep-agent (worker repo) since 2026-03-02T09:13:00Z, until 2026-03-02T13:13:00Z
-    hint: claim another: `git handoff claim --next`; only if that worker is gone, take it over: `git handoff claim 87.1 --take-over --reason WHY --as prep-agent`
+    hint: claim another: `git handoff claim --next --as prep-agent --worker elsewhere`; only if that worker is gone, take it over: `git handoff claim 87.1 --take-over --reason WHY --as prep-agent --worker elsewhere`
     --- exit 5
     ");
 }

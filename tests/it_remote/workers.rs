@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
 use test_support::hooks;
+use test_support::team::with_protocol;
 use test_support::{Ran, TestEnvironment};
 
 use crate::clones::Clones;
@@ -110,9 +111,11 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     let commands = page.json()["data"]["commands"].take();
     let send = commands[2].as_str().unwrap().to_owned();
     assert!(send.contains(&format!(" --worker {mine}")), "{send}");
-    let (_, send) = send.split_once(" && git handoff ").unwrap();
     fs::write(linked.join("contract.xml"), prepared(87)).unwrap();
-    line(&env, &linked, send).success();
+    for command in send.split(" && ") {
+        let command = command.strip_prefix("git handoff ").unwrap();
+        line(&env, &linked, command).success();
+    }
     env.assert_sound();
 
     // A worker that the configuration names is known in every worktree.
@@ -340,11 +343,173 @@ fn a_worker_id_with_odd_characters_is_refused() {
     assert_eq!(env.tip(), before);
 }
 
+#[test]
+fn an_empty_worker_id_is_refused_with_its_place() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    env.send(opening(87)).success();
+    let claim = ["claim", "87.1", "--as", "prep-agent"];
+    let named = [&claim[..], &["--worker", ""]].concat();
+    run(&env, &repo, &named, None)
+        .exits(2)
+        .says("it comes from --worker");
+    env.git(&repo, &["config", "handoff.worker", ""]);
+    run(&env, &repo, &claim, None)
+        .exits(2)
+        .says("it comes from the configuration's handoff.worker");
+}
+
+#[test]
+fn an_empty_variable_names_no_worker() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let args = ["claim", "87.1", "--as", "prep-agent", "--json"];
+    let mut command = env.program(&args);
+    command.env("GIT_HANDOFF_WORKER", "");
+    let claimed = env.run(command, &args, None).success().json();
+    assert_eq!(claimed["data"]["worker"], own_id(&env, &env.repo()));
+}
+
 /// The lines of both outputs that have this text.
 fn lines_with(ran: &Ran, text: &str) -> Vec<String> {
     let all = ran.stdout.lines().chain(ran.stderr.lines());
     let found = all.filter(|line| line.contains(text));
     found.map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_hint_names_the_worker_so_that_its_command_runs_in_another_working_tree() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    let trees = ["second", "third"].map(|name| env.root().join(name));
+    for tree in &trees {
+        env.git(
+            &repo,
+            &["worktree", "add", "-q", "--detach", tree.to_str().unwrap()],
+        );
+    }
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    let refused = line(&env, &trees[0], "claim 87.1 --as prep-agent").exits(5);
+    let second = own_id(&env, &trees[0]);
+    let next = format!("`git handoff claim --next --as prep-agent --worker {second}`");
+    let over = format!("claim 87.1 --take-over --reason WHY --as prep-agent --worker {second}");
+    for text in [&next, &format!("`git handoff {over}`")] {
+        assert!(refused.stderr.contains(text), "{}", refused.shown);
+    }
+    // As it was printed, but elsewhere.
+    let taken = line(&env, &trees[1], &format!("{over} --json")).success();
+    assert_eq!(taken.json()["data"]["worker"], *second);
+    // The old worker is told what only reads, and its own id where that matters.
+    let own = own_id(&env, &repo);
+    let refused = line(&env, &repo, "complete 87.1 --as prep-agent").exits(5);
+    let shown = &refused.stderr;
+    assert!(
+        shown.contains("`git handoff show 87.1`"),
+        "{}",
+        refused.shown
+    );
+    assert!(
+        shown.contains(&format!("--as prep-agent --worker {own}`")),
+        "{}",
+        refused.shown
+    );
+    // A worker that other working trees share is not repeated.
+    env.git(&repo, &["config", "handoff.worker", "shared"]);
+    let refused = line(&env, &repo, "complete 87.1 --as prep-agent").exits(5);
+    assert!(!refused.stderr.contains("--worker"), "{}", refused.shown);
+}
+
+#[test]
+fn each_list_of_what_comes_next_names_the_worker_of_who_asks() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    let own = own_id(&env, &repo);
+    line(&env, &repo, "complete 87.1 --as prep-agent").success();
+    let next = "git handoff new --issue 87 --from prep-agent --to AGENT";
+    let onward = line(&env, &repo, "next 87 --as orchestrator --json").success();
+    let plain = onward.json()["data"]["attention"][0]["next"].take();
+    assert!(plain.as_str().unwrap().starts_with(&next[..45]), "{plain}");
+    assert!(!plain.as_str().unwrap().contains("--worker"), "{plain}");
+    let whole = format!("{} --worker {own}", plain.as_str().unwrap());
+    for view in ["next 87", "inbox", "status", "prime"] {
+        let ran = line(&env, &repo, &format!("{view} --as prep-agent --json")).success();
+        assert_eq!(ran.json()["data"]["attention"][0]["next"], *whole, "{view}");
+        let ran = line(&env, &repo, &format!("{view} --as prep-agent")).success();
+        assert!(
+            !lines_with(&ran, &whole).is_empty(),
+            "{view}: {}",
+            ran.shown
+        );
+        let twice = format!("{whole} --worker");
+        assert!(lines_with(&ran, &twice).is_empty(), "{view}: {}", ran.shown);
+    }
+    let waited = line(&env, &repo, "wait --inbox --as prep-agent --timeout 5s").success();
+    assert_eq!(lines_with(&waited, "next: "), [format!("next: {whole}")]);
+    run(&env, &repo, &["send", "-"], Some(&opening(88))).success();
+    let waited = line(&env, &repo, "wait --inbox --as prep-agent --timeout 5s").success();
+    let claim = format!("next: git handoff claim --next --as prep-agent --worker {own}");
+    assert_eq!(lines_with(&waited, "next: "), [claim]);
+}
+
+#[test]
+fn an_agent_by_another_of_its_names_has_the_same_worker() {
+    let env = with_protocol("directive");
+    let repo = env.repo();
+    let contract = json!({
+        "handoff_id": "research-1",
+        "from_agent": "ResearchGPT",
+        "to_agent": "DesignGPT",
+        "timestamp": "2026-03-02T08:00:00Z",
+        "status": "success",
+        "produced_artifacts": [],
+        "assumptions": [],
+        "missing_inputs": [],
+        "recommended_next_agent": "DesignGPT",
+        "context_summary": "what the ferry needs",
+        "kb_updates_proposed": false,
+        "session_id": "ferry-71",
+    });
+    run(&env, &repo, &["send", "-"], Some(&contract.to_string())).success();
+    let claimed = line(&env, &repo, "claim ferry-71.1 --as METAGPT --json").success();
+    let option = format!(" --worker {}", own_id(&env, &repo));
+    let next = claimed.json()["data"]["next"].take();
+    let is_complete = |command: &Value| {
+        let command = command.as_str().unwrap();
+        command.contains(" --from MetaGPT ") && command.ends_with(&option)
+    };
+    assert!(next.as_array().unwrap().iter().all(is_complete), "{next}");
+    line(&env, &repo, "prime --as METAGPT")
+        .success()
+        .says(&format!(
+            "git handoff extend ferry-71.1 --as MetaGPT{option}"
+        ));
+}
+
+#[test]
+fn a_branch_that_was_named_goes_with_what_comes_next() {
+    let env = TestEnvironment::with_repository();
+    let repo = env.repo();
+    line(&env, &repo, "init --branch work").success();
+    env.git(&repo, &["config", "--unset", "handoff.branch"]);
+    let sent = run(
+        &env,
+        &repo,
+        &["send", "-", "--branch", "work"],
+        Some(&opening(87)),
+    );
+    assert_eq!(
+        lines_with(&sent, "next"),
+        ["next, for prep-agent: git handoff claim 87.1 --as prep-agent --branch 'work'"]
+    );
+    let refused = line(&env, &repo, "show 99.1 --branch work").exits(6);
+    assert!(
+        refused.stderr.contains("--branch 'work'`"),
+        "{}",
+        refused.shown
+    );
 }
 
 #[test]

@@ -1,0 +1,169 @@
+//! What printed commands carry, so that they can be run from another working tree of the same
+//! worker: one place adds it to hints, receipts and all other commands that come next.
+
+use handoff_base::ids::{AgentName, WorkerId};
+use handoff_base::text::shell_quoted;
+use handoff_ledger::attention::Attention;
+use handoff_model::{Record, Transition};
+
+/// How a printed command of this program begins.
+const PROGRAM: &str = "git handoff ";
+
+/// The commands in which it matters which worker runs them: those of a holder, those that say what
+/// it holds, and `new`, which prints the command that sends. `wait --inbox` is one too.
+const OF_WORKER: [&str; 9] = [
+    "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "send",
+];
+
+/// The commands that read no ledger.
+const WITHOUT_LEDGER: [&str; 4] = ["agents", "demo", "explain", "hooks"];
+
+/// The options that a command needs in another working tree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    /// The acting agent.
+    pub(crate) agent: Option<AgentName>,
+    /// Whether the command line names it: where the environment or the configuration does, other
+    /// working trees share it.
+    pub(crate) is_agent_named: bool,
+    /// Its worker, unless other working trees share it.
+    pub(crate) worker: Option<WorkerId>,
+    /// The ledger's branch, if the command line names it.
+    pub(crate) branch: Option<String>,
+}
+
+impl Carried {
+    /// The same after a step, which has the agent's own name where the caller used another.
+    pub(crate) fn after(&self, record: &Record) -> Self {
+        let is_own = |last: &&Transition| last.worker.is_some() && last.worker == self.worker;
+        let last = record.latest().filter(is_own);
+        Self {
+            agent: last.map(|last| last.by.clone()).or(self.agent.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// A command with the options that it lacks. Only commands of the acting agent get its worker:
+    /// another agent has its own.
+    pub(crate) fn command(&self, command: &str) -> String {
+        let Some(arguments) = command.strip_prefix(PROGRAM) else {
+            return command.to_owned();
+        };
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let Some((verb, rest)) = words.split_first() else {
+            return command.to_owned();
+        };
+        if rest.contains(&"-h") {
+            return command.to_owned();
+        }
+        let mut text = command.to_owned();
+        // Without arguments, it is only the name of a command.
+        let is_run = match *verb {
+            "wait" => rest.contains(&"--inbox"),
+            verb => !rest.is_empty() && OF_WORKER.contains(&verb),
+        };
+        let is_own = match (agent_of(rest), &self.agent) {
+            (Some(agent), Some(own)) => agent == own.as_str(),
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        if is_run && is_own {
+            if let Some(agent) = self.agent.as_ref().filter(|_| self.is_agent_named)
+                && agent_of(rest).is_none()
+            {
+                text += &format!(" --as {agent}");
+            }
+            if let Some(worker) = self.worker.as_ref().filter(|_| !rest.contains(&"--worker")) {
+                text += &format!(" --worker {worker}");
+            }
+        }
+        match &self.branch {
+            Some(branch) if !rest.contains(&"--branch") && !WITHOUT_LEDGER.contains(verb) => {
+                text += &format!(" --branch {}", shell_quoted(branch));
+            }
+            _ => {}
+        }
+        text
+    }
+
+    /// The same for each command between backticks in a text.
+    pub(crate) fn sentence(&self, text: &str) -> String {
+        let parts = text.split('`').enumerate();
+        let parts = parts.map(|(i, part)| match i % 2 {
+            0 => part.to_owned(),
+            _ => self.command(part),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    /// The same for what needs somebody.
+    pub(crate) fn attention(&self, found: &mut [Attention]) {
+        for one in found {
+            one.next = self.command(&one.next);
+        }
+    }
+}
+
+/// The agent that a command's arguments name as the acting one.
+fn agent_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+    let mut pairs = arguments.windows(2);
+    pairs.find_map(|pair| ["--as", "--from"].contains(&pair[0]).then_some(pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Carried;
+
+    fn carried() -> Carried {
+        Carried {
+            agent: "fixer".parse().ok(),
+            is_agent_named: true,
+            worker: "tree-1".parse().ok(),
+            branch: None,
+        }
+    }
+
+    #[test]
+    fn commands_of_the_worker_carry_it_and_no_others() {
+        for (command, rest) in [
+            ("git handoff extend 7.1 --as fixer", " --worker tree-1"),
+            ("git handoff claim --next", " --as fixer --worker tree-1"),
+            (
+                "git handoff new --issue 7 --from fixer --to x",
+                " --worker tree-1",
+            ),
+            ("git handoff send c.xml --as fixer --worker w", ""),
+            ("git handoff claim 7.1 --as other", ""),
+            ("git handoff new --issue 7 --from other --to fixer", ""),
+            ("git handoff retry 7.1", ""),
+            ("git handoff show 7.1", ""),
+            ("git handoff wait 7.1", ""),
+            ("git handoff wait --inbox --as fixer", " --worker tree-1"),
+            ("git handoff extend", ""),
+            ("git handoff fail -h", ""),
+            ("git remote -v", ""),
+        ] {
+            assert_eq!(carried().command(command), format!("{command}{rest}"));
+        }
+        assert_eq!(
+            Carried::default().command("git handoff claim 7.1"),
+            "git handoff claim 7.1"
+        );
+    }
+
+    #[test]
+    fn a_branch_that_was_named_goes_with_each_command_on_a_ledger() {
+        let on_branch = Carried {
+            branch: Some("work".to_owned()),
+            ..carried()
+        };
+        assert_eq!(
+            on_branch.sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
+            "see `git handoff show 7.1 --branch 'work'`, or `git handoff explain x`; `git log`"
+        );
+        assert_eq!(
+            on_branch.sentence("claim it: `git handoff claim 7.1`"),
+            "claim it: `git handoff claim 7.1 --as fixer --worker tree-1 --branch 'work'`"
+        );
+    }
+}
