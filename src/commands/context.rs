@@ -5,6 +5,7 @@ use handoff_ledger::IssueContext;
 use handoff_model::{Refusal, View};
 
 use crate::context::Context;
+use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
@@ -12,7 +13,7 @@ use crate::view::Look;
 
 /// Print everything that an issue's contracts have accumulated
 ///
-/// Prints what is known about the issue, and each contract as it was sent, oldest first. With
+/// Prints what is known about the issue, what in it needs somebody, and each contract as it was sent, oldest first. With
 /// --json, also prints the newest value of every field, and each handoff's record.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff context 123")]
@@ -32,14 +33,15 @@ impl Arguments {
         let issue = folder.issue()?.ok_or_else(no_issue)?;
         let rules = tip.rules(issue.protocol.as_str())?;
         output.paged();
-        output.answer(&handoff_ledger::context(&folder, &rules)?.ok_or_else(no_issue)?)
+        let found = handoff_ledger::context(&folder, &rules, now()?)?;
+        output.answer(&found.ok_or_else(no_issue)?)
     }
 }
 
 impl Answer for IssueContext {
     fn text(&self, look: &Look) -> String {
         let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        let mut text = render::issue_text(&self.issue, records, look);
+        let mut text = render::issue_text(&self.issue, &self.attention, records, look);
         for handoff in &self.handoffs {
             let headline = render::headline(&handoff.record);
             let contract = plain(handoff.text.trim_end());

@@ -1,10 +1,10 @@
 use clap::Args;
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{plain, quoted};
-use handoff_ledger::IssueFolder;
-use handoff_ledger::attention::{Attention, of_issue};
+use handoff_ledger::attention::{Attention, of_folder};
 use handoff_model::{
-    Advice, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
+    Advice, Decision, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
 };
 use handoff_protocol::{Action, Protocol};
 use schemars::JsonSchema;
@@ -79,12 +79,13 @@ impl Arguments {
         } else {
             needs_attention(protocol, &folder, &issue, now()?)?
         };
+        let mut attention = of_folder(&folder, protocol, now()?)?;
+        output.complete(&mut attention);
         let Some((advice, record)) = advised else {
-            let needs = attention(&folder, protocol, output)?;
-            return self.turn(&issue, needs, protocol, (fresh, output));
+            return self.turn(&issue, attention, protocol, (fresh, output));
         };
-        let mut view = NextView::of_advice(&advice, &record);
-        view.attention = attention(&folder, protocol, output)?;
+        let mut view = NextView::of_advice(&advice, &record, protocol, now()?);
+        view.attention = attention;
         let shown = view.commands.iter_mut().flatten();
         shown.for_each(|command| *command = output.command(command));
         view.fresh = fresh;
@@ -131,9 +132,7 @@ impl Arguments {
                 .hint(format!("`git handoff status {key}` lists its tasks")));
         }
         if self.apply {
-            let text = format!("nothing in issue {key} needs attention: its agents can continue");
-            return Err(Failure::new(ErrorCode::NothingToDecide, text)
-                .hint(format!("`git handoff next {key}` shows whose turn it is")));
+            return Err(nothing_to_apply(key, attention.first()));
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
@@ -160,19 +159,20 @@ impl Arguments {
     }
 }
 
-/// What needs somebody in an issue, the most urgent first.
-fn attention(
-    folder: &IssueFolder<'_>,
-    protocol: &Protocol,
-    output: &Output,
-) -> Result<Vec<Attention>, Failure> {
-    let Some(survey) = folder.survey()? else {
-        return Ok(Vec::new());
+/// Why there is nothing to apply: what needs somebody takes a contract or another step of an agent,
+/// or nothing needs anybody.
+fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
+    let Some(one) = first else {
+        let text = format!("nothing in issue {key} needs attention: its agents can continue");
+        return Failure::new(ErrorCode::NothingToDecide, text)
+            .hint(format!("`git handoff next {key}` shows whose turn it is"));
     };
-    let mut found = of_issue(&survey, protocol, now()?);
-    found.sort_by_key(|one| one.need);
-    output.complete(&mut found);
-    Ok(found)
+    let (id, need, turn) = (&one.id, one.need.title(), &one.turn);
+    let text = format!(
+        "nothing to apply in issue {key}: {id} needs {turn}, not a decision ({need}: {})",
+        plain(&one.why)
+    );
+    Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{}`", one.next))
 }
 
 /// Reports whose turn it is if nothing is open: a handoff that ended awaits somebody.
@@ -256,6 +256,9 @@ struct AdviceView<'a> {
     to: Option<&'a AgentName>,
     /// why the handoff is in its state, in the words of the agent that caused it
     reason: Option<&'a str>,
+    /// the decision about it that is already recorded and changed nothing; then the commands are
+    /// what comes after it
+    decided: Option<&'a Decision>,
     /// the questions to answer
     questions: &'a [Question],
     /// what the next attempt should do differently, or what a person should do by hand
@@ -278,7 +281,7 @@ impl<'a> NextView<'a> {
         }
     }
 
-    fn of_advice(advice: &'a Advice, record: &'a Record) -> Self {
+    fn of_advice(advice: &'a Advice, record: &'a Record, protocol: &Protocol, now: Moment) -> Self {
         let turn = Turn {
             issue: advice.id.issue(),
             action: Some(advice.action),
@@ -290,12 +293,13 @@ impl<'a> NextView<'a> {
             advice: Some(AdviceView {
                 to: advice.to.as_ref(),
                 reason: record.reason(),
+                decided: advice.decided.as_ref(),
                 questions: &advice.questions,
                 instructions: advice.instructions.as_deref(),
                 kept: kept(record),
                 record,
             }),
-            commands: Some(commands(advice, record)),
+            commands: Some(commands(advice, record, protocol, now)),
             ..Self::of_turn(turn)
         }
     }
@@ -317,7 +321,14 @@ impl Answer for NextView<'_> {
         };
         let to = advice.to.map(|to| format!(" to {to}")).unwrap_or_default();
         let action = turn.action.map_or("", Action::as_str);
-        let mut text = format!("{action}{to}: {why}\n");
+        let mut text = match advice.decided.zip(turn.agent) {
+            Some((decision, agent)) if self.applied.is_none() => {
+                let at = look.moment(decision.at);
+                let by = &decision.by;
+                format!("{agent}'s turn: {why}\n  {by} decided to {action} {at}\n")
+            }
+            _ => format!("{action}{to}: {why}\n"),
+        };
         if let Some((reason, last)) = advice.reason.zip(advice.record.latest()) {
             text += &format!("  {}: {}\n", last.by, continued(reason));
         }

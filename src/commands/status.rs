@@ -18,7 +18,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, as_object, counted};
 use crate::render;
-use crate::render::attention::attention_text;
+use crate::render::attention::{attention_text, rejected_text};
 use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
@@ -53,8 +53,11 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
+            let protocol = tip.rules(issue.protocol.as_str())?;
+            let attention = attention::of_folder(&folder, protocol.protocol(), now)?;
             let handoffs = RecordView::all(folder.records()?, now);
             let view = IssueView {
+                attention,
                 issue,
                 handoffs,
                 fresh,
@@ -106,6 +109,8 @@ const PRINTED: usize = 5;
 pub(crate) struct IssueView {
     /// the issue
     issue: Issue,
+    /// what needs somebody in it, and whom, the most urgent first
+    attention: Vec<Attention>,
     /// all of its handoffs, open and closed, by number
     handoffs: Vec<RecordView>,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -115,7 +120,7 @@ pub(crate) struct IssueView {
 impl Answer for IssueView {
     fn text(&self, look: &Look) -> String {
         let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        render::issue_text(&self.issue, records, look)
+        render::issue_text(&self.issue, &self.attention, records, look)
     }
 }
 
@@ -222,13 +227,8 @@ impl Answer for StatusView<'_> {
         if let Some(remote) = &self.remote {
             more += &remote.text(self.fresh.as_ref().is_some_and(Fresh::is_answered));
         }
-        more += &match self.rejected.len() {
-            0 => String::new(),
-            1 => "1 step made offline was refused and is kept: `git handoff rejected`\n".to_owned(),
-            count => format!(
-                "{count} steps made offline were refused and are kept: `git handoff rejected`\n"
-            ),
-        };
+        let rejected = rejected_text(self.rejected.len());
+        more.extend(rejected.map(|line| format!("{line}\n")));
         table + &look.sentences(&more)
     }
 }

@@ -54,6 +54,8 @@ pub(super) struct Facts<'a> {
     pub(super) overview: Overview,
     /// What it holds by a claim that was made here offline, with the remote that does not have it.
     pub(super) unpublished: Vec<(HandoffId, String)>,
+    /// How many steps made here offline were refused and are kept.
+    pub(super) rejected: usize,
     /// The handoff it holds, or would claim next.
     pub(super) work: Option<Record>,
     /// What that work needs, if it holds it.

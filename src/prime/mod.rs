@@ -67,6 +67,8 @@ pub(crate) struct Prime {
     attention: Vec<Attention>,
     /// what the work that it holds needs; null if it holds none
     work: Option<WorkBrief>,
+    /// how many steps made here offline were refused and are kept, until they are retried or dropped
+    rejected: usize,
     /// how many open handoffs were not read, because reading all would take too long
     unread: usize,
     /// the next contract
@@ -259,6 +261,7 @@ pub(crate) fn prime(
         agent,
         overview,
         unpublished,
+        rejected: ledger.rejected()?.len(),
         contract,
         others,
         now,
@@ -543,6 +546,7 @@ impl Facts<'_> {
             to_decide: bucket(self.overview.to_decide),
             attention: self.overview.attention,
             work: self.brief,
+            rejected: self.rejected,
             unread: self.overview.unread,
             contract: self.contract.map(ContractView::from),
             others: self.others,

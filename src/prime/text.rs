@@ -12,6 +12,7 @@ use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::skeleton::Format;
 use crate::render::advice::claimed_offline;
+use crate::render::attention::rejected_text;
 use crate::render::rows::attempt_text;
 use crate::render::{advice, branch_text, decision_text, inline};
 
@@ -158,6 +159,9 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     ] {
         tell(bucket, title, page);
     }
+    if let Some(line) = rejected_text(facts.rejected) {
+        page.line(&line);
+    }
     if [&overview.held, &overview.waiting]
         .iter()
         .all(|bucket: &&Bucket| bucket.count == 0)
@@ -245,7 +249,7 @@ fn handoffs(
 /// nothing more.
 fn nothing_waits(facts: &Facts<'_>) -> String {
     let overview = &facts.overview;
-    let is_all = overview.attention.is_empty() && overview.unread == 0;
+    let is_all = overview.attention.is_empty() && overview.unread == 0 && facts.rejected == 0;
     let stale = facts.fresh.as_ref().filter(|fresh| !fresh.is_current());
     match (stale, &facts.contract) {
         (Some(fresh), _) => format!(
@@ -272,6 +276,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     }
     if let Some(lease) = &record.lease {
         text += &format!(", worker {}", foreign(&lease.worker));
+    }
+    if let Some(why) = record.taken_over().and_then(|t| t.reason.as_ref()) {
+        text += &format!(", taken over because {}", quote(why, QUOTED));
     }
     let end = record.expires_at();
     let end = end.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string());

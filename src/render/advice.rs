@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_model::{Advice, Choice, Question, Record, choices, decider};
-use handoff_protocol::{Action, Protocol, State};
+use handoff_protocol::{Action, AgentKind, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -102,8 +102,13 @@ pub(crate) fn questions_text(questions: &[Question]) -> String {
     questions.iter().map(line).collect()
 }
 
-/// The commands that carry out an advice.
-pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
+/// The commands that carry out an advice, or those that come after it if it was decided already.
+pub(crate) fn commands(
+    advice: &Advice,
+    record: &Record,
+    protocol: &Protocol,
+    now: Moment,
+) -> Vec<String> {
     let (id, by) = (&advice.id, &advice.agent);
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
@@ -127,6 +132,16 @@ pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
             ),
             format!("git handoff cancel {id} --as {by} --reason WHY"),
         ],
+        Action::Escalate | Action::FallBack if advice.decided.is_some() => {
+            // A person may decide about everything, any other agent only about what it leads.
+            let is_person = protocol.is_kind(by.as_str(), AgentKind::Human);
+            let by = Some(by).filter(|_| is_person);
+            let by = by.unwrap_or_else(|| decider(protocol, &record.from));
+            let choices = choices(protocol, record, now);
+            let choices = choices.iter().map(|choice| command(record, choice, by));
+            let show = format!("git handoff show {id}");
+            [show].into_iter().chain(choices).collect()
+        }
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
         Action::Advance => Vec::new(),
         _ => vec![apply],

@@ -29,6 +29,16 @@ pub(crate) fn attention_text(attention: &[Attention], most: usize, look: &Look) 
     text + "\n"
 }
 
+/// The line about steps made offline that were refused and are kept; none if there are none.
+pub(crate) fn rejected_text(count: usize) -> Option<String> {
+    let steps = match count {
+        0 => return None,
+        1 => "1 step made offline was refused and is kept".to_owned(),
+        count => format!("{count} steps made offline were refused and are kept"),
+    };
+    Some(format!("{steps}: `git handoff rejected`"))
+}
+
 fn entry(one: &Attention, look: &Look) -> String {
     let attempt = match one.attempt {
         0 | 1 => String::new(),

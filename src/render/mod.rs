@@ -14,6 +14,7 @@ pub(crate) mod rows;
 use handoff_base::ids::HandoffId;
 use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
+use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
@@ -23,7 +24,11 @@ use handoff_protocol::{Event, State};
 use serde_json::Value;
 
 use crate::output::counted;
+use crate::render::attention::attention_text;
 use crate::view::{Look, colored};
+
+/// How much of what needs somebody in an issue is printed.
+const NEEDS_PRINTED: usize = 5;
 
 /// One handoff on one line.
 pub(crate) fn headline(record: &Record) -> String {
@@ -460,6 +465,7 @@ fn note(note: &Annotation) -> String {
 /// An issue with what is known about it.
 pub(crate) fn issue_text<'a>(
     issue: &Issue,
+    attention: &[Attention],
     handoffs: impl Iterator<Item = &'a Record>,
     look: &Look,
 ) -> String {
@@ -517,5 +523,7 @@ pub(crate) fn issue_text<'a>(
     }
     text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
-    look.sentences(&text) + &rows::issue_table(handoffs, look)
+    look.sentences(&text)
+        + &attention_text(attention, NEEDS_PRINTED, look)
+        + &rows::issue_table(handoffs, look)
 }

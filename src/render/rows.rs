@@ -62,6 +62,10 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     if let Some(lease) = &record.lease {
         text += &format!("worker {}: ", look.cut(lease.worker.as_str(), WORKER));
     }
+    // The worker that it was taken from reads it here.
+    if let Some(why) = record.taken_over().and_then(|t| t.reason.as_ref()) {
+        text += &format!("taken over, {}: ", one_line(why));
+    }
     if let parts @ [_, ..] = &record.parts[..] {
         let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
         text += &format!("its parts run ({}): ", parts.join(", "));

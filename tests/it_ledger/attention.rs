@@ -61,6 +61,33 @@ fn work_ends_with_its_lease_whoever_records_that_and_when() {
     );
 }
 
+#[test]
+fn what_takes_a_contract_is_not_applied_and_said_to_need_its_agent() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    let reject = [
+        "reject",
+        "7.1",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "no scope",
+    ];
+    env.handoff(&reject).success();
+    let before = env.tip();
+    let refused = env.handoff(&["next", "7", "--apply", "--as", "orchestrator"]);
+    assert_eq!(refused.status, 6, "{}", refused.shown);
+    insta::assert_snapshot!(refused.stderr, @"
+    error: nothing to apply in issue 7: 7.1 needs issue-manager, not a decision (rejected: no scope)
+    hint: run `git handoff new --issue 7 --from issue-manager --to prep-agent`
+    ");
+    assert_eq!(env.tip(), before);
+    // With nothing that needs anybody, it says so.
+    env.send(opening(8)).success();
+    let refused = env.handoff(&["next", "8", "--apply", "--as", "orchestrator"]);
+    refused.says("nothing in issue 8 needs attention");
+}
+
 /// Asserts what somebody has to take up in an issue in which nothing is open, and how.
 #[track_caller]
 fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, found: &Value) {
@@ -92,9 +119,11 @@ fn what_ended_in_an_issue_with_nothing_open_awaits_somebody() {
         .success();
     let found = stuck(&env);
     assert_eq!(found[0]["need"], "not_handed_on");
-    // To one of several, who is to be filled in.
-    let send = "git handoff new --issue 7 --from prep-agent --to AGENT";
+    // Of several receivers it names the one that most likely is next, and the command runs.
+    let send = "git handoff new --issue 7 --from prep-agent --to implementer-agent";
     assert_eq!(found[0]["next"], send);
+    let args: Vec<&str> = send.split(' ').skip(2).collect();
+    env.handoff(&args).success();
     // What is next is the same, wherever it is asked for.
     assert_next(&env, "7", "prep-agent", &found[0]);
     // What was taken back is its sender's to send again.

@@ -77,6 +77,10 @@ fn assert_agreement(env: &TestEnvironment, protocol: &str) {
         let own: BTreeSet<String> = all.iter().filter(own).cloned().collect();
         let next = env.data(&["next", issue]);
         assert_eq!(needs(&next["attention"]), own, "next {issue}");
+        for view in ["status", "context"] {
+            let shown = env.data(&[view, issue]);
+            assert_eq!(needs(&shown["attention"]), own, "{view} {issue}");
+        }
         let output = env.data(&["github", "output", issue]);
         assert_eq!(output["attention"], own.len().to_string(), "github {issue}");
     }
@@ -228,6 +232,13 @@ fn told(env: &TestEnvironment, way: &str, reason: Option<&str>) -> String {
         .iter()
         .map(|a| a.as_str().unwrap())
         .collect();
+    let issue = named("issue");
+    for view in ["status", "context"] {
+        let shown = env.handoff(&[view, &issue]).success().stdout;
+        assert!(shown.contains("needs attention"), "{way}, {view}: {shown}");
+        let next = format!("next: {}", named("next"));
+        assert!(shown.contains(&next), "{way}, {view}: {shown}");
+    }
     for agent in &agents {
         let inbox = env.handoff(&["inbox", "--as", agent]).success().stdout;
         let prime = env.handoff(&["prime", "--as", agent]).success().stdout;

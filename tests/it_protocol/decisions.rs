@@ -883,3 +883,38 @@ fn failed_work_of_a_workflow_is_tried_three_times_more() {
     );
     env.assert_sound();
 }
+
+#[test]
+fn what_was_decided_is_not_advised_again_but_what_comes_after() {
+    let cases = [
+        (dead(), "fall_back", "redrive", "pending"),
+        (failed(""), "escalate", "cancel", "cancelled"),
+    ];
+    for (env, action, verb, then) in cases {
+        let advised = env.data(&["next", "87"]);
+        assert_eq!(advised["action"], action);
+        assert_eq!(advised["decided"], json!(null));
+        done(&env, "next 87 --apply --as orchestrator");
+        let after = env.data(&["next", "87"]);
+        assert_eq!(after["handoff"], "87.1");
+        assert_eq!(after["decided"]["by"], "orchestrator");
+        assert_eq!(after["decided"]["action"], action);
+        let told = done(&env, "next 87");
+        let begins = "orchestrator's turn: 87.1 is ";
+        assert!(told.stdout.starts_with(begins), "{}", told.shown);
+        let decided = format!("orchestrator decided to {action} ");
+        assert!(told.stdout.contains(&decided), "{}", told.shown);
+        let commands = after["commands"].as_array().unwrap();
+        let commands: Vec<&str> = commands.iter().map(|c| c.as_str().unwrap()).collect();
+        let applies = commands.iter().any(|c| c.contains("--apply"));
+        assert!(!applies, "{commands:?}");
+        // What it offers instead runs, and then the decision is over.
+        let verb = format!("git handoff {verb} 87.1 ");
+        let command = commands.iter().find(|c| c.starts_with(&verb));
+        let command = command.unwrap_or_else(|| panic!("{commands:?}"));
+        done(&env, command.trim_start_matches("git handoff "));
+        assert_eq!(record(&env, "87.1")["state"], then);
+        assert_ne!(env.data(&["next", "87"])["action"], action);
+        env.assert_sound();
+    }
+}

@@ -101,6 +101,19 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     let listed = clones.there(&["rejected", "--json"]).success().json();
     assert_eq!(data["rejected"], listed["data"]["rejected"]);
     assert_eq!(data["rejected"][0]["handoff"], "87.1");
+
+    // No agent stops while a step of this clone waits to be retried or dropped.
+    let line = "1 step made offline was refused and is kept: `git handoff rejected`\n";
+    let prime = ["prime", "--as", "closer-agent"];
+    let primed = clones.there(&prime).success();
+    assert!(primed.stdout.contains(line), "{}", primed.shown);
+    assert!(!primed.stdout.contains("you may stop"), "{}", primed.shown);
+    let json = clones.there(&[&prime[..], &["--json"]].concat()).success();
+    assert_eq!(json.json()["data"]["rejected"], 1);
+    let name = data["rejected"][0]["name"].as_str().unwrap();
+    clones.there(&["rejected", "drop", name]).success();
+    let primed = clones.there(&prime).success().says("you may stop");
+    assert!(!primed.stdout.contains("offline"), "{}", primed.shown);
 }
 
 #[test]

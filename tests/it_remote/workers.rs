@@ -234,6 +234,16 @@ fn a_takeover_is_on_record_and_fences_off_the_old_worker() {
         .says("token 2");
     let (mine, theirs) = (own_id(env, &repo), own_id(env, other));
     line(env, &repo, "sync").success();
+    // Both find it, and why, where they look for their work.
+    for folder in [repo.as_path(), other.as_path()] {
+        for view in ["inbox", "prime"] {
+            let told = line(env, folder, &format!("{view} --as prep-agent")).success();
+            let shown = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(shown.contains("taken over"), "{}", told.shown);
+            assert!(shown.contains("that machine is gone"), "{}", told.shown);
+            assert!(shown.contains(&theirs), "{}", told.shown);
+        }
+    }
     let says = [&*theirs, "\"that machine is gone\""];
     all_refused(env, &repo, "held_by_worker", &says);
     let shown = line(env, &repo, "show 87.1 --json").success();

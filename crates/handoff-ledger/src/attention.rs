@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::LedgerError;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{IssueFolder, Snapshot};
 use crate::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
 
 /// How long a handoff may stay unclaimed if its protocol has no leases.
@@ -111,6 +111,20 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<At
         handoff.attention(|number| Some(issue.handoff(number)?.state))
     };
     issue.handoffs.iter().filter_map(judge).collect()
+}
+
+/// What needs somebody in an issue at the tip, the most urgent first.
+///
+/// # Errors
+/// [`LedgerError`] if a record can't be read.
+pub fn of_folder(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    now: Moment,
+) -> Result<Vec<Attention>, LedgerError> {
+    let survey = folder.survey()?;
+    let found = survey.map(|issue| of_issue(&issue, protocol, now));
+    Ok(sorted(found.unwrap_or_default()))
 }
 
 /// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, if
@@ -320,6 +334,22 @@ impl Judged<'_> {
         told
     }
 
+    /// The command for the contract that most likely follows from what the receiver completed: to
+    /// the first agent that does not just step in, with the contract type if it must be named.
+    fn onward(&self) -> String {
+        let (handoff, issue) = (self.handoff, self.id.issue());
+        let from = &handoff.to;
+        let request = (&handoff.from, handoff.contract_type.as_str());
+        let mut onward = self.protocol.onward(from.as_str(), Some(request));
+        onward.sort_by_key(|(to, _)| self.protocol.steps_in(to));
+        let Some((to, kind)) = onward.into_iter().next() else {
+            return format!("git handoff next {issue}");
+        };
+        let option = kind.map(|kind| format!(" --type {kind}"));
+        let option = option.unwrap_or_default();
+        format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
+    }
+
     /// The command that comes next for the agent whose turn it is.
     fn command(&self, need: Need, turn: &AgentName) -> String {
         let (id, issue) = (&self.id, self.id.issue());
@@ -342,15 +372,7 @@ impl Judged<'_> {
                     self.handoff.to
                 )
             }
-            Need::NotHandedOn => {
-                let from = &self.handoff.to;
-                let to = match self.protocol.receivers(from.as_str())[..] {
-                    [only] => only.as_str(),
-                    // There are several; the reader fills one in.
-                    _ => "AGENT",
-                };
-                format!("git handoff new --issue {issue} --from {from} --to {to}")
-            }
+            Need::NotHandedOn => self.onward(),
         }
     }
 }

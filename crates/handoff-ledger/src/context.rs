@@ -1,11 +1,13 @@
 //! The combined content of an issue's contracts, in one document.
 
+use handoff_base::Moment;
 use handoff_contract::{Format, Source};
 use handoff_model::{Issue, Record, Schemas, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::attention::{Attention, of_folder};
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Rules};
 
@@ -18,6 +20,8 @@ pub struct IssueContext {
     /// The newest value of every field of its contracts, without `from`, `to`, `status` and
     /// `summary`.
     pub latest: Map<String, Value>,
+    /// What needs somebody in it, and whom, the most urgent first.
+    pub attention: Vec<Attention>,
     /// Each handoff, by number.
     pub handoffs: Vec<HandoffContext>,
 }
@@ -41,6 +45,7 @@ pub struct HandoffContext {
 pub fn context(
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
+    now: Moment,
 ) -> Result<Option<IssueContext>, LedgerError> {
     let Some(issue) = folder.issue()? else {
         return Ok(None);
@@ -70,6 +75,7 @@ pub fn context(
     Ok(Some(IssueContext {
         issue,
         latest,
+        attention: of_folder(folder, rules.protocol(), now)?,
         handoffs,
     }))
 }

@@ -10,7 +10,7 @@ use handoff_protocol::{
 };
 
 use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds};
-use crate::record::{Issue, IssueStatus, OpenHandoff, Question, Record, Task};
+use crate::record::{Decision, Issue, IssueStatus, OpenHandoff, Question, Record, Task};
 use crate::request::{EventArgs, Update};
 use crate::step::View;
 
@@ -33,6 +33,8 @@ pub struct Advice {
     pub instructions: Option<String>,
     /// Whether the agent needs a contract to carry it out.
     pub by_contract: bool,
+    /// The same decision, if it is recorded since the handoff changed.
+    pub decided: Option<Decision>,
 }
 
 impl Advice {
@@ -174,37 +176,50 @@ pub fn needs_attention<E>(
     }
     let stuck = [State::Failed, State::Dead, State::Blocked];
     let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
-    let stands = issue
-        .open
-        .iter()
-        .find(|o| stuck.contains(&o.state) || late(o));
-    if stands.is_none()
-        && let Some(found) = waits_in_vain(protocol, view, issue)?
-    {
+    let is_stuck = |open: &&OpenHandoff| stuck.contains(&open.state) || late(open);
+    // What is decided already waits for whoever has to act; the rest is still to decide.
+    let mut decided = None;
+    for open in issue.open.iter().filter(is_stuck) {
+        let Some(record) = view.record(open.id.number())? else {
+            continue;
+        };
+        let answer = record.latest().and_then(|t| t.sent.as_ref());
+        let answer = answer.map(|id| view.record(id.number())).transpose()?;
+        let advice = advise(protocol, issue, &record, answer.flatten().as_ref(), at);
+        match advice {
+            Some(advice) if advice.decided.is_none() => return Ok(Some((advice, record))),
+            Some(advice) if decided.is_none() => decided = Some((advice, record)),
+            _ => {}
+        }
+    }
+    if decided.is_some() {
+        return Ok(decided);
+    }
+    if let Some(found) = waits_in_vain(protocol, view, issue)? {
         return Ok(Some(found));
     }
-    let number = stands.map_or(issue.handoffs, |open| open.id.number());
-    let Some(mut record) = view.record(number)? else {
+    answered(protocol, view, issue, at)
+}
+
+/// What follows from the newest answer, if a rule says so and nobody has decided it yet.
+fn answered<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    issue: &Issue,
+    at: Moment,
+) -> Result<Option<(Advice, Record)>, E> {
+    let Some(answer) = view.record(issue.handoffs)? else {
         return Ok(None);
     };
-    let answer = match (stands, &record.answers) {
-        (Some(_), _) => record.latest().and_then(|t| t.sent.clone()),
-        (None, Some(_)) => Some(record.id.clone()),
-        (None, None) => return Ok(None),
+    let Some(request) = &answer.answers else {
+        return Ok(None);
     };
-    let answer = match answer {
-        Some(id) => view.record(id.number())?,
-        None => None,
+    let Some(record) = view.record(request.number())? else {
+        return Ok(None);
     };
-    if let (None, Some(request)) = (stands, &record.answers) {
-        record = match view.record(request.number())? {
-            Some(request) => request,
-            None => return Ok(None),
-        };
-    }
-    let advice = advise(protocol, issue, &record, answer.as_ref(), at);
+    let advice = advise(protocol, issue, &record, Some(&answer), at);
     // An answered request needs no decision unless a rule covers it.
-    let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
+    let own = |advice: &Advice| advice.action != Action::Escalate && advice.decided.is_none();
     Ok(advice.filter(own).map(|advice| (advice, record)))
 }
 
@@ -274,6 +289,7 @@ fn waits_in_vain<E>(
             questions: Vec::new(),
             instructions: None,
             by_contract: false,
+            decided: None,
         };
         return Ok(Some((advice, record)));
     }
@@ -531,7 +547,17 @@ impl<'a> Case<'a> {
             questions,
             instructions,
             by_contract: self.to_decide,
+            decided: self.decided(rule.action).cloned(),
         })
+    }
+
+    /// The newest decision about the handoff, if it is this one and nothing has changed the handoff
+    /// since.
+    fn decided(&self, action: Action) -> Option<&'a Decision> {
+        let mut decisions = self.issue?.decisions.iter().rev();
+        let last = decisions.find(|decision| decision.id == self.record.id)?;
+        let changed = self.record.latest()?.at;
+        Some(last).filter(|last| last.action == action && last.at >= changed)
     }
 
     /// The rationale: the handoff's state, and what the rule says.

@@ -806,6 +806,20 @@ impl Record {
         }
     }
 
+    /// The takeover by which its worker holds it, if it was not claimed in the usual way.
+    pub fn taken_over(&self) -> Option<&Transition> {
+        let last = self.latest().filter(|_| self.state == State::InProgress)?;
+        Some(last).filter(|last| last.event == Some(Event::TakeOver))
+    }
+
+    /// The agent under which it was cancelled: its receiver, if that was working on it and somebody
+    /// else cancelled it.
+    pub fn cancelled_under(&self) -> Option<&AgentName> {
+        let cancel = self.latest().filter(|t| t.event == Some(Event::Cancel))?;
+        let was_held = cancel.from == Some(State::InProgress);
+        Some(&self.to).filter(|to| was_held && cancel.by != **to)
+    }
+
     /// Its newest transition. Running out of attempts counts as part of the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
