@@ -223,10 +223,22 @@ fn begun(protocol: &str) -> (TestEnvironment, String, String, String) {
 fn told(env: &TestEnvironment, way: &str, reason: Option<&str>) -> String {
     env.pace(0);
     let all = env.data(&["status"])["attention"].clone();
-    let Some(one) = list(&all).first() else {
+    if list(&all).is_empty() {
         env.pace(1);
         return format!("{way}: nobody\n");
-    };
+    }
+    let lines: Vec<String> = list(&all)
+        .iter()
+        .map(|one| finds(env, one, (way, reason)))
+        .collect();
+    env.pace(1);
+    format!("{way}: {}\n", lines.join("; "))
+}
+
+/// Asserts that each agent that is told of something finds it, with the reason, where it looks, and
+/// that the one whose turn it is wakes.
+#[track_caller]
+fn finds(env: &TestEnvironment, one: &Value, (way, reason): (&str, Option<&str>)) -> String {
     let named = |key: &str| one[key].as_str().unwrap().to_owned();
     let agents: Vec<&str> = list(&one["told"])
         .iter()
@@ -251,8 +263,83 @@ fn told(env: &TestEnvironment, way: &str, reason: Option<&str>) -> String {
     }
     let wakes = ["wait", "--inbox", "--as", agents[0], "--timeout", "0s"];
     env.handoff(&wakes).success();
-    env.pace(1);
-    format!("{way}: {}, {}\n", named("need"), agents.join(", "))
+    format!("{}, {}", named("need"), agents.join(", "))
+}
+
+/// Asserts that an agent is told of an end that takes nothing more of it until it says that it knows,
+/// and of nothing afterwards.
+#[track_caller]
+fn until_seen(env: &TestEnvironment, id: &str, agent: &str) {
+    assert_agreement(
+        env,
+        env.data(&["show", id])["record"]["protocol"]
+            .as_str()
+            .unwrap(),
+    );
+    let all = env.data(&["status"])["attention"].clone();
+    let own = |one: &&Value| one["id"] == id && one["turn"] == agent;
+    let own = list(&all)
+        .iter()
+        .find(own)
+        .unwrap_or_else(|| panic!("{all}"));
+    assert_eq!(own["told"], serde_json::json!([agent]));
+    let next = format!("git handoff annotate {id} --as {agent} --note seen");
+    assert_eq!(own["next"], next);
+    let args: Vec<&str> = next.split(' ').skip(2).collect();
+    // That another agent knows is no news of this one.
+    let other = args.join(" ").replace(agent, own["with"].as_str().unwrap());
+    if !other.contains(agent) {
+        let args: Vec<&str> = other.split(' ').collect();
+        env.handoff(&args).success();
+        assert_eq!(env.data(&["status"])["attention"], all);
+    }
+    env.handoff(&args).success();
+    let inbox = env.data(&["inbox", "--as", agent]);
+    assert!(
+        !needs(&inbox["attention"])
+            .iter()
+            .any(|one| one.starts_with(&format!("{id} ")))
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_holder_is_told_of_a_cancellation_though_its_sender_knows() {
+    let env = lived("task-breakdown");
+    let status = env.data(&["status"]);
+    let open = list(&status["handoffs"]);
+    let mut told = 0;
+    for handoff in open {
+        let text = |key: &str| handoff[key].as_str().unwrap();
+        let (id, from, to) = (text("id"), text("from"), text("to"));
+        env.handoff(&["claim", id, "--as", to]);
+        let shown = env.data(&["show", id]);
+        let cancel = ["cancel", id, "--as", from, "--reason", "not needed"];
+        let held = shown["record"]["state"] == "in_progress" && from != to;
+        if held && env.handoff(&cancel).status == 0 {
+            until_seen(&env, id, to);
+            told += 1;
+        }
+    }
+    assert!(told > 0, "{status}");
+}
+
+#[test]
+fn who_asked_is_told_of_the_answer_that_ends_the_issue() {
+    let (env, id, from, to) = begun("delegation");
+    env.handoff(&["claim", &id, "--as", &to]).success();
+    let mut answer = sample("delegation", "response-least");
+    answer["traceId"] = sample("delegation", "request")["traceId"].clone();
+    answer["respondingAgent"] = to.as_str().into();
+    answer["status"] = "resolved".into();
+    env.send(text(&answer)).success();
+    let answer = id.replace(".1", ".2");
+    let issue = id.trim_end_matches(".1");
+    assert_eq!(env.data(&["status", issue])["issue"]["status"], "completed");
+    let line = told(&env, "answer", None);
+    assert_eq!(line, format!("answer: answered, {from}\n"));
+    until_seen(&env, &answer, &from);
+    env.handoff(&["prime", "--as", &from]).says("you may stop");
 }
 
 /// Each way in which the first handoff of a protocol can end or stop, and who is told.
@@ -275,6 +362,13 @@ fn each_end(protocol: &str) -> String {
         env.handoff(&["claim", &id, "--as", &to]).success();
         (env, id, from, to)
     };
+    let (env, id, from, to) = held();
+    let cancel = ["cancel", &id, "--as", &from, "--reason", why];
+    let ran = env.handoff(&cancel);
+    if from != to {
+        ran.success();
+        table += &told(&env, "cancel under its holder", Some(why));
+    }
     let code = ["--code", "TIMEOUT"];
     let fail = |env: &TestEnvironment, id: &str, to: &str| {
         let args = ["fail", id, "--as", to, "--message", why, "--recoverable"];

@@ -8,7 +8,7 @@ use handoff_insight::graph;
 use handoff_insight::graph::Graph;
 use handoff_ledger::attention::{Attention, of_issue};
 use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
-use handoff_model::{Answered, Record, Refusal, View, needs_attention, turn};
+use handoff_model::{Answered, IssueStatus, Record, Refusal, View, needs_attention, turn};
 use handoff_protocol::{Action, State};
 
 /// What should happen next in an issue.
@@ -83,7 +83,9 @@ impl Issue {
         };
         // If nothing is open, it is the turn of the agent that something awaits.
         let next = next.or_else(|| {
-            let first = stuck.first()?;
+            let first = stuck
+                .first()
+                .filter(|_| issue.status == IssueStatus::Open)?;
             Some(Next {
                 action: Action::Advance,
                 agent: first.turn.clone(),

@@ -95,22 +95,30 @@ pub fn of_survey(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Att
 
 /// What needs somebody in one issue, in the order of its handoffs.
 pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Attention> {
-    if issue.status != IssueStatus::Open {
-        return Vec::new();
-    }
-    let judge = |handoff: &HandoffSurvey| {
-        let awaited = issue.awaiting.iter().find(|(n, _)| *n == handoff.number);
+    let judge = |handoff: &HandoffSurvey, awaited: Option<&AgentName>, takes_nothing: bool| {
         let handoff = Judged {
             id: issue.id(handoff),
             title: &issue.title,
             handoff,
-            awaited: awaited.map(|(_, agent)| agent),
+            awaited,
+            takes_nothing,
             protocol,
             now,
         };
         handoff.attention(|number| Some(issue.handoff(number)?.state))
     };
-    issue.handoffs.iter().filter_map(judge).collect()
+    let mut found = Vec::new();
+    for handoff in &issue.handoffs {
+        let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
+        if issue.status == IssueStatus::Open {
+            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
+            found.extend(judge(handoff, awaited, false));
+        }
+        for (_, agent) in issue.to_tell.iter().filter(about) {
+            found.extend(judge(handoff, Some(agent), true));
+        }
+    }
+    found
 }
 
 /// What needs somebody in an issue at the tip, the most urgent first.
@@ -127,8 +135,8 @@ pub fn of_folder(
     Ok(sorted(found.unwrap_or_default()))
 }
 
-/// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, if
-/// it ended.
+/// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, or
+/// that has yet to be told of it, if it ended.
 ///
 /// # Errors
 /// [`LedgerError`] if a handoff that it waits for can't be read.
@@ -152,10 +160,26 @@ pub fn of_record(
         title: &record.title,
         handoff: &HandoffSurvey::of(record),
         awaited,
+        takes_nothing: takes_nothing(tip, record, awaited)?,
         protocol,
         now,
     };
     Ok(judged.attention(|number| before.get(&number).copied()))
+}
+
+/// Whether an ended handoff takes nothing more of the agent that its entry names.
+fn takes_nothing(
+    tip: &Snapshot<'_>,
+    record: &Record,
+    awaited: Option<&AgentName>,
+) -> Result<bool, LedgerError> {
+    let may = record.state == State::Cancelled || record.answers.is_some();
+    let Some(agent) = awaited.filter(|_| may) else {
+        return Ok(false);
+    };
+    let issue = tip.issue(record.id.issue())?.issue()?;
+    let mut to_tell = issue.iter().flat_map(|issue| &issue.to_tell);
+    Ok(to_tell.any(|one| one.id == record.id && one.agent == *agent))
 }
 
 /// Everything at the tip that needs somebody, and the open handoffs: the most urgent first, then
@@ -213,6 +237,8 @@ struct Judged<'a> {
     title: &'a str,
     handoff: &'a HandoffSurvey,
     awaited: Option<&'a AgentName>,
+    /// Whether the agent has only to be told of it.
+    takes_nothing: bool,
     protocol: &'a Protocol,
     now: Moment,
 }
@@ -299,6 +325,9 @@ impl Judged<'_> {
 
     /// Everyone who is told, the agent whose turn it is first.
     fn told(&self, need: Need, last: &ChangeSurvey) -> Vec<AgentName> {
+        if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
+            return vec![agent.clone()];
+        }
         let own = self.protocol.definition().attention.get(&need);
         let lead = decider(self.protocol, &self.handoff.from);
         let party = |party: &str| match party {
@@ -353,6 +382,9 @@ impl Judged<'_> {
     /// The command that comes next for the agent whose turn it is.
     fn command(&self, need: Need, turn: &AgentName) -> String {
         let (id, issue) = (&self.id, self.id.issue());
+        if self.takes_nothing {
+            return format!("git handoff annotate {id} --as {turn} --note seen");
+        }
         match need {
             Need::Dead | Need::Failed | Need::Stranded | Need::Blocked => {
                 format!("git handoff next {issue}")

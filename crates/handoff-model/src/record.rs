@@ -284,6 +284,10 @@ pub struct Issue {
     /// Handoffs that ended and await somebody, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting: Vec<Awaiting>,
+    /// Handoffs that ended in a way that takes nothing more of these agents, of which they have yet to
+    /// be told: until they do anything in the issue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_tell: Vec<Awaiting>,
     /// When and why it was given up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,

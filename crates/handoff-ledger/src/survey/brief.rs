@@ -39,6 +39,8 @@ struct Issue<'a> {
     #[serde(default, borrow)]
     awaiting: Vec<Awaiting<'a>>,
     #[serde(default, borrow)]
+    to_tell: Vec<Awaiting<'a>>,
+    #[serde(default, borrow)]
     decisions: Vec<Decision<'a>>,
 }
 
@@ -197,8 +199,11 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
         let named = counted.rounds.into_iter();
         named.map(move |name| RoundSurvey { name, number })
     });
-    let awaiting = issue.awaiting.into_iter();
-    let awaiting = awaiting.filter_map(|one| Some((one.id.number()?, one.agent)));
+    let pairs = |all: Vec<Awaiting<'_>>| {
+        let all = all.into_iter();
+        let pairs = all.filter_map(|one| Some((one.id.number()?, one.agent)));
+        pairs.collect()
+    };
     Ok(IssueSurvey {
         key: issue.issue,
         title: issue.title,
@@ -212,7 +217,8 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
         counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
         rounds: rounds.collect(),
         unfollowed: numbers(&issue.unfollowed),
-        awaiting: awaiting.collect(),
+        awaiting: pairs(issue.awaiting),
+        to_tell: pairs(issue.to_tell),
         decisions: decisions.collect(),
         handoffs: Vec::new(),
     })

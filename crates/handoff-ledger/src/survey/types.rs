@@ -2,7 +2,9 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict};
+use handoff_model::{
+    Awaiting, Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict,
+};
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +40,8 @@ pub struct IssueSurvey {
     pub unfollowed: Vec<u32>,
     /// Handoffs that ended and await somebody, and whom.
     pub awaiting: Vec<(u32, AgentName)>,
+    /// Handoffs that ended and of which these agents have yet to be told.
+    pub to_tell: Vec<(u32, AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// Its handoffs, the oldest first.
@@ -152,6 +156,7 @@ impl IssueSurvey {
             let named = counted.rounds.iter().cloned();
             named.map(move |name| RoundSurvey { name, number })
         });
+        let pair = |one: &Awaiting| (one.id.number(), one.agent.clone());
         Self {
             key: issue.issue.clone(),
             title: issue.title.clone(),
@@ -165,9 +170,8 @@ impl IssueSurvey {
             counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
             rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
-            awaiting: { issue.awaiting.iter() }
-                .map(|one| (one.id.number(), one.agent.clone()))
-                .collect(),
+            awaiting: issue.awaiting.iter().map(pair).collect(),
+            to_tell: issue.to_tell.iter().map(pair).collect(),
             decisions: decisions.collect(),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
         }

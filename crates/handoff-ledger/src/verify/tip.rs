@@ -109,7 +109,7 @@ impl Handoffs {
         let key = folder.key();
         let missing = |path, text| Finding::error(FindingCode::FileMissing, path, text);
         let (handoffs, awaiting) = match folder.issue() {
-            Ok(Some(issue)) => (issue.handoffs, issue.awaiting),
+            Ok(Some(issue)) => (issue.handoffs, [issue.awaiting, issue.to_tell].concat()),
             other => {
                 found.push(match other {
                     Err(error) => unreadable(&error),

@@ -362,6 +362,7 @@ impl<V> Planner<'_, V> {
             open: Vec::new(),
             unfollowed: Vec::new(),
             awaiting: Vec::new(),
+            to_tell: Vec::new(),
             given_up: Vec::new(),
             reopened: Vec::new(),
             counted: Vec::new(),

@@ -1,5 +1,7 @@
 //! Handoffs that ended and await somebody: rejected or cancelled ones await their sender, an answer
 //! awaits who asked, and work that was completed without a contract onward awaits who completed it.
+//! Some ends take nothing more of an agent, but it has to know of them: work that was cancelled under
+//! it, and the answer that ended the issue of its request.
 //!
 //! The list is derived in each step from the issue before and the handoffs that change, so that the
 //! tip alone shows what stands still.
@@ -34,8 +36,12 @@ impl<V> Planner<'_, V> {
             after.append(&mut changed.again);
             self.unfollowed(changed, after)?
         };
-        changed.entries = self.entries(changed, &before, &after)?;
+        let told = changed.issue.to_tell.clone();
+        let to_tell = self.to_tell(changed, &after);
+        let (all_before, all_after) = ([before, told].concat(), [&*after, &to_tell].concat());
+        changed.entries = self.entries(changed, &all_before, &all_after)?;
         changed.issue.awaiting = after;
+        changed.issue.to_tell = to_tell;
         Ok(())
     }
 
@@ -89,6 +95,28 @@ impl<V> Planner<'_, V> {
             })
         };
         Ok(ended.answers.is_some() && changed.records.iter().any(acts))
+    }
+
+    /// What agents have yet to be told of. An agent that does anything in the issue knows.
+    fn to_tell(&self, changed: &Changed, after: &[Awaiting]) -> Vec<Awaiting> {
+        let mut found = changed.issue.to_tell.clone();
+        let is_over = changed.issue.status == IssueStatus::Completed;
+        let calls = self.protocol.definition().style == Style::Call;
+        for record in &changed.records {
+            let is_answer = is_new(record) && record.answers.is_some();
+            let agent = match record.state {
+                State::Completed if is_over && calls && is_answer => Some(&record.to),
+                _ => record.cancelled_under().filter(|to| **to != record.from),
+            };
+            found.extend(agent.map(|agent| Awaiting {
+                id: record.id.clone(),
+                agent: agent.clone(),
+            }));
+        }
+        found.retain(|one| one.agent != *self.actor.name && !after.contains(one));
+        found.sort_by_key(|one| one.id.number());
+        found.dedup();
+        found
     }
 
     /// The handoffs that this step ended and that await somebody.
