@@ -294,12 +294,10 @@ fn until_seen(env: &TestEnvironment, id: &str, agent: &str) {
         assert_eq!(env.data(&["status"])["attention"], all);
     }
     env.handoff(&args).success();
+    // As a lead it may still be told of what another has to do.
     let inbox = env.data(&["inbox", "--as", agent]);
-    assert!(
-        !needs(&inbox["attention"])
-            .iter()
-            .any(|one| one.starts_with(&format!("{id} ")))
-    );
+    let again = |one: &Value| one["id"] == id && one["next"] == next;
+    assert!(!list(&inbox["attention"]).iter().any(again), "{inbox}");
     env.assert_sound();
 }
 
@@ -339,7 +337,8 @@ fn who_asked_is_told_of_the_answer_that_ends_the_issue() {
     let line = told(&env, "answer", None);
     assert_eq!(line, format!("answer: answered, {from}\n"));
     until_seen(&env, &answer, &from);
-    env.handoff(&["prime", "--as", &from]).says("you may stop");
+    env.handoff(&["prime", "--as", &from])
+        .says("nothing waits for you");
 }
 
 /// Each way in which the first handoff of a protocol can end or stop, and who is told.
@@ -427,6 +426,7 @@ fn each_end_is_told_in_issue_to_pr() {
     reject: rejected, issue-manager, orchestrator
     cancel: cancelled, issue-manager, orchestrator
     cancel its own: cancelled, issue-manager, orchestrator
+    cancel under its holder: cancelled, issue-manager, orchestrator; cancelled, prep-agent
     fail: failed, orchestrator
     fail, no attempt left: dead, orchestrator
     block: blocked, orchestrator
@@ -443,6 +443,7 @@ fn each_end_is_told_in_orchestrator_specialist() {
     reject: rejected, @frontend-specialist
     cancel: cancelled, @frontend-specialist
     cancel its own: cancelled, @frontend-specialist
+    cancel under its holder: cancelled, @frontend-specialist; cancelled, @react-specialist
     fail: failed, @frontend-specialist
     fail, no attempt left: dead, @frontend-specialist
     block: blocked, @frontend-specialist
@@ -459,13 +460,14 @@ fn each_end_is_told_in_task_breakdown() {
     reject: rejected, environment-architect, task-orchestrator
     cancel: cancelled, environment-architect, task-orchestrator
     cancel its own: nobody
+    cancel under its holder: cancelled, task-orchestrator
     fail: failed, task-orchestrator
-    fail, no attempt left: dead, operator, task-orchestrator
+    fail, no attempt left: dead, operator, task-orchestrator; failed, task-orchestrator
     block: blocked, task-orchestrator
     answer: answered, task-orchestrator
     complete: nobody
-    nobody claims: unclaimed, task-orchestrator
-    the lease runs out: lease_ran_out, task-orchestrator
+    nobody claims: unclaimed, task-orchestrator; unclaimed, task-orchestrator
+    the lease runs out: lease_ran_out, task-orchestrator; unclaimed, task-orchestrator
     ");
 }
 
@@ -475,6 +477,7 @@ fn each_end_is_told_in_delegation() {
     reject: rejected, document_generator, orchestrator
     cancel: cancelled, document_generator, orchestrator
     cancel its own: cancelled, document_generator, orchestrator
+    cancel under its holder: cancelled, document_generator, orchestrator; cancelled, research_agent
     fail: failed, orchestrator
     fail, no attempt left: dead, human, orchestrator
     block: blocked, orchestrator
@@ -491,6 +494,7 @@ fn each_end_is_told_in_directive() {
     reject: rejected, ResearchGPT, MetaGPT
     cancel: cancelled, ResearchGPT, MetaGPT
     cancel its own: cancelled, ResearchGPT, MetaGPT
+    cancel under its holder: cancelled, MetaGPT; cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
     fail, no attempt left: dead, USER, MetaGPT
     block: blocked, MetaGPT
