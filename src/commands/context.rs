@@ -34,7 +34,9 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         output.paged();
         let found = handoff_ledger::context(&folder, &rules, now()?)?;
-        output.answer(&found.ok_or_else(no_issue)?)
+        let mut found = found.ok_or_else(no_issue)?;
+        output.complete(&mut found.attention);
+        output.answer(&found)
     }
 }
 

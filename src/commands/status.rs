@@ -54,7 +54,8 @@ impl Arguments {
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
             let protocol = tip.rules(issue.protocol.as_str())?;
-            let attention = attention::of_folder(&folder, protocol.protocol(), now)?;
+            let mut attention = attention::of_folder(&folder, protocol.protocol(), now)?;
+            output.complete(&mut attention);
             let handoffs = RecordView::all(folder.records()?, now);
             let view = IssueView {
                 attention,
