@@ -22,7 +22,8 @@ use crate::view::Look;
 /// Exits 0 if it does, and 1 if it does not. The protocol defines each requirement
 /// (`requirements`) and which ones apply by default (`merge`): the newest contract that
 /// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
-/// commit is read, so a depth-1 fetch of the ledger is enough. The gate trusts the ledger: if others can
+/// commit is read, so a depth-1 fetch of the ledger is enough, unless a requirement tells senders
+/// apart by committer or by key. The gate trusts the ledger: if others can
 /// push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
 /// required check on GitHub.
 #[derive(Args)]
@@ -72,7 +73,7 @@ impl Arguments {
             Some(text) => Some(commit_id(&repository, text)?),
             None => None,
         };
-        let requirements = required(&repository, &folder, &rules, &self.require, head)?;
+        let requirements = required(&tip, &folder, &rules, &self.require, head)?;
         let now = now()?;
         let view = GateView {
             issue: &key,

@@ -63,6 +63,14 @@ fn the_gate_follows_the_issue() {
 
 /// An issue that was approved; its branch has one commit.
 fn approved() -> TestEnvironment {
+    approved_by(|_| "desk", |_| "desk@example.com")
+}
+
+/// The same; each agent is this worker and commits to the ledger with this address.
+fn approved_by(
+    worker: impl Fn(&'static str) -> &'static str,
+    committer: impl Fn(&'static str) -> &'static str,
+) -> TestEnvironment {
     let env = TestEnvironment::with_ledger();
     let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87)
         .split("<branch>")
@@ -80,12 +88,57 @@ fn approved() -> TestEnvironment {
         ("implementer-agent", "implementer-agent-to-reviewer-agent"),
         ("reviewer-agent", "reviewer-agent-to-validator-agent"),
     ] {
+        env.git(&env.repo(), &["config", "user.email", committer(agent)]);
+        let worker = ["--worker", worker(agent)];
         if !agent.is_empty() {
-            env.claim("87", agent).success();
+            let claim = ["claim", "87", "--as", agent];
+            env.handoff(&[&claim[..], &worker].concat()).success();
         }
-        env.send(sample(contract, Format::Xml, 87)).success();
+        let contract = sample(contract, Format::Xml, 87);
+        env.handoff_with(&[&["send", "-"][..], &worker].concat(), contract)
+            .success();
     }
     env
+}
+
+#[test]
+fn who_wrote_the_code_does_not_approve_it_if_the_gate_asks_for_another() {
+    let env = approved();
+    let refused = |env: &TestEnvironment, name: &str| {
+        assert!(is_open(env, &["87"]), "approved is met");
+        env.handoff(&["gate", "87", "--require", name])
+            .exits(1)
+            .stdout
+    };
+    assert_snapshot!(refused(&env, "other-worker"), @"✗ not other-worker: 87.4 and 87.3 were sent by the same worker, desk");
+    assert_snapshot!(refused(&env, "other-committer"), @"✗ not other-committer: 87.4 and 87.3 were sent by the same committer, desk@example.com");
+    assert_snapshot!(refused(&env, "other-key"), @"✗ not other-key: the key that sent 87.4 is not known");
+
+    let env = approved_by(
+        |_| "desk",
+        |agent| match agent {
+            "reviewer-agent" => "robin@example.com",
+            _ => "desk@example.com",
+        },
+    );
+    assert!(is_open(
+        &env,
+        &["87", "--require", "approved,other-committer"]
+    ));
+    refused(&env, "other-worker");
+
+    let env = approved_by(
+        |agent| {
+            if agent == "reviewer-agent" {
+                "robins-desk"
+            } else {
+                "desk"
+            }
+        },
+        |_| "desk@example.com",
+    );
+    assert!(is_open(&env, &["87", "--require", "approved,other-worker"]));
+    refused(&env, "other-committer");
 }
 
 #[test]
@@ -201,6 +254,9 @@ fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
     $ git handoff protocol check own
     own: sound (31 files)
       /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+      /requirements/other-committer/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+      /requirements/other-key/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+      /requirements/other-worker/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
     ");
     env.handoff(&["init", "--protocol", "own"]).success();
     env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))

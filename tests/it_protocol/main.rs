@@ -8,6 +8,7 @@
 
 mod attention_views;
 mod bad_input;
+mod consistency;
 mod contract_properties;
 mod contracts;
 mod decisions;

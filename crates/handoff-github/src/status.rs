@@ -2,7 +2,6 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
-use handoff_git::Repository;
 use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
@@ -54,7 +53,6 @@ impl Issue {
     /// # Errors
     /// [`LedgerError`] if a requirement is unknown, or the ledger cannot be read.
     pub fn read(
-        repository: &Repository,
         tip: &Snapshot<'_>,
         key: &IssueKey,
         (wanted, head): (&[String], Option<ObjectId>),
@@ -96,7 +94,7 @@ impl Issue {
         Ok(Some(Self {
             commit: tip.commit(),
             records: folder.records()?,
-            gate: required(repository, &folder, &rules, wanted, head)?,
+            gate: required(tip, &folder, &rules, wanted, head)?,
             graph: graph::issue_graph(&survey, protocol, now),
             issue,
             survey,
@@ -111,13 +109,12 @@ impl Issue {
     /// # Errors
     /// [`Refusal::no_issue`], and those of [`Issue::read`].
     pub fn known(
-        repository: &Repository,
         tip: &Snapshot<'_>,
         key: &IssueKey,
         asked: (&[String], Option<ObjectId>),
         now: Moment,
     ) -> Result<Self, LedgerError> {
-        let found = Self::read(repository, tip, key, asked, now)?;
+        let found = Self::read(tip, key, asked, now)?;
         let none = || Refusal::no_issue(key);
         found.ok_or_else(|| none().into())
     }

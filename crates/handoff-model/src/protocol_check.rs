@@ -175,6 +175,7 @@ impl Checker<'_> {
             let lists = [
                 ("shown_by", &requirement.shown_by),
                 ("undone_by", &requirement.undone_by),
+                ("apart_from", &requirement.apart_from),
             ];
             for (key, types) in lists {
                 for (i, kind) in types.iter().enumerate() {

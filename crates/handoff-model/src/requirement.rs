@@ -2,7 +2,7 @@
 
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::short_id;
-use handoff_protocol::{COMPLETED, Protocol, Requirement, State};
+use handoff_protocol::{COMPLETED, Identity, Protocol, Requirement, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +25,8 @@ pub struct Answered {
 }
 
 /// Checks for each requirement whether an issue meets it; if none is named, those of a merge. Given
-/// a commit and its tree, a requirement must have been met for that code.
+/// a commit and its tree, a requirement must have been met for that code. `sender` tells who sent a
+/// handoff's contract, by this identity, if that is known.
 ///
 /// # Errors
 /// [`LookupRefusal`], and [`Stop::Unreadable`] if a record or the
@@ -36,6 +37,7 @@ pub fn required<E>(
     protocol: &Protocol,
     wanted: &[String],
     code: impl FnOnce() -> Result<Option<(String, String)>, E>,
+    sender: impl Fn(&Record, Identity) -> Result<Option<String>, E>,
 ) -> Result<Vec<Answered>, Stop<E>> {
     let definition = protocol.definition();
     let issue = view.issue().map_err(Stop::Unreadable)?;
@@ -67,7 +69,12 @@ pub fn required<E>(
             }
         })?;
         let deciding = deciding(view, issue.handoffs, requirement)?;
-        let (met, why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
+        let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
+        if let Some(record) = deciding.as_ref().filter(|_| met)
+            && let Some(one) = not_apart(view, requirement, record, &sender)?
+        {
+            (met, why) = (false, one);
+        }
         found.push(Answered {
             requirement: name.clone(),
             met,
@@ -92,6 +99,44 @@ fn deciding<E>(
         let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
         if !turned_down && types.any(|kind| *kind == record.contract_type) {
             return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+/// Why the sender of a handoff is not known to be another than those of the contracts that a
+/// requirement keeps apart from it.
+fn not_apart<E>(
+    view: &impl View<E>,
+    requirement: &Requirement,
+    shown: &Record,
+    sender: impl Fn(&Record, Identity) -> Result<Option<String>, E>,
+) -> Result<Option<String>, Stop<E>> {
+    let by = requirement.apart_by;
+    let mut approver = None;
+    for number in 1..shown.id.number() {
+        let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
+            continue;
+        };
+        if !requirement.apart_from.contains(&record.contract_type) {
+            continue;
+        }
+        if approver.is_none() {
+            approver = sender(shown, by).map_err(Stop::Unreadable)?;
+        }
+        let own = sender(&record, by).map_err(Stop::Unreadable)?;
+        let name = by.as_str();
+        let unknown = |id| format!("the {name} that sent {id} is not known");
+        match (&approver, own) {
+            (None, _) => return Ok(Some(unknown(&shown.id))),
+            (_, None) => return Ok(Some(unknown(&record.id))),
+            (Some(one), Some(other)) if *one == other => {
+                let (shown, record) = (&shown.id, &record.id);
+                return Ok(Some(format!(
+                    "{shown} and {record} were sent by the same {name}, {other}"
+                )));
+            }
+            _ => {}
         }
     }
     Ok(None)

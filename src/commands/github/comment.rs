@@ -61,7 +61,7 @@ impl Arguments {
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
         let requirements = self.gate.requirements(&repository)?;
-        let issue = Issue::known(&repository, &tip, &key, requirements, now()?)?;
+        let issue = Issue::known(&tip, &key, requirements, now()?)?;
         let page = comment(&issue);
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));

@@ -50,7 +50,7 @@ impl Page {
         };
         let key = key.parse()?;
         let gate = self.gate.requirements(&repository)?;
-        let issue = Issue::read(&repository, &tip, &key, gate, now()?)?;
+        let issue = Issue::read(&tip, &key, gate, now()?)?;
         Ok(of_issue(&key, issue.as_ref()))
     }
 

@@ -45,7 +45,7 @@ pub use github::{
     Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
 };
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
-pub use requirement::{COMPLETED, Requirement};
+pub use requirement::{COMPLETED, Identity, Requirement};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};

@@ -19,6 +19,41 @@ pub struct Requirement {
     /// The contract types after which it must be met again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_by: Vec<String>,
+    /// The contract types whose senders must be others than the sender of the contract that meets
+    /// it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart_from: Vec<String>,
+    /// What tells these senders apart.
+    #[serde(default, skip_serializing_if = "Identity::is_worker")]
+    pub apart_by: Identity,
+}
+
+/// What tells the senders of contracts apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Identity {
+    /// The worker that sent the contract.
+    #[default]
+    Worker,
+    /// The e-mail address of its commit's committer.
+    Committer,
+    /// The key that signed its commit.
+    Key,
+}
+
+impl Identity {
+    fn is_worker(&self) -> bool {
+        *self == Self::Worker
+    }
+
+    /// Its name in `protocol.json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Committer => "committer",
+            Self::Key => "key",
+        }
+    }
 }
 
 /// The requirement that every protocol has: the issue is completed.

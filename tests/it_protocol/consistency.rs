@@ -1,0 +1,212 @@
+//! What contradicts itself, or what is known of its issue, is found: refused or recorded, as the
+//! protocol's rules say.
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, sample};
+use test_support::team::{Refused, refused};
+
+/// A contract of issue 87, with something else at these places.
+fn contract(name: &str, changes: &[(&str, Value)]) -> String {
+    let mut value: Value = serde_json::from_str(&sample(name, Format::Json, 87)).unwrap();
+    for (at, new) in changes {
+        *value.pointer_mut(at).unwrap() = new.clone();
+    }
+    value.to_string()
+}
+
+/// Sends each contract in turn; its receiver claims the issue.
+fn sent(env: &TestEnvironment, names: &[&str]) {
+    for name in names {
+        env.send(contract(name, &[])).success();
+        let to = name.split_once("-to-").unwrap().1;
+        env.claim("87", to).success();
+    }
+}
+
+/// The rules that a contract breaks, with how it is refused. `check` says the same, and nothing is
+/// recorded.
+fn broken(env: &TestEnvironment, contract: &str) -> (i32, Vec<String>) {
+    let tip = env.tip();
+    let said: Refused = refused(env, &[], contract);
+    assert_eq!(env.tip(), tip);
+    let checked = env.handoff_with(&["check", "-"], contract).exits(1).shown;
+    let found = said.findings.iter().map(|finding| {
+        let (_, rest) = finding.rsplit_once("(rule `").unwrap_or(("", finding));
+        let name = rest.trim_end_matches("`)").to_owned();
+        assert!(checked.contains(&name), "{finding}: {checked}");
+        name
+    });
+    (said.exit, found.collect())
+}
+
+const OPENING: &str = "issue-manager-to-prep-agent";
+const PREPARED: &str = "prep-agent-to-implementer-agent";
+const BUILT: &str = "implementer-agent-to-reviewer-agent";
+const CHANGES: &str = "reviewer-agent-to-fixer-agent";
+const APPROVED: &str = "reviewer-agent-to-validator-agent";
+const MERGED: &str = "validator-agent-to-closer-agent";
+const COMPLETE: &str = "workflow-complete";
+
+#[test]
+fn identities_are_those_of_the_issue() {
+    let env = TestEnvironment::with_ledger();
+    let other = |what: &str| json!(format!("https://github.com/quayside/parcel-desk/{what}"));
+    let fork = json!("https://github.com/elsewhere/parcel-desk/pull/91");
+    assert_eq!(
+        broken(
+            &env,
+            &contract(OPENING, &[("/issue_url", other("issues/86"))])
+        ),
+        (3, vec!["issue-address".to_owned()])
+    );
+    sent(&env, &[OPENING]);
+    let strange = json!("https://github.com/elsewhere/parcel-desk/issues/87");
+    assert_eq!(
+        broken(&env, &contract(PREPARED, &[("/issue_url", strange)])),
+        (4, vec!["issue-url".to_owned()])
+    );
+    sent(&env, &[PREPARED]);
+    for (place, value, exit, rules) in [
+        ("/pr_url", other("pull/90"), 3, vec!["pull-request-address"]),
+        ("/pr_number", json!(90), 3, vec!["pull-request-address"]),
+        ("/pr_url", fork, 3, vec!["one-repository"]),
+        ("/branch", json!("feature/other"), 4, vec!["branch"]),
+    ] {
+        let found = broken(&env, &contract(BUILT, &[(place, value)]));
+        assert_eq!(
+            found,
+            (exit, rules.into_iter().map(str::to_owned).collect()),
+            "{place}"
+        );
+    }
+    sent(&env, &[BUILT]);
+    let another = [("/pr_url", other("pull/90")), ("/pr_number", json!(90))];
+    let both = (
+        4,
+        vec!["pull-request".to_owned(), "pull-request-url".to_owned()],
+    );
+    assert_eq!(broken(&env, &contract(APPROVED, &another)), both);
+
+    // Another pull request for the issue is a step of its own, with its reason.
+    let moved = [
+        "annotate",
+        "87",
+        "--as",
+        "implementer-agent",
+        "--note",
+        "the first had the wrong base",
+    ];
+    let facts = [
+        "--fact",
+        "pr_number=90",
+        "--fact",
+        "pr_url=https://github.com/quayside/parcel-desk/pull/90",
+    ];
+    env.handoff(&[&moved[..], &facts].concat()).success();
+    assert_eq!(broken(&env, &contract(APPROVED, &[])), both);
+    env.send(contract(APPROVED, &another)).success();
+    env.assert_sound();
+}
+
+#[test]
+fn a_finding_names_both_values_and_where_the_known_one_came_from() {
+    let env = TestEnvironment::with_ledger();
+    sent(&env, &[OPENING, PREPARED]);
+    let said = refused(
+        &env,
+        &[],
+        contract(BUILT, &[("/branch", json!("feature/other"))]),
+    );
+    insta::assert_snapshot!(said.findings.join("\n"), @"");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let env = TestEnvironment::with_ledger();
+    sent(&env, &[OPENING]);
+    let failed = contract(PREPARED, &[("/validation/build", json!("failed (1/3)"))]);
+    assert_eq!(
+        broken(&env, &failed),
+        (3, vec!["prepared-build".to_owned()])
+    );
+    sent(&env, &[PREPARED, BUILT]);
+    for (name, place, value, rule) in [
+        (CHANGES, "/critical_count", json!(2), "critical-findings"),
+        (CHANGES, "/important_count", json!(0), "important-findings"),
+        (
+            APPROVED,
+            "/important_count",
+            json!(3),
+            "approved-without-important",
+        ),
+    ] {
+        let found = broken(&env, &contract(name, &[(place, value)]));
+        assert_eq!(found, (3, vec![rule.to_owned()]), "{name} {place}");
+    }
+    sent(&env, &[APPROVED]);
+    for (check, words, rule) in [
+        (
+            "tests",
+            "429 of 431 passed, 2 failed",
+            "merged-with-passing-tests",
+        ),
+        ("lint", "failed", "merged-with-passing-lint"),
+        ("type_check", "3 errors", "merged-with-passing-types"),
+    ] {
+        let place = format!("/validation_summary/{check}");
+        let found = broken(&env, &contract(MERGED, &[(&place, json!(words))]));
+        assert_eq!(found, (3, vec![rule.to_owned()]), "{check}");
+    }
+}
+
+#[test]
+fn figures_that_are_not_the_ledgers_are_recorded_with_a_warning() {
+    let env = TestEnvironment::with_ledger();
+    sent(&env, &[OPENING, PREPARED, BUILT, APPROVED, MERGED]);
+    let boast = contract(
+        COMPLETE,
+        &[
+            ("/cycle_time", json!("2 years")),
+            ("/metrics/review_iterations", json!(99)),
+            ("/metrics/total_commits", json!(98)),
+            ("/metrics/tests_added", json!(97)),
+            ("/metrics/coverage", json!("100%")),
+        ],
+    );
+    let data = env
+        .handoff_with(&["send", "-", "--json"], &boast)
+        .success()
+        .json();
+    let told = data["data"]["warnings"].as_array().unwrap();
+    let told: Vec<&str> = told
+        .iter()
+        .map(|one| one["message"].as_str().unwrap())
+        .collect();
+    insta::assert_snapshot!(env.filtered(&told.join("\n")), @"");
+    let shown = env.handoff(&["show", "87.6"]).success().stdout;
+    assert!(
+        shown.contains("`metrics/review_iterations` is 99"),
+        "{shown}"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_rule_is_enforced_or_off_as_the_protocol_says() {
+    for (policy, exit) in [("enforce", 4), ("off", 0)] {
+        let env = TestEnvironment::with_repository();
+        let folder = test_support::team::Folder::copy(&env, "issue-to-pr", "own");
+        folder.define(|definition| {
+            for rule in definition["consistency"].as_array_mut().unwrap() {
+                rule["policy"] = json!(policy);
+            }
+        });
+        env.handoff(&["init", "--protocol", &folder.path()])
+            .success();
+        sent(&env, &[OPENING, PREPARED]);
+        env.send(contract(BUILT, &[("/branch", json!("feature/other"))]))
+            .exits(exit);
+        env.assert_sound();
+    }
+}
