@@ -118,7 +118,7 @@ fn a_finding_names_both_values_and_where_the_known_one_came_from() {
         &[],
         contract(BUILT, &[("/branch", json!("feature/other"))]),
     );
-    insta::assert_snapshot!(said.findings.join("\n"), @"");
+    insta::assert_snapshot!(said.findings.join("\n"), @r#"contract.inconsistent /branch: `branch` is "feature/other", and fact `branch` of issue 87, by 87.2 from prep-agent, is "enhancement/87-csv-export" (rule `branch`)"#);
 }
 
 #[test]
@@ -183,7 +183,13 @@ fn figures_that_are_not_the_ledgers_are_recorded_with_a_warning() {
         .iter()
         .map(|one| one["message"].as_str().unwrap())
         .collect();
-    insta::assert_snapshot!(env.filtered(&told.join("\n")), @"");
+    insta::assert_snapshot!(env.filtered(&told.join("\n")), @r#"
+    `metrics/review_iterations` is 99, and fact `review_iterations` of issue 87 is 1 (rule `review-iterations`)
+    `metrics/total_commits` is 98, and fact `total_commits` of issue 87 is 3 (rule `total-commits`)
+    `metrics/tests_added` is 97, and fact `tests_added` of issue 87 is 15 (rule `tests-added`)
+    `metrics/coverage` is "100%", and fact `coverage` of issue 87, by 87.5 from validator-agent, is "89.1%" (rule `coverage`)
+    `cycle_time` is "2 years", and issue 87 has been open for 600 s (rule `cycle-time`)
+    "#);
     let shown = env.handoff(&["show", "87.6"]).success().stdout;
     assert!(
         shown.contains("`metrics/review_iterations` is 99"),

@@ -232,11 +232,7 @@ impl<V> Ground<'_, V> {
         Ok(match term.subject() {
             Subject::Fact(name, pointer) => issue.fact(name).and_then(|fact| {
                 let value = fact.value.pointer(pointer)?.clone();
-                Operand::known(
-                    term,
-                    vec![value],
-                    format!("the {} of issue {key}", spoken(name)),
-                )
+                Operand::known(term, vec![value], format!("fact `{name}` of issue {key}"))
             }),
             Subject::Known(Known::Key, _) => Operand::known(
                 term,
@@ -248,7 +244,7 @@ impl<V> Ground<'_, V> {
                 Operand::known(
                     term,
                     vec![json!(seconds)],
-                    format!("issue {key} has been open for seconds:"),
+                    format!("issue {key} has been open for"),
                 )
             }
             Subject::Known(
@@ -369,11 +365,6 @@ fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> 
     Some(found.map(|task| json!(task.id)).collect())
 }
 
-/// A fact's name as words.
-fn spoken(name: &str) -> String {
-    name.replace('_', " ")
-}
-
 /// The finding if two operands break a rule.
 fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> Option<Broken> {
     let mut values = left.values.iter().chain(&right.values);
@@ -430,7 +421,7 @@ fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> 
             let differs = (lasts - seconds).abs() >= unit;
             differs.then(|| {
                 format!(
-                    "{} is {}, and {} {seconds}",
+                    "{} is {}, and {} {seconds} s",
                     left.called,
                     quoted(&words),
                     right.called
@@ -578,7 +569,8 @@ fn equal(one: &Value, other: &Value) -> bool {
 
 /// The seconds that a text such as `2 days 4 hours` means, and those of its smallest unit.
 fn duration(text: &str) -> Option<(i64, i64)> {
-    const UNITS: [(&str, i64); 6] = [
+    const UNITS: [(&str, i64); 7] = [
+        ("year", 31_536_000),
         ("week", 604_800),
         ("day", 86_400),
         ("hour", 3_600),
@@ -610,4 +602,35 @@ fn duration(text: &str) -> Option<(i64, i64)> {
         smallest = Some(smallest.map_or(*unit, |known| known.min(*unit)));
     }
     Some((sum, smallest?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, equal};
+    use serde_json::json;
+
+    #[test]
+    fn durations_have_seconds_and_a_smallest_unit() {
+        for (text, expected) in [
+            ("2 days 4 hours", Some((187_200, 3_600))),
+            ("25 minutes", Some((1_500, 60))),
+            ("1 hour and 30 min", Some((5_400, 60))),
+            ("2 years", Some((63_072_000, 31_536_000))),
+            ("0.5 days", Some((43_200, 86_400))),
+            ("about a day", None),
+            ("3", None),
+            ("-1 day", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_equal_by_value_and_the_rest_by_text() {
+        assert!(equal(&json!(7), &json!("7")));
+        assert!(equal(&json!("7.0"), &json!(7)));
+        assert!(equal(&json!(" main "), &json!("main")));
+        assert!(!equal(&json!("88.5%"), &json!("88.5")));
+        assert!(!equal(&json!("a"), &json!("A")));
+    }
 }
