@@ -1,12 +1,14 @@
 use clap::Args;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::to_millisecond;
 use handoff_contract::{Allowance, Input};
-use handoff_ledger::{Ledger, LedgerError, Offer, RefusalReason, Session};
+use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 use handoff_model::Reports;
 
 use crate::context::Context;
 use crate::contracts::input;
+use crate::contracts::not_in_force::diagnosed;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -109,6 +111,12 @@ fn refused(
     offer: &Offer<'_>,
     error: LedgerError,
 ) -> Failure {
+    let error = match error {
+        LedgerError::Contract(ContractError::Invalid(_) | ContractError::Route(_)) => {
+            of_other_protocol(ledger, session, offer).unwrap_or(error)
+        }
+        other => other,
+    };
     let reason = RefusalReason::of(&error);
     let mut failure = Failure::from(error);
     if !matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
@@ -125,4 +133,18 @@ fn refused(
         failure.message += &format!("; {words}");
     }
     failure
+}
+
+/// The error for a contract of a protocol that is not in force.
+fn of_other_protocol(
+    ledger: &Ledger<'_>,
+    session: &Session,
+    offer: &Offer<'_>,
+) -> Option<LedgerError> {
+    let at = to_millisecond(session.clock.author());
+    let snapshot = ledger.tip().ok()?;
+    let review = diagnosed(&snapshot, offer, snapshot.check(offer, at).ok()?).ok()?;
+    let is_named = |f: &Finding| f.code == FindingCode::ContractNotInForce;
+    let named = review.findings.iter().any(is_named);
+    named.then(|| ContractError::Invalid(review.findings).into())
 }

@@ -1,14 +1,16 @@
 //! The rules that contracts are checked against without recording anything.
 
 use handoff_base::ids::{AgentName, WorkerId};
+use handoff_contract::Outline;
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, Offer, Snapshot};
-use handoff_model::{Review, first_match, review};
+use handoff_model::{Review, first_match, is_contract_of, review};
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
+use crate::contracts::not_in_force::diagnosed;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, chain};
 
@@ -67,7 +69,9 @@ impl<'r> Against<'r> {
     /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(_, snapshot) => Ok(snapshot.check(offer, now()?)?),
+            Self::Ledger(_, snapshot) => {
+                diagnosed(snapshot, offer, snapshot.check(offer, now()?)?)
+            }
             Self::BuiltIn(protocols) => {
                 let found = first_match(protocols.iter().map(|(protocol, schemas)| {
                     let review = review(protocol, schemas, offer.input, offer.issue)?;
@@ -83,7 +87,28 @@ impl<'r> Against<'r> {
         }
     }
 
-    /// The same, and if there is a ledger, compares the claims of a worker's contract with the
+    /// Whether a file means to be a contract of one of the protocols.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the rules can't be read.
+    pub(crate) fn is_contract(&self, outline: &Outline<'_>) -> Result<bool, Failure> {
+        match self {
+            Self::Ledger(_, snapshot) => {
+                for name in snapshot.protocols()? {
+                    if is_contract_of(snapshot.rules(&name)?.protocol(), outline) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::BuiltIn(protocols) => {
+                let mut protocols = protocols.iter();
+                Ok(protocols.any(|(protocol, _)| is_contract_of(protocol, outline)))
+            }
+        }
+    }
+
+    /// Like `review`, and if there is a ledger, compares the claims of a worker's contract with the
     /// repository.
     ///
     /// # Errors
@@ -95,7 +120,8 @@ impl<'r> Against<'r> {
     ) -> Result<Review, Failure> {
         match self {
             Self::Ledger(ledger, snapshot) => {
-                Ok(ledger.check_claims(snapshot, offer, (worker, now()?))?)
+                let review = ledger.check_claims(snapshot, offer, (worker, now()?))?;
+                diagnosed(snapshot, offer, review)
             }
             Self::BuiltIn(_) => self.review(offer),
         }

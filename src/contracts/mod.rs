@@ -1,9 +1,11 @@
 //! Contracts as commands read and print them: `input` reads the bytes, `against` checks them
-//! without recording anything, `skeleton` writes one to fill in, `fields` lists its fields.
+//! without recording anything, `not_in_force`
+//! names the protocol of those that belong to another one, `skeleton` writes one to fill in, `fields` lists its fields.
 //!
 //! Modules here are about a contract's text, for more than one command.
 
 pub(crate) mod against;
 pub(crate) mod fields;
 pub(crate) mod input;
+pub(crate) mod not_in_force;
 pub(crate) mod skeleton;

@@ -1,11 +1,13 @@
 //! Before a commit: staged contracts, and steps that are made with plain git.
 
 use std::ffi::OsString;
+use std::path::Path;
+use std::rc::Rc;
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
-use handoff_contract::Input;
-use handoff_git::{Cleanup, PathPatterns, Repository, cleaned, comment_of};
+use handoff_contract::{Format, Input, MAX_BYTES, Outline};
+use handoff_git::{Cleanup, PathMatch, PathPatterns, Repository, StagedFile, cleaned, comment_of};
 use handoff_ledger::{Ledger, NextCommit, Offer};
 
 use super::{argument, refusal};
@@ -14,7 +16,7 @@ use crate::contracts::against::Against;
 use crate::environment;
 use crate::failure::{Failure, chain};
 
-/// The default patterns for contracts in a working tree, if `handoff.contracts` is not set.
+/// The folders in which every file is a contract, if `handoff.contracts` names none.
 const CONTRACTS: [&str; 2] = ["handoffs/**", ".handoffs/**"];
 
 /// Refuses a commit of an incomplete contract, and one on the ledger's branch that is not a step.
@@ -26,25 +28,31 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
     }
     let index = environment::index();
     let patterns = patterns(&repository)?;
-    let staged = repository.newly_staged(index.as_deref(), &patterns, is_contract);
-    let staged = staged.map_err(|error| unreadable(&error))?;
-    if staged.is_empty() {
+    let staged = repository.newly_staged(index.as_deref(), may_be_contract);
+    let mut staged = staged.map_err(|error| unreadable(&error))?;
+    staged.retain(|file| patterns.matched(&file.path) != PathMatch::Excluded);
+    let against = match staged.is_empty() {
+        true => return Ok(()),
+        false => Against::choose(context, Some(&repository), None)?,
+    };
+    let mut contracts = Vec::new();
+    for file in staged {
+        let is_listed = patterns.matched(&file.path) == PathMatch::Taken;
+        if let Some(bytes) = contract(&repository, &against, &file, is_listed)? {
+            contracts.push((file.path, bytes));
+        }
+    }
+    if contracts.is_empty() {
         return Ok(());
     }
     if let (None, Some(seen)) = (ledger.tip_id()?, ledger.seen()) {
         return Err(gone(&ledger, seen));
     }
-    let against = Against::choose(context, Some(&repository), None)?;
     let agent = context.agent(&repository)?;
     let (mut findings, mut incomplete) = (Vec::new(), 0);
-    for file in &staged {
-        let bytes = repository.blob(file.id)?;
-        // Notes next to contracts are not contracts.
-        if has_extension(&file.path, "md") && !is_message(&bytes) {
-            continue;
-        }
+    for (path, bytes) in &contracts {
         let review = against.review(&Offer {
-            input: &Input::read(&bytes),
+            input: &Input::read(bytes),
             agent: agent.as_ref(),
             issue: None,
             protocol: None,
@@ -55,7 +63,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
         })?;
         incomplete += usize::from(!review.is_complete());
         if !review.is_complete() {
-            findings.extend(review.findings.into_iter().map(|f| in_file(&file.path, f)));
+            findings.extend(review.findings.into_iter().map(|f| in_file(path, f)));
         }
     }
     if incomplete == 0 {
@@ -66,7 +74,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
         more => format!("{more} staged contracts are incomplete"),
     };
     Err(refusal(text, findings).hint(
-        "fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file",
+        "fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file. For a file that is not to be sent, such as a sample: `git config --add handoff.contracts '!FILE'`",
     ))
 }
 
@@ -142,8 +150,8 @@ fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
 
 fn patterns(repository: &Repository) -> Result<PathPatterns, Failure> {
     let mut patterns = repository.config_all("handoff.contracts")?;
-    if patterns.is_empty() {
-        patterns = CONTRACTS.map(str::to_owned).to_vec();
+    if patterns.iter().all(|pattern| pattern.starts_with('!')) {
+        patterns.extend(CONTRACTS.map(str::to_owned));
     }
     PathPatterns::new(&patterns)
         .map_err(|error| {
@@ -156,20 +164,50 @@ fn unreadable(error: &dyn std::error::Error) -> Failure {
     refusal(chain(error), Vec::new())
 }
 
-fn has_extension(path: &str, extension: &str) -> bool {
-    let found = path.rsplit_once('.');
-    found.is_some_and(|(_, own)| own.eq_ignore_ascii_case(extension))
+/// Whether a path ends like a contract's.
+fn may_be_contract(path: &[u8]) -> bool {
+    let ends = |extension: &&str| {
+        let start = path.len().checked_sub(extension.len());
+        start.is_some_and(|start| path[start..].eq_ignore_ascii_case(extension.as_bytes()))
+    };
+    [".xml", ".json", ".md"].iter().any(ends)
 }
 
-fn is_contract(path: &str) -> bool {
-    ["xml", "json", "md"].iter().any(|e| has_extension(path, e))
+/// The content of a staged file if it is a contract: anything but notes where contracts are kept,
+/// and elsewhere what is of a contract's type.
+fn contract(
+    repository: &Repository,
+    against: &Against<'_>,
+    file: &StagedFile,
+    is_listed: bool,
+) -> Result<Option<Rc<[u8]>>, Failure> {
+    if !is_listed && repository.size(file.id)? > MAX_BYTES {
+        return Ok(None);
+    }
+    let bytes = repository.blob(file.id)?;
+    let outline = Outline::of(&bytes);
+    let is_message = |outline: &Outline<'_>| outline.format() == Format::Markdown;
+    let is_markdown = file.path.to_ascii_lowercase().ends_with(".md");
+    let is_contract = match &outline {
+        outline if is_markdown && !outline.as_ref().is_some_and(is_message) => false,
+        _ if is_listed => true,
+        Some(outline) => against.is_contract(outline)? && !is_skeleton(repository, &file.path),
+        None => false,
+    };
+    Ok(is_contract.then_some(bytes))
 }
 
-/// Whether a Markdown file is a message that hands work on.
-fn is_message(bytes: &[u8]) -> bool {
-    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-    text.trim_ascii_start().starts_with(b"HANDOFF:")
+/// Whether a file is in the folder of a protocol, where contracts are yet to be filled in.
+fn is_skeleton(repository: &Repository, path: &str) -> bool {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let above = folder.parent().filter(|_| folder.ends_with("templates"));
+    let root = repository.workdir();
+    let mut folders = root
+        .into_iter()
+        .flat_map(|root| [Some(folder), above].map(|f| (root, f)));
+    folders.any(|(root, folder)| {
+        folder.is_some_and(|folder| root.join(folder).join("protocol.json").is_file())
+    })
 }
 
 /// A finding in a contract, with the contract's file as its path and the field in its message.

@@ -1,10 +1,9 @@
 //! What git's hooks refuse and let pass in a clone: staged contracts, messages, pushes, moves of refs.
 
 use std::fs;
-use std::path::Path;
 
 use insta::assert_snapshot;
-use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::contracts::{Format, opening, prepared, sample, valid};
 use test_support::hooks::{Desk, LOCAL, install, server};
 use test_support::{Ran, TestEnvironment};
 
@@ -52,7 +51,7 @@ fn every_fault_of_every_staged_contract_is_told_with_its_place() {
           Number of the issue, a whole number from 1 up
       1:1 handoffs/a b/one.xml field.missing /handoff/priority: `priority` is missing
           add `<priority>critical|high|medium|low</priority>`: How urgent the work is: critical, high, medium or low
-    hint: fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file
+    hint: fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file. For a file that is not to be sent, such as a sample: `git config --add handoff.contracts '!FILE'`
     ");
     let mut command = env.command(test_support::program());
     command.args(["hook", "pre-commit", "--json"]);
@@ -102,6 +101,214 @@ fn what_is_staged_counts_and_only_where_it_differs_from_head() {
     fs::write(env.repo().join("handoffs/later.xml"), "").unwrap();
     env.git(&env.repo(), &["add", "-N", "handoffs/later.xml"]);
     assert_eq!(commit(&env, &[]).status, 0);
+}
+
+#[test]
+fn contracts_are_found_wherever_they_lie() {
+    let env = hooked();
+    let repo = env.repo();
+    let bare = valid("issue-to-pr", "error.json");
+    let mut faulty = serde_json::from_str::<serde_json::Value>(&bare).unwrap();
+    faulty.as_object_mut().unwrap().remove("status");
+    let request = valid("delegation", "request.json");
+    for (path, text, checked) in [
+        ("contract.xml", without("priority"), true),
+        ("src/deep/er/Contract.XML", without("priority"), true),
+        ("cut-off.xml", opening(88)[..120].to_owned(), true),
+        ("whole.xml", opening(88), false),
+        ("a b/error.json", faulty.to_string(), true),
+        ("wrapped.json", format!("{{\"handoff\": {faulty}}}"), true),
+        ("cut-off.json", bare[..bare.len() - 8].to_owned(), true),
+        ("whole.json", bare, false),
+        // Of other kinds.
+        ("contract.txt", without("priority"), false),
+        (
+            "package.json",
+            "{\"name\": \"app\", \"status\": \"x\"}".to_owned(),
+            false,
+        ),
+        ("broken.json", "{\"a\": ".to_owned(), false),
+        ("list.json", "[1]".to_owned(), false),
+        ("pom.xml", "<project/>".to_owned(), false),
+        ("README.md", "# Contracts\n".to_owned(), false),
+        // Not of a protocol in force.
+        (
+            "request.json",
+            request.replace("\"priority\"", "\"prio\""),
+            false,
+        ),
+        ("message.md", "HANDOFF: A → B\n\nSTATUS\n".to_owned(), false),
+        // Larger than a contract may be.
+        (
+            "large.xml",
+            without("priority") + &" ".repeat(1 << 20),
+            false,
+        ),
+    ] {
+        put(&env, path, text);
+        let ran = commit(&env, &[]);
+        assert_eq!(ran.status, i32::from(checked), "{path}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains(path), checked, "{}", ran.stderr);
+        if checked {
+            let exclude = ["config", "--add", "handoff.contracts", &format!("!{path}")];
+            env.git(&repo, &exclude);
+            let passed = commit(&env, &[]);
+            assert_eq!(passed.status, 0, "{path}: {}", passed.stderr);
+            // The usual folders stay as they are.
+            put(&env, "handoffs/any.json", "{}");
+            assert_eq!(commit(&env, &[]).status, 1);
+            env.git(&repo, &["rm", "-qf", "handoffs/any.json"]);
+        }
+    }
+    // The contracts of a protocol in the working tree are there to be filled in.
+    let folder = repo.join("our-way");
+    let args = ["protocol", "copy", "issue-to-pr", folder.to_str().unwrap()];
+    env.handoff(&args).success();
+    env.git(&repo, &["add", "our-way"]);
+    assert_eq!(commit(&env, &[]).status, 0);
+}
+
+#[test]
+fn messages_and_contracts_of_every_protocol_in_force_are_found() {
+    let env = hooked();
+    for name in ["task-breakdown", "delegation"] {
+        env.handoff(&["protocol", "add", name]).success();
+    }
+    let request = valid("delegation", "request.json");
+    for (path, text) in [
+        ("notes/message.md", "HANDOFF: A → B\n\nSTATUS\n".to_owned()),
+        ("request.json", request.replace("\"priority\"", "\"prio\"")),
+        ("contract.xml", without("priority")),
+    ] {
+        put(&env, path, text);
+        let refused = commit(&env, &[]);
+        assert_eq!(refused.status, 1, "{path}");
+        assert!(refused.stderr.contains(path), "{}", refused.stderr);
+        env.git(&env.repo(), &["rm", "-qf", path]);
+    }
+}
+
+#[test]
+fn what_differs_is_found_whatever_git_has_worked_out() {
+    let env = hooked();
+    let repo = env.repo();
+    let check = |faulty: &[&str], when: &str| {
+        let ran = env.handoff(&["hook", "pre-commit"]);
+        assert_eq!(
+            ran.status,
+            i32::from(!faulty.is_empty()),
+            "{when}: {}",
+            ran.stderr
+        );
+        let named = |path: &&str| ran.stderr.contains(*path);
+        for path in ["a/b/one.xml", "a/two.xml", "c.xml", "a.xml/d.xml"] {
+            assert_eq!(
+                named(&path),
+                faulty.contains(&path),
+                "{when}: {}",
+                ran.stderr
+            );
+        }
+    };
+    for path in ["a/b/one.xml", "a/two.xml", "c.xml", "other/file.txt"] {
+        put(&env, path, without("priority"));
+    }
+    let all = ["a/b/one.xml", "a/two.xml", "c.xml"];
+    check(&all, "before the first commit of them");
+    env.git(&repo, &["write-tree"]);
+    check(&all, "all trees known");
+    let past = ["-c", "core.hooksPath=/dev/null", "commit", "-qm", "Past"];
+    env.git(&repo, &past);
+    check(&[], "nothing staged");
+    env.git(&repo, &["read-tree", "--empty"]);
+    check(&[], "nothing left");
+    env.git(&repo, &["add", "."]);
+    check(&[], "no tree known");
+    env.git(&repo, &["read-tree", "HEAD"]);
+    put(&env, "other/file.txt", "x");
+    check(&[], "another folder changed");
+    put(&env, "a/b/one.xml", without("summary"));
+    check(&["a/b/one.xml"], "one changed");
+    env.git(&repo, &["write-tree"]);
+    check(&["a/b/one.xml"], "one changed, all trees known");
+    put(&env, "a/b/one.xml", opening(88));
+    check(&[], "it is complete");
+    // A folder in a file's place, and a file in a folder's.
+    env.git(&repo, &["rm", "-rqf", "a"]);
+    put(&env, "a.xml/d.xml", without("priority"));
+    check(&["a.xml/d.xml"], "another folder");
+    env.git(&repo, &past);
+    env.git(&repo, &["rm", "-rqf", "a.xml"]);
+    put(&env, "a.xml", opening(88));
+    check(&[], "a file in a folder's place");
+}
+
+#[test]
+fn a_contract_of_a_protocol_that_is_not_in_force_is_said_to_be_one() {
+    let env = hooked();
+    let valid = valid("delegation", "request.json");
+    let faulty = valid.replace("\"priority\"", "\"prio\"");
+    for text in [&valid, &faulty] {
+        let file = env.file("request.json", text);
+        for args in [["check", &file], ["send", &file]] {
+            let ran = env.handoff(&args);
+            assert_ne!(ran.status, 0);
+            let told = format!("{}{}", ran.stdout, ran.stderr);
+            let named = "contract.not_in_force this is a contract of protocol delegation, of type request, and delegation is not in force in this ledger";
+            assert!(told.contains(named), "{told}");
+            assert!(
+                told.contains("`git handoff protocol add delegation`"),
+                "{told}"
+            );
+            assert!(!told.contains("field.missing"), "{told}");
+        }
+        put(&env, "handoffs/request.json", text);
+        let refused = commit(&env, &[]);
+        assert_eq!(refused.status, 1);
+        assert!(
+            refused
+                .stderr
+                .contains("handoffs/request.json contract.not_in_force"),
+            "{}",
+            refused.stderr
+        );
+    }
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    let file = env.file("request.json", &valid);
+    env.handoff(&["check", &file]).success();
+    // What is of a protocol in force is judged under that.
+    let own = env.file("own.xml", without("priority"));
+    env.handoff(&["check", &own]).exits(1).says("field.missing");
+}
+
+#[test]
+fn every_shipped_protocol_is_known_when_it_is_not_in_force() {
+    for (name, file, text) in [
+        ("orchestrator-specialist", "request.json", None),
+        ("task-breakdown", "planning-to-execution.json", None),
+        (
+            "task-breakdown",
+            "message.md",
+            Some("environment-message.md"),
+        ),
+        ("directive", "handoff.json", None),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        let text = valid(name, text.unwrap_or(file));
+        let file = env.file(file, text);
+        let ran = env.handoff(&["check", &file]).exits(1);
+        let named = format!("a contract of protocol {name}");
+        assert!(ran.stdout.contains(&named), "{}", ran.stdout);
+    }
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "directive"]).success();
+    let file = env.file("contract.xml", without("priority"));
+    let ran = env.handoff(&["check", &file]).exits(1);
+    assert!(
+        ran.stdout.contains("a contract of protocol issue-to-pr"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -243,30 +450,6 @@ fn a_gate_that_cannot_tell_refuses() {
     assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
     fs::rename(&kept, &broken).unwrap();
     assert_eq!(commit(&env, &[]).status, 0);
-    // The program is not there.
-    let tools = env.root().join("tools");
-    fs::create_dir(&tools).unwrap();
-    let found = ["/bin/cat", "/usr/bin/cat"].map(Path::new);
-    let cat = found.into_iter().find(|cat| cat.exists()).unwrap();
-    std::os::unix::fs::symlink(cat, tools.join("cat")).unwrap();
-    for name in ["pre-commit", "reference-transaction"] {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("hooks")
-            .join(name);
-        let mut command = env.command("/bin/sh");
-        command.arg(script).arg("prepared").env("PATH", &tools);
-        let moved = format!("{0} {0} refs/heads/handoffs\n", "0".repeat(40));
-        let ran = env.run(command, &[], Some(moved.as_bytes()));
-        assert_eq!(ran.status, 1);
-        let told = "git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.";
-        assert_eq!(
-            ran.stderr,
-            format!(
-                "{name}: {told}
-"
-            )
-        );
-    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod own_protocol;
 mod protocol_claims;
 mod protocol_faults;
 mod protocols;
+mod recognition;
 mod rules;
 mod schemas;
 mod secrets;

@@ -66,6 +66,7 @@ finding_codes! {
     ContractAltered = "contract.altered";
     ContractFormat = "contract.format";
     ContractInconsistent = "contract.inconsistent";
+    ContractNotInForce = "contract.not_in_force";
     ContractRoot = "contract.root";
     ContractType = "contract.type";
     EnvelopeIssue = "envelope.issue";

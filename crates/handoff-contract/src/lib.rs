@@ -15,6 +15,7 @@ mod json;
 mod line;
 mod map;
 mod markdown;
+mod outline;
 mod pattern;
 mod place;
 mod report;
@@ -32,6 +33,7 @@ mod xml;
 mod tests;
 
 pub use input::Input;
+pub use outline::Outline;
 pub use place::Place;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, Schema, SchemaError};

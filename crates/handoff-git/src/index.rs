@@ -12,7 +12,7 @@ use handoff_base::ObjectId;
 use super::error::GitError;
 use super::object_id::object_id;
 use super::repository::Repository;
-use super::tree::Tree;
+use super::tree::{EntryKind, Tree};
 
 /// A staged file or symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +70,19 @@ pub enum IndexError {
 /// Patterns like git's pathspecs: `*` and `**` match any text, `?` one character, `[…]` a set. A
 /// name alone matches everything below it, and a leading `!` excludes.
 pub struct PathPatterns {
-    spec: git2::Pathspec,
-    /// The literal beginning of each pattern.
-    beginnings: Vec<Vec<u8>>,
+    taken: Option<git2::Pathspec>,
+    excluded: Option<git2::Pathspec>,
+}
+
+/// What patterns say about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathMatch {
+    /// One of them matches.
+    Taken,
+    /// One that begins with `!` matches, whatever the others say.
+    Excluded,
+    /// None matches.
+    Neither,
 }
 
 impl PathPatterns {
@@ -87,36 +97,39 @@ impl PathPatterns {
                 source,
             })?;
         }
-        let plain = |pattern: &String| {
-            let end = pattern.find(['*', '?', '[', '\\']);
-            pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec()
+        let spec = |patterns: &[&str]| match patterns {
+            // No patterns at all would match everything.
+            [] => Ok(None),
+            some => git2::Pathspec::new(some.iter()).map(Some),
         };
-        // The first match decides.
-        let (but, taking): (Vec<&String>, Vec<&String>) =
-            patterns.iter().partition(|p| p.starts_with('!'));
-        let spec = git2::Pathspec::new(but.iter().chain(&taking)).map_err(|error| {
-            IndexError::Patterns {
-                patterns: format!("{:?}", patterns.join(", ")),
-                source: error.into(),
-            }
-        })?;
+        let excluded: Vec<&str> = patterns
+            .iter()
+            .filter_map(|p| p.strip_prefix('!'))
+            .collect();
+        let taken = patterns.iter().filter(|p| !p.starts_with('!'));
+        let taken: Vec<&str> = taken.map(String::as_str).collect();
+        let invalid = |error: git2::Error| IndexError::Patterns {
+            patterns: format!("{:?}", patterns.join(", ")),
+            source: error.into(),
+        };
         Ok(Self {
-            spec,
-            beginnings: taking.into_iter().map(plain).collect(),
+            taken: spec(&taken).map_err(invalid)?,
+            excluded: spec(&excluded).map_err(invalid)?,
         })
     }
 
-    /// Whether a path matches.
-    pub(crate) fn matches(&self, path: &str) -> bool {
-        self.may_match(path.as_bytes())
-            && self
-                .spec
-                .matches_path(Path::new(path), git2::PathspecFlags::DEFAULT)
-    }
-
-    /// Whether a path begins like a match: a cheap test that excludes most paths.
-    fn may_match(&self, path: &[u8]) -> bool {
-        self.beginnings.iter().any(|begin| path.starts_with(begin))
+    /// What the patterns say about a path.
+    pub fn matched(&self, path: &str) -> PathMatch {
+        let flags = git2::PathspecFlags::DEFAULT;
+        let has = |spec: &Option<git2::Pathspec>| {
+            let spec = spec.as_ref();
+            spec.is_some_and(|spec| spec.matches_path(Path::new(path), flags))
+        };
+        match (has(&self.excluded), has(&self.taken)) {
+            (true, _) => PathMatch::Excluded,
+            (false, true) => PathMatch::Taken,
+            (false, false) => PathMatch::Neither,
+        }
     }
 }
 
@@ -144,52 +157,15 @@ struct IndexEntry<'a> {
 }
 
 impl Repository {
-    /// The staged files that differ from HEAD, match the patterns, and are accepted by `wanted`.
-    /// `index` is the file that git names in place of the repository's own.
+    /// The staged files that differ from HEAD and whose paths are wanted. `index` is the file that
+    /// git names in place of the repository's own.
     ///
     /// # Errors
     /// [`IndexError`]; a missing index means that nothing is staged.
     pub fn newly_staged(
         &self,
         index: Option<&Path>,
-        patterns: &PathPatterns,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<Vec<StagedFile>, IndexError> {
-        let mut files = self.staged_files(index, patterns)?;
-        files.retain(|file| wanted(&file.path));
-        if files.is_empty() {
-            return Ok(files);
-        }
-        let head = self.position().map_err(IndexError::Head)?.head;
-        let Some((_, tree)) = head else {
-            return Ok(files);
-        };
-        let tree = Tree::new(self, tree);
-        // Each of HEAD's folders is read once.
-        let mut folders: HashMap<String, HashMap<String, ObjectId>> = HashMap::new();
-        let mut failed = None;
-        files.retain(|file| {
-            let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-            if !folders.contains_key(folder) {
-                let listed = tree.list(folder).unwrap_or_else(|error| {
-                    failed.get_or_insert(error);
-                    Vec::new()
-                });
-                let entries = listed.into_iter().map(|entry| (entry.name, entry.id));
-                folders.insert(folder.to_owned(), entries.collect());
-            }
-            folders[folder].get(name) != Some(&file.id)
-        });
-        match failed {
-            None => Ok(files),
-            Some(error) => Err(IndexError::Head(error)),
-        }
-    }
-
-    fn staged_files(
-        &self,
-        index: Option<&Path>,
-        patterns: &PathPatterns,
+        wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
         let bytes = match std::fs::read(&path) {
@@ -197,37 +173,35 @@ impl Repository {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(IndexError::Unreadable { path, source }),
         };
-        let mut found = Vec::new();
-        let mut last = Ok(());
-        let whole = walk(&bytes, |entry| {
-            if entry.left_out || !is_file(entry.mode) || !patterns.may_match(entry.path) {
-                return;
-            }
-            let path = String::from_utf8_lossy(entry.path);
-            if !patterns.matches(&path) {
-                return;
-            }
-            match git2::Oid::from_bytes(entry.id) {
-                Ok(id) => found.push(StagedFile {
-                    path: path.into_owned(),
-                    id: object_id(id),
-                }),
-                Err(error) => last = Err(error),
-            }
-        });
-        match (whole, last) {
-            (Some(true), Ok(())) => Ok(found),
-            // Split and sparse indexes are left to git.
-            (Some(false), Ok(())) => self.listed(index, patterns),
-            _ => Err(IndexError::Malformed { path }),
+        let malformed = || IndexError::Malformed { path: path.clone() };
+        let extensions = walk(&bytes, |_| {}).ok_or_else(malformed)?;
+        let head = self.position().map_err(IndexError::Head)?.head;
+        let tree = head.map(|(_, tree)| tree);
+        // `git commit` works the trees out before it runs a hook.
+        if tree.is_some() && cached_trees(extensions.trees).next().map(|(_, id)| id) == Some(tree) {
+            return Ok(Vec::new());
         }
+        let mut files = match extensions.are_known {
+            true => entries(&bytes, wanted).ok_or_else(malformed)?,
+            // Split and sparse indexes are left to git.
+            false => self.listed(index, wanted)?,
+        };
+        let staged = cached_trees(extensions.trees);
+        let mut head = HeadFiles {
+            repository: self,
+            tree,
+            staged: staged.filter_map(|(path, id)| Some((path, id?))).collect(),
+            folders: HashMap::new(),
+        };
+        head.retain_others(&mut files).map_err(IndexError::Head)?;
+        Ok(files)
     }
 
-    /// Asks the `git` command.
+    /// Asks the `git` command for every staged file that is wanted.
     fn listed(
         &self,
         index: Option<&Path>,
-        patterns: &PathPatterns,
+        wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let failed = |message: String| IndexError::Git { message };
         let mut command = Command::new("git");
@@ -256,7 +230,7 @@ impl Repository {
             let Some((mode, id, plain, path)) = parsed else {
                 return Err(failed(format!("{line:?}")));
             };
-            if plain && is_file(mode) && patterns.matches(path) {
+            if plain && is_file(mode) && wanted(path.as_bytes()) {
                 let path = path.to_owned();
                 found.push(StagedFile { path, id });
             }
@@ -279,6 +253,75 @@ impl Repository {
     }
 }
 
+/// A folder's entries by name.
+type Entries = HashMap<String, (EntryKind, ObjectId)>;
+
+/// HEAD's files. Only those of its folders are read that the index has otherwise.
+struct HeadFiles<'r> {
+    repository: &'r Repository,
+    /// HEAD's tree; none before the first commit.
+    tree: Option<ObjectId>,
+    /// The index's trees, by path.
+    staged: HashMap<String, ObjectId>,
+    /// The folders that were asked for; `None` if the index has the same.
+    folders: HashMap<String, Option<Entries>>,
+}
+
+impl HeadFiles<'_> {
+    /// Drops the files that HEAD has too.
+    fn retain_others(&mut self, files: &mut Vec<StagedFile>) -> Result<(), GitError> {
+        let mut failed = None;
+        files.retain(|file| {
+            let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+            match self.folder(folder) {
+                Ok(None) => false,
+                Ok(Some(entries)) => entries.get(name).is_none_or(|(_, id)| *id != file.id),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    false
+                }
+            }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// A folder's entries in HEAD, or `None` if the index has the same.
+    fn folder(&mut self, path: &str) -> Result<Option<&Entries>, GitError> {
+        if !self.folders.contains_key(path) {
+            let entries = self.read(path)?;
+            self.folders.insert(path.to_owned(), entries);
+        }
+        Ok(self.folders.get(path).and_then(Option::as_ref))
+    }
+
+    fn read(&mut self, path: &str) -> Result<Option<Entries>, GitError> {
+        let id = if path.is_empty() {
+            self.tree
+        } else {
+            let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let Some(entries) = self.folder(parent)? else {
+                return Ok(None);
+            };
+            let found = entries
+                .get(name)
+                .filter(|(kind, _)| *kind == EntryKind::Tree);
+            found.map(|(_, id)| *id)
+        };
+        let Some(id) = id else {
+            return Ok(Some(Entries::new()));
+        };
+        if self.staged.get(path) == Some(&id) {
+            return Ok(None);
+        }
+        let entries = Tree::new(self.repository, id).list("")?.into_iter();
+        Ok(Some(
+            entries
+                .map(|entry| (entry.name, (entry.kind, entry.id)))
+                .collect(),
+        ))
+    }
+}
+
 /// Files and links, not submodules.
 fn is_file(mode: u32) -> bool {
     [0o100_000, 0o120_000].contains(&(mode & 0o170_000))
@@ -288,14 +331,88 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
-/// Calls `each` for the entries of an index file, see gitformat-index(5). Returns whether these are
-/// all entries; `None` if the file is not an index.
-fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
+/// The entries of an index file whose paths are wanted; `None` if it is not an index.
+fn entries(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<StagedFile>> {
+    let mut files = Vec::new();
+    walk(bytes, |entry| {
+        if entry.left_out || !is_file(entry.mode) || !wanted(entry.path) {
+            return;
+        }
+        let path = String::from_utf8_lossy(entry.path).into_owned();
+        let id = git2::Oid::from_bytes(entry.id).map(object_id);
+        files.push(id.map(|id| StagedFile { path, id }));
+    })?;
+    files.into_iter().collect::<Result<_, _>>().ok()
+}
+
+/// What is after an index's entries.
+struct Extensions<'a> {
+    /// Whether none of them changes what the entries mean.
+    are_known: bool,
+    /// The trees that git has worked out, as they are stored.
+    trees: &'a [u8],
+}
+
+/// The trees in the form that git stores in an index, parents first, with their paths; git knows
+/// only the ids of those in which nothing was staged since. Ends where the form is broken.
+fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<ObjectId>)> {
+    /// The bytes up to one of this kind, which is skipped.
+    fn until<'a>(bytes: &mut &'a [u8], end: u8) -> Option<&'a [u8]> {
+        let at = bytes.iter().position(|&b| b == end)?;
+        let found = &bytes[..at];
+        *bytes = &bytes[at + 1..];
+        Some(found)
+    }
+    fn parsed<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    }
+    // The folders around the next one: the length of each path, and how many are left in it.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut path = String::new();
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        is_over = true;
+        let name = until(&mut bytes, 0)?;
+        let count: i64 = parsed(until(&mut bytes, b' ')?)?;
+        let folders: usize = parsed(until(&mut bytes, b'\n')?)?;
+        let id = match count >= 0 {
+            true => {
+                let (id, rest) = bytes.split_at_checked(ID)?;
+                bytes = rest;
+                Some(object_id(git2::Oid::from_bytes(id).ok()?))
+            }
+            false => None,
+        };
+        if let Some((length, left)) = open.last_mut() {
+            path.truncate(*length);
+            *left -= 1;
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path += &String::from_utf8_lossy(name);
+        }
+        open.push((path.len(), folders));
+        while open.last().is_some_and(|(_, left)| *left == 0) {
+            open.pop();
+        }
+        is_over = open.is_empty();
+        Some((path.clone(), id))
+    })
+}
+
+/// The size of an object's id.
+const ID: usize = 20;
+
+/// Calls `each` for the entries of an index file, see gitformat-index(5). Returns what is after
+/// them; `None` if the file is not an index.
+fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Extensions<'a>> {
     const HEADER: usize = 12;
     /// Times, ids and sizes from the working tree.
     const STAT: usize = 40;
     const MODE: usize = 24;
-    const ID: usize = 20;
     const NAME_LENGTH: u16 = 0x0fff;
     const STAGE: u16 = 0x3000;
     const EXTENDED: u16 = 0x4000;
@@ -358,14 +475,19 @@ fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
     }
     // Unknown extensions may be skipped, unless their name begins in lower case.
     let end = bytes.len().checked_sub(ID)?;
-    let mut whole = true;
+    let mut extensions = Extensions {
+        are_known: true,
+        trees: &[],
+    };
     while at < end {
         let name: [u8; 4] = number(bytes, at)?;
         let size = u32::from_be_bytes(number(bytes, at + 4)?);
-        whole &= !name[0].is_ascii_lowercase();
-        at = at
-            .checked_add(8)?
-            .checked_add(usize::try_from(size).ok()?)?;
+        let start = at.checked_add(8)?;
+        at = start.checked_add(usize::try_from(size).ok()?)?;
+        extensions.are_known &= !name[0].is_ascii_lowercase();
+        if name == *b"TREE" {
+            extensions.trees = bytes.get(start..at)?;
+        }
     }
-    (at == end).then_some(whole)
+    (at == end).then_some(extensions)
 }

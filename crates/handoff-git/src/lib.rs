@@ -55,7 +55,7 @@ pub use code::CodeCommit;
 pub use error::{GitError, OpenError, PublishError};
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use history::{Commit, Person, Stored};
-pub use index::{IndexError, PathPatterns, StagedFile};
+pub use index::{IndexError, PathMatch, PathPatterns, StagedFile};
 pub use object_cache::{ById, Recent};
 pub use object_id::blob_id;
 pub use obstacle::Obstacle;

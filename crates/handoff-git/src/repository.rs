@@ -300,6 +300,14 @@ impl Repository {
         self.object(id, ObjectType::Blob)
     }
 
+    /// The size of an object in bytes, without its content.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub fn size(&self, id: ObjectId) -> Result<usize, GitError> {
+        Ok(self.inner.odb()?.read_header(id.oid())?.0)
+    }
+
     pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Rc<[u8]>, GitError> {
         let recent = self.recent.as_ref();
         let known = recent.and_then(|recent| recent.borrow_mut().get(id));

@@ -22,6 +22,7 @@ pub mod layout;
 pub mod message;
 pub mod planner;
 pub mod protocol_check;
+pub mod recognition;
 pub mod record;
 pub mod refusal;
 pub mod request;
@@ -52,6 +53,7 @@ pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
+pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
     FailureContext, GivenUp, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question,
