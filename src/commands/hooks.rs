@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::plain;
 use handoff_git::{Obstacle, Program, ProgramError};
 use handoff_harness::hooks::{
@@ -94,6 +94,27 @@ impl Which {
         (!named.is_empty()).then_some(named)
     }
 
+    /// The failure if nothing could be planned, with the one command that goes on if all that is
+    /// in the way is the folder.
+    fn refused(&self, error: PlanError, verb: &str, files: bool, folder: &HooksFolder) -> Failure {
+        let failure = refused(error);
+        let is_elsewhere = |found: &Finding| found.code == FindingCode::HookElsewhere;
+        if failure.findings.is_empty() || !failure.findings.iter().all(is_elsewhere) {
+            return failure;
+        }
+        let mut command = format!("git handoff hooks {verb}");
+        for (option, given) in [(" --files", files), (" --server", self.server)] {
+            command += if given { option } else { "" };
+        }
+        for name in &self.names {
+            command += &format!(" {name}");
+        }
+        failure.hint(match folder.is_unusable() {
+            true => format!("`{}`, then `{command}`", folder.to_own_folder()),
+            false => format!("`{command} --into-hooks-path` does it in that folder"),
+        })
+    }
+
     /// The hooks that were named, or else the usual ones for this kind of repository.
     fn hooks(&self, hooks_folder: &HooksFolder) -> Vec<Hook> {
         self.named().unwrap_or_else(|| usual(hooks_folder))
@@ -141,10 +162,10 @@ impl Arguments {
                     way,
                     how.into_hooks_path,
                 )
-                .map_err(refused)?;
+                .map_err(|error| which.refused(error, "install", *files, &hooks_folder))?;
                 finish(plan, how, &git, &hooks_folder, output)?;
                 if program(&git)?.is_none() {
-                    output.say("warning: git-handoff is not on the PATH, and hooks that cannot find it refuse everything: add its folder to the PATH");
+                    output.say("warning: git-handoff is not on the PATH, and hooks that cannot find it check nothing, and refuse what concerns the ledger's branch: add its folder to the PATH");
                 }
                 Ok(())
             }
@@ -152,7 +173,7 @@ impl Arguments {
                 let own = git.own_settings(SETTINGS).map_err(mute)?;
                 let hooks = which.named().unwrap_or_else(|| Hook::ALL.to_vec());
                 let plan = Plan::uninstall(&hooks_folder, &own, &hooks, how.into_hooks_path)
-                    .map_err(refused)?;
+                    .map_err(|error| which.refused(error, "uninstall", false, &hooks_folder))?;
                 finish(plan, how, &git, &hooks_folder, output)
             }
             Verb::Status { which } => {
@@ -194,7 +215,8 @@ fn finish(
         hooks: hooks.collect(),
     };
     if !how.dry_run {
-        plan.carry_out(git).map_err(undone)?;
+        plan.carry_out(git)
+            .map_err(|error| undone(error, hooks_folder))?;
     }
     output.answer(&view)
 }
@@ -395,12 +417,19 @@ fn refused(error: PlanError) -> Failure {
 }
 
 /// The failure if a plan was not fully carried out.
-fn undone(error: CarryOutError) -> Failure {
+fn undone(error: CarryOutError, folder: &HooksFolder) -> Failure {
     let message = chain(&error);
     match error {
         CarryOutError::Write(WriteError::Changed(_)) => {
             Failure::new(ErrorCode::HookChanged, message)
                 .advice("the file was left alone; run the same command again")
+        }
+        // Nobody has to be able to write where core.hooksPath leads.
+        CarryOutError::Write(WriteError::Io { .. }) if folder.is_elsewhere() => {
+            Failure::new(ErrorCode::HookFile, message).hint(format!(
+                "the file is unchanged; `{}` has git use this repository's own folder, then run the same command again",
+                folder.to_own_folder()
+            ))
         }
         CarryOutError::Write(WriteError::Io { source, .. }) => unusable(&source, &message),
         CarryOutError::Git(error) => mute(error),

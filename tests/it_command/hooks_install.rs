@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::process::Stdio;
 
 use test_support::files::{chmod, script};
+use test_support::hooks::LOCAL;
 use test_support::stand_in::{StandIn, git_of_version};
 use test_support::{Ran, TestEnvironment};
 
@@ -88,11 +88,15 @@ fn hooks_come_and_go() {
       +# >>> git-handoff >>>
       +# `git handoff hooks install` writes these lines anew, `git handoff hooks uninstall` takes them out.
       +# This file was made for it: `uninstall` removes the file if nothing is added.
-      +command -v git-handoff >/dev/null 2>&1 || {
-      +  echo 'pre-commit: git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
-      +  exit 1
-      +}
+      +if command -v git-handoff >/dev/null 2>&1; then
       +git-handoff hook pre-commit "$@" || exit 1
+      +else
+      +if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$(git config handoff.branch || echo handoffs)" ]; then
+      +echo 'pre-commit: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +exit 1
+      +fi
+      +echo 'pre-commit: git-handoff is not on the PATH: staged contracts are not checked' >&2
+      +fi
       +# <<< git-handoff <<<
     this is a dry run: nothing was written
     "#);
@@ -329,29 +333,263 @@ fn where_no_branch_moves_the_program_is_not_started() {
 }
 
 #[test]
-fn without_the_program_nothing_passes_and_it_says_what_to_do() {
+fn without_the_program_only_the_ledgers_branch_stands_still() {
+    for way in ["shipped", "block", "configuration"] {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        let path = std::env::var("PATH").unwrap();
+        let plain = |args: &[&str]| {
+            let mut command = env.command("git");
+            command.args(args).current_dir(&repo).env("PATH", &path);
+            env.run(command, args, None)
+        };
+        env.git(env.root(), &["init", "-q", "--bare", "server.git"]);
+        env.git(&repo, &["remote", "add", "origin", "../server.git"]);
+        let server = env.root().join("server.git");
+        env.git(&repo, &["worktree", "add", "-q", "../ledger", "handoffs"]);
+        match way {
+            "shipped" => {
+                test_support::hooks::install(&repo.join(".git"), &LOCAL);
+                test_support::hooks::install(&server, &["pre-receive"]);
+            }
+            "block" => {
+                let args = ["hooks", "install", "--files"];
+                let mut command = env.program(&args);
+                command.env("PATH", &path);
+                let ran = env.run(command, &args, None).success();
+                let warned = "warning: git-handoff is not on the PATH";
+                assert!(ran.stderr.starts_with(warned), "{}", ran.stderr);
+                let server = env.handoff_in(&server, &["hooks", "install", "--files"]);
+                server.success();
+            }
+            // Run as a git that knows them would: by a shell, with the arguments appended.
+            _ => {
+                let new = git_of_version(&env, "2.54.0");
+                handoff_with_path(&env, &new, &["hooks", "install"]).success();
+                for hook in LOCAL {
+                    let key = format!("hook.handoff-{hook}.command");
+                    let command = env.git(&repo, &["config", &key]);
+                    let text = format!("#!/bin/sh\n{} \"$@\"\n", command.trim_end());
+                    script(&repo.join(".git/hooks").join(hook), text);
+                }
+                test_support::hooks::install(&server, &["pre-receive"]);
+            }
+        }
+        fs::write(repo.join("file.txt"), "one").unwrap();
+        for args in [
+            &["add", "file.txt"][..],
+            &["commit", "-q", "-m", "One"],
+            &["commit", "-q", "--amend", "-m", "One again"],
+            &["switch", "-q", "-c", "work"],
+            &["push", "-q", "origin", "work"],
+            &["branch", "-m", "work", "other"],
+            &["branch", "handoffs-too"],
+            &["tag", "one"],
+        ] {
+            let ran = plain(args);
+            assert_eq!(ran.status, 0, "{way} {args:?}: {}", ran.stderr);
+            let warned = ran.stderr.contains(
+                "pre-commit: git-handoff is not on the PATH: staged contracts are not checked",
+            );
+            assert_eq!(
+                warned,
+                args[0] == "commit",
+                "{way} {args:?}: {}",
+                ran.stderr
+            );
+        }
+        fs::write(repo.join("file.txt"), "two").unwrap();
+        plain(&["stash", "-q"]).success();
+        plain(&["switch", "-q", "main"]).success();
+        plain(&["stash", "pop", "-q"]).success();
+        let tip = env.tip();
+        let is_refused = |ran: Ran, hook: &str| {
+            assert_ne!(ran.status, 0, "{way} {hook}");
+            let told = format!(
+                "{hook}: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again."
+            );
+            assert!(ran.stderr.contains(&told), "{way} {hook}: {}", ran.stderr);
+        };
+        is_refused(
+            plain(&["update-ref", "refs/heads/handoffs", "main"]),
+            "reference-transaction",
+        );
+        is_refused(
+            plain(&["update-ref", "-d", "refs/heads/handoffs"]),
+            "reference-transaction",
+        );
+        is_refused(plain(&["push", "-q", "origin", "handoffs"]), "pre-push");
+        is_refused(plain(&["push", "-q", "origin", "--all"]), "pre-push");
+        let unchecked = plain(&["push", "-q", "--no-verify", "origin", "handoffs"]);
+        is_refused(unchecked, "pre-receive");
+        let commit = [
+            "-C",
+            "../ledger",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ];
+        is_refused(plain(&commit), "pre-commit");
+        // A ledger with another name, of which the configuration tells.
+        env.git(&repo, &["config", "handoff.branch", "work/ledger"]);
+        plain(&["branch", "other-branch"]).success();
+        is_refused(plain(&["branch", "work/ledger"]), "reference-transaction");
+        env.git(&repo, &["config", "--unset", "handoff.branch"]);
+        // Where code branches are guarded, nobody can tell whose they are.
+        env.git(&repo, &["config", "handoff.pushGuard", "true"]);
+        let guarded = plain(&["push", "-q", "origin", "main"]);
+        assert_ne!(guarded.status, 0);
+        let told = "pre-push: handoff.pushGuard is on, and git-handoff is not on the PATH.";
+        assert!(guarded.stderr.contains(told), "{way}: {}", guarded.stderr);
+        assert_eq!(env.tip(), tip);
+    }
+}
+
+#[test]
+fn a_hooks_own_lines_see_everything_without_the_program_too() {
     let env = TestEnvironment::with_repository();
-    let args = ["hooks", "install", "--files", "pre-commit"];
-    let mut command = env.program(&args);
-    command.env("PATH", std::env::var("PATH").unwrap());
-    let ran = env.run(command, &args, None).success();
-    assert!(
-        ran.stderr
-            .starts_with("warning: git-handoff is not on the PATH")
-    );
+    let repo = env.repo();
+    let own = env.root().join("own");
+    for hook in ["pre-push", "reference-transaction"] {
+        let lines = format!("#!/bin/sh\ncat >>'{}'\n", own.display());
+        script(&repo.join(".git/hooks").join(hook), lines);
+    }
+    env.handoff(&["hooks", "install", "--files"]).success();
+    env.git(env.root(), &["init", "-q", "--bare", "server.git"]);
     let mut command = env.command("git");
-    let path = std::env::var("PATH").unwrap();
-    command
-        .args(["commit", "--allow-empty", "-m", "One"])
-        .env("PATH", &path)
-        .stderr(Stdio::piped());
-    let ran = env.run(command, &[], None).exits(1);
-    insta::assert_snapshot!(ran.stderr, @"pre-commit: git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.");
+    let args = ["push", "-q", "../server.git", "HEAD:refs/heads/work"];
+    command.args(args).current_dir(&repo);
+    command.env("PATH", std::env::var("PATH").unwrap());
+    env.run(command, &args, None).success();
+    let told = fs::read_to_string(own).unwrap();
+    assert!(told.contains(" refs/heads/work "), "{told}");
+}
+
+#[test]
+fn status_says_that_the_program_is_missing() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success();
     let mut command = env.program(&["hooks", "status", "--json"]);
-    command.env("PATH", path);
+    command.env("PATH", std::env::var("PATH").unwrap());
     let ran = env.run(command, &[], None).success();
     assert!(ran.json()["data"]["program"].is_null());
     assert!(states(&ran).contains("pre-commit broken block hook.no_program\n"));
+}
+
+/// The commands in a text: what is between backticks.
+fn commands(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_advice_for_a_hooks_path_ends_with_hooks_that_run() {
+    for value in ["", "/dev/null", ".githooks", "../shared hooks", "~/hooks"] {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        env.git(&repo, &["config", "core.hooksPath", value]);
+        let run = |line: &str| {
+            let mut command = env.program(&[]);
+            let path = command.get_envs().find(|(name, _)| *name == "PATH");
+            let path = path.and_then(|(_, path)| path).unwrap().to_owned();
+            command = env.command("sh");
+            command
+                .args(["-c", line])
+                .current_dir(&repo)
+                .env("PATH", path);
+            env.run(command, &[line], None)
+        };
+        let refused = run("git handoff hooks install --files").exits(9);
+        let (_, hint) = refused.stderr.split_once("hint: ").unwrap();
+        let advised = commands(hint);
+        assert!(!advised.is_empty(), "{value:?}: {hint}");
+        for line in &advised {
+            run(line).success();
+        }
+        let shown = env.handoff(&["hooks", "status", "--json"]).success();
+        let installed = LOCAL
+            .map(|hook| format!("{hook} installed block \n"))
+            .concat();
+        assert_eq!(states(&shown), installed, "{value:?}: {advised:?}");
+        // They run: a contract that is not complete is refused.
+        fs::write(repo.join("contract.xml"), "<handoff/>").unwrap();
+        let ran = run("git add contract.xml && git commit -q -m Contract");
+        assert_eq!(ran.status, 1, "{value:?}");
+        assert!(
+            ran.stderr.contains("contract.xml"),
+            "{value:?}: {}",
+            ran.stderr
+        );
+        run("git handoff hooks install --files --into-hooks-path")
+            .success()
+            .says("nothing to change");
+    }
+}
+
+#[test]
+fn what_status_advises_for_a_hooks_path_installs_the_hook() {
+    for value in ["", "/dev/null", ".githooks"] {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        // Installed before someone set the path.
+        env.handoff(&["hooks", "install", "--files", "pre-commit"])
+            .success();
+        env.git(&repo, &["config", "core.hooksPath", value]);
+        let shown = env
+            .handoff(&["hooks", "status", "--json", "pre-commit"])
+            .success();
+        let finding = shown.json()["data"]["hooks"][0]["findings"][0].clone();
+        assert_eq!(finding["code"], "hook.elsewhere", "{value:?}");
+        let fix = finding["fix"].as_str().unwrap().to_owned();
+        let (last, before) = {
+            let mut all = commands(&fix);
+            all.retain(|line| !line.starts_with("git handoff hook "));
+            (all.pop(), all)
+        };
+        let mut lines = before;
+        lines.extend(last);
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').skip(1).collect();
+            match words[0] {
+                "handoff" => drop(env.handoff(&words[1..])),
+                _ => drop(env.git(&repo, &words)),
+            }
+        }
+        assert!(
+            status(&env).starts_with("pre-commit installed block \n"),
+            "{value:?}: {fix}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_husky_writes_is_left_to_husky() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    env.git(&repo, &["config", "core.hooksPath", ".husky/_"]);
+    for more in [&[][..], &["--into-hooks-path"]] {
+        let args = [&["hooks", "install", "--files", "pre-commit"], more].concat();
+        let refused = env.handoff(&args).exits(9);
+        assert!(
+            refused.stderr.contains("hook.managed"),
+            "{}",
+            refused.stderr
+        );
+        assert!(!repo.join(".husky").exists());
+    }
+    let line = "git-handoff hook pre-commit\n";
+    test_support::files::write(&repo.join(".husky/pre-commit"), line);
+    // Refs are not husky's.
+    let args = [
+        "hooks",
+        "install",
+        "--files",
+        "--into-hooks-path",
+        "reference-transaction",
+    ];
+    env.handoff(&args).success();
 }
 
 #[test]
@@ -477,7 +715,7 @@ fn a_hooks_path_is_followed_and_never_set() {
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.githooks/pre-commit hook.elsewhere core.hooksPath is .githooks (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.githooks, which is not in this repository's git directory
           if that folder may be changed, say so with --into-hooks-path
-    hint: see `git handoff explain hooks_refused`
+    hint: `git handoff hooks install --files pre-commit --into-hooks-path` does it in that folder
     ");
     assert!(!repo.join(".githooks").exists());
     insta::assert_snapshot!(shown_status(&env, &["hooks", "status", "pre-commit"]), @"
@@ -616,16 +854,52 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
     insta::assert_snapshot!(run(&["hooks", "install", "--dry-run"]).success().shown, @r#"
     $ git handoff hooks install --dry-run
     pre-commit: would set in git's configuration
-      +hook.handoff-pre-commit.command = git-handoff hook pre-commit
+      +hook.handoff-pre-commit.command = git_handoff() {
+      +  if command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook pre-commit "$@"; fi
+      +  if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$(git config handoff.branch || echo handoffs)" ]; then
+      +  echo 'pre-commit: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +  exit 1
+      +  fi
+      +  echo 'pre-commit: git-handoff is not on the PATH: staged contracts are not checked' >&2
+      +  }; git_handoff
       +hook.handoff-pre-commit.event = pre-commit
     commit-msg: would set in git's configuration
-      +hook.handoff-commit-msg.command = git-handoff hook commit-msg
+      +hook.handoff-commit-msg.command = git_handoff() {
+      +  if command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook commit-msg "$@"; fi
+      +  if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$(git config handoff.branch || echo handoffs)" ]; then
+      +  echo 'commit-msg: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +  exit 1
+      +  fi
+      +  }; git_handoff
       +hook.handoff-commit-msg.event = commit-msg
     pre-push: would set in git's configuration
-      +hook.handoff-pre-push.command = git-handoff hook pre-push
+      +hook.handoff-pre-push.command = git_handoff() {
+      +  if command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook pre-push "$@"; fi
+      +  git_handoff_input=$(cat)
+      +  case $git_handoff_input in
+      +  *" refs/heads/$(git config handoff.branch || echo handoffs) "*) echo 'pre-push: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +  exit 1
+      +  ;;
+      +  *' refs/heads/'*) if [ "$(git config --bool handoff.pushGuard)" = true ]; then
+      +  echo 'pre-push: handoff.pushGuard is on, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +  exit 1
+      +  fi ;;
+      +  esac
+      +  }; git_handoff
       +hook.handoff-pre-push.event = pre-push
     reference-transaction: would set in git's configuration
-      +hook.handoff-reference-transaction.command = test "$1" != prepared || git-handoff hook reference-transaction
+      +hook.handoff-reference-transaction.command = git_handoff() {
+      +  [ "$1" = prepared ] || exit 0
+      +  if command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook reference-transaction "$@"; fi
+      +  git_handoff_input=$(cat)
+      +  case "$git_handoff_input
+      +  " in *" refs/heads/$(git config handoff.branch || echo handoffs)
+      +  "*)
+      +  echo 'reference-transaction: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2
+      +  exit 1
+      +  ;;
+      +  esac
+      +  }; git_handoff
       +hook.handoff-reference-transaction.event = reference-transaction
     this is a dry run: nothing was written
     "#);
@@ -634,16 +908,16 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
     insta::assert_snapshot!(written.split_once("hooksPath").unwrap().1, @r#"
      = .githooks
     [hook "handoff-pre-commit"]
-    	command = git-handoff hook pre-commit
+    	command = "git_handoff() {\nif command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook pre-commit \"$@\"; fi\nif [ \"$(git symbolic-ref -q HEAD)\" = \"refs/heads/$(git config handoff.branch || echo handoffs)\" ]; then\necho 'pre-commit: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\nexit 1\nfi\necho 'pre-commit: git-handoff is not on the PATH: staged contracts are not checked' >&2\n}; git_handoff"
     	event = pre-commit
     [hook "handoff-commit-msg"]
-    	command = git-handoff hook commit-msg
+    	command = "git_handoff() {\nif command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook commit-msg \"$@\"; fi\nif [ \"$(git symbolic-ref -q HEAD)\" = \"refs/heads/$(git config handoff.branch || echo handoffs)\" ]; then\necho 'commit-msg: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\nexit 1\nfi\n}; git_handoff"
     	event = commit-msg
     [hook "handoff-pre-push"]
-    	command = git-handoff hook pre-push
+    	command = "git_handoff() {\nif command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook pre-push \"$@\"; fi\ngit_handoff_input=$(cat)\ncase $git_handoff_input in\n*\" refs/heads/$(git config handoff.branch || echo handoffs) \"*) echo 'pre-push: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\nexit 1\n;;\n*' refs/heads/'*) if [ \"$(git config --bool handoff.pushGuard)\" = true ]; then\necho 'pre-push: handoff.pushGuard is on, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\nexit 1\nfi ;;\nesac\n}; git_handoff"
     	event = pre-push
     [hook "handoff-reference-transaction"]
-    	command = test \"$1\" != prepared || git-handoff hook reference-transaction
+    	command = "git_handoff() {\n[ \"$1\" = prepared ] || exit 0\nif command -v git-handoff >/dev/null 2>&1; then exec git-handoff hook reference-transaction \"$@\"; fi\ngit_handoff_input=$(cat)\ncase \"$git_handoff_input\n\" in *\" refs/heads/$(git config handoff.branch || echo handoffs)\n\"*)\necho 'reference-transaction: this concerns the branch of the ledger, and git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\nexit 1\n;;\nesac\n}; git_handoff"
     	event = reference-transaction
     "#);
     run(&["hooks", "install"])

@@ -85,9 +85,11 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
-        let output = self.run(&["rev-parse", "--git-path", "hooks"])?;
+        // Asked for the folder itself, git hides that an empty core.hooksPath means the root.
+        let output = self.run(&["rev-parse", "--git-path", "hooks/pre-commit"])?;
         // A relative path starts where hooks are run.
-        Ok(self.directory.join(output.trim_end_matches(['\n', '\r'])))
+        let path = self.directory.join(output.trim_end_matches(['\n', '\r']));
+        Ok(path.parent().map_or_else(PathBuf::new, Into::into))
     }
 
     /// The folder of git's own programs, which is first on the PATH of hooks.

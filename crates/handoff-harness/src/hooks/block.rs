@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Hook;
+use super::without_program::{self, FOUND};
 
 pub(super) const BEGIN: &str = "# >>> git-handoff >>>";
 pub(super) const END: &str = "# <<< git-handoff <<<";
@@ -63,14 +64,10 @@ fn text(hook: Hook, alone: bool) -> String {
     if alone {
         text += &format!("{ALONE}\n");
     }
-    let found = format!(
-        "command -v git-handoff >/dev/null 2>&1 || {{\n  \
-         echo '{hook}: git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\n  \
-         exit 1\n}}\n"
-    );
     let here = "<<GIT_HANDOFF_INPUT";
     let input = "$git_handoff_input\nGIT_HANDOFF_INPUT\n";
     let call = format!("git-handoff hook {hook} \"$@\"");
+    let or_else = without_program::lines(hook);
     text += &if hook == Hook::ReferenceTransaction {
         // Only one phase can be refused, and most transactions move one ref, for which `read` needs
         // no process, and no branch.
@@ -81,21 +78,26 @@ fn text(hook: Hook, alone: bool) -> String {
              git_handoff_input=$(printf '%s\\n' \"$git_handoff_input\" \"$git_handoff_more\" && cat) || exit 1\n\
              fi\n\
              case $git_handoff_input in *' refs/heads/'*)\n\
-             {found}{call} {here} || exit 1\n{input};;\nesac\n\
+             if {FOUND}; then\n\
+             {call} {here} || exit 1\n{input}\
+             else\n{or_else}fi ;;\nesac\n\
              if [ -n \"$git_handoff_input\" ]; then\n\
              exec {here}\n{input}else\nexec </dev/null\nfi\n\
              unset git_handoff_input git_handoff_more\nfi\n"
         )
     } else if hook.reads_input() {
         format!(
-            "{found}git_handoff_input=$(cat) || exit 1\n\
+            "git_handoff_input=$(cat) || exit 1\n\
+             if ! {FOUND}; then\n{or_else}\
+             elif [ -n \"$git_handoff_input\" ]; then\n\
+             {call} {here} || exit 1\n{input}\
+             else\n{call} </dev/null || exit 1\nfi\n\
              if [ -n \"$git_handoff_input\" ]; then\n\
-             {call} {here} || exit 1\n{input}exec {here}\n{input}\
-             else\n{call} </dev/null || exit 1\nexec </dev/null\nfi\n\
+             exec {here}\n{input}else\nexec </dev/null\nfi\n\
              unset git_handoff_input\n"
         )
     } else {
-        format!("{found}{call} || exit 1\n")
+        format!("if {FOUND}; then\n{call} || exit 1\nelse\n{or_else}fi\n")
     };
     text + END + "\n"
 }

@@ -4,6 +4,7 @@
 use handoff_git::{Setting, Version};
 
 use super::Hook;
+use super::without_program::{self, FOUND};
 
 /// The first version of git that supports them.
 pub(super) const SINCE: Version = Version {
@@ -21,14 +22,22 @@ pub(super) fn section(hook: Hook) -> String {
     format!("hook.{}", name(hook))
 }
 
-/// The command that git runs, with the hook's arguments appended.
+/// The command that git runs, with the hook's arguments appended: a function that is called with
+/// them.
 pub(super) fn command(hook: Hook) -> String {
-    let call = format!("git-handoff hook {hook}");
-    match hook {
-        // git calls the hook in every phase, but a ref can be refused in one of them only.
-        Hook::ReferenceTransaction => format!("test \"$1\" != prepared || {call}"),
-        _ => call,
-    }
+    // git calls the hook in every phase, but a ref can be refused in one of them only.
+    let phase = match hook {
+        Hook::ReferenceTransaction => "[ \"$1\" = prepared ] || exit 0\n",
+        _ => "",
+    };
+    let input = match hook.reads_input() {
+        true => "git_handoff_input=$(cat)\n",
+        false => "",
+    };
+    let or_else = without_program::lines(hook);
+    format!(
+        "git_handoff() {{\n{phase}if {FOUND}; then exec git-handoff hook {hook} \"$@\"; fi\n{input}{or_else}}}; git_handoff"
+    )
 }
 
 /// A hook in the configuration.

@@ -35,10 +35,16 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
     ))
 }
 
-/// A folder shared with other repositories, or under version control.
+/// A folder shared with other repositories, under version control, or in which no file can be.
 pub(super) fn elsewhere(hooks_folder: &HooksFolder, path: &Path) -> Finding {
-    at(FindingCode::HookElsewhere, path, hooks_folder.why_shared())
-        .fix("if that folder may be changed, say so with --into-hooks-path")
+    let fix = match hooks_folder.is_unusable() {
+        true => format!(
+            "no hook can be there: `{}` has git use this repository's own folder",
+            hooks_folder.to_own_folder()
+        ),
+        false => "if that folder may be changed, say so with --into-hooks-path".to_owned(),
+    };
+    at(FindingCode::HookElsewhere, path, hooks_folder.why_shared()).fix(fix)
 }
 
 /// A file that another tool overwrites.

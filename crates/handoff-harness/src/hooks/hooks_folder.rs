@@ -60,8 +60,29 @@ impl HooksFolder {
     }
 
     /// Whether git ignores the repository's own folder.
-    pub(super) fn is_elsewhere(&self) -> bool {
+    pub fn is_elsewhere(&self) -> bool {
         real(&self.folder) != real(&self.usual)
+    }
+
+    /// Whether no hooks can be in the folder: `core.hooksPath` is empty, or a file or a device.
+    pub fn is_unusable(&self) -> bool {
+        let is_empty = |path: &HooksPath| path.value.is_empty();
+        let existing = self
+            .folder
+            .ancestors()
+            .find_map(|path| path.metadata().ok());
+        self.hooks_path.as_ref().is_some_and(is_empty) || existing.is_none_or(|at| !at.is_dir())
+    }
+
+    /// The command after which git takes hooks from the repository's own folder.
+    pub fn to_own_folder(&self) -> String {
+        let usual = real(&self.usual).display().to_string();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        let usual = match usual.chars().all(plain) {
+            true => usual,
+            false => format!("'{}'", usual.replace('\'', "'\\''")),
+        };
+        format!("git config core.hooksPath {usual}")
     }
 
     /// Why the folder is not this repository's alone.

@@ -105,6 +105,7 @@ impl Change {
                 configured::section(self.hook),
                 configured::command(self.hook),
             );
+            let command = command.replace('\n', &format!("\n{sign}  "));
             return format!(
                 "{sign}{section}.command = {command}\n{sign}{section}.event = {}\n",
                 self.hook
@@ -214,6 +215,14 @@ impl Plan {
                 Found::Other => {
                     let finding = at(FindingCode::HookNotAFile, &path, "it is no file");
                     draft.refused.push(finding.fix("move it away"));
+                }
+                Found::Nothing if hooks_folder.is_unusable() => {
+                    draft.refused.push(elsewhere(hooks_folder, &path));
+                }
+                Found::Nothing
+                    if let Some(manager) = Manager::writes(&path, hook, &hooks_folder.root) =>
+                {
+                    draft.refused.push(managed(manager, hook, &path));
                 }
                 Found::Nothing if !hooks_folder.own && !anywhere => {
                     draft.refused.push(elsewhere(hooks_folder, &path));

@@ -30,6 +30,14 @@ impl Manager {
         }
     }
 
+    /// The tool that will write a hook that is not there yet: husky puts its own into its folder,
+    /// and none for refs.
+    pub(super) fn writes(path: &Path, hook: Hook, root: &Path) -> Option<Self> {
+        let manager =
+            Self::of(path, b"").filter(|_| hook.needs_working_tree() || hook == Hook::PrePush);
+        manager.filter(|manager| !manager.calls(root, hook))
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::PreCommit => "pre-commit",

@@ -15,6 +15,7 @@ mod install;
 mod manager;
 mod own_lines;
 mod status;
+mod without_program;
 
 use std::fmt;
 use std::str::FromStr;

@@ -91,11 +91,11 @@ impl Report {
             None => called_by(hook, around, &path, &found, &mut findings),
         };
         let Some(by) = by else {
-            ignored_by_git(hook, around.hooks_folder, &mut findings);
+            ignored_by_git(hook, around, &mut findings);
             if findings.is_empty() {
                 let text = "nothing calls the program";
                 let finding = at(FindingCode::HookMissing, &path, text);
-                findings.push(finding.fix(format!("`git handoff hooks install {hook}`")));
+                findings.push(finding.fix(to_install(hook, around)));
             }
             return Ok(Self {
                 hook,
@@ -210,7 +210,8 @@ fn called_by(
 }
 
 /// Looks for a call in the default folder, which git ignores if `core.hooksPath` is set.
-fn ignored_by_git(hook: Hook, hooks_folder: &HooksFolder, findings: &mut Vec<Finding>) {
+fn ignored_by_git(hook: Hook, around: &Surroundings<'_>, findings: &mut Vec<Finding>) {
+    let hooks_folder = around.hooks_folder;
     if !hooks_folder.is_elsewhere() {
         return;
     }
@@ -221,17 +222,34 @@ fn ignored_by_git(hook: Hook, hooks_folder: &HooksFolder, findings: &mut Vec<Fin
     };
     if fs::read(&path).is_ok_and(has_block) {
         let text = format!("git passes it by: {}", hooks_folder.why_shared());
-        let fix = format!(
-            "have the hooks there call `git handoff hook {hook}`, or `git handoff hooks install {hook} --into-hooks-path`"
-        );
+        let fix = match hooks_folder.is_unusable() {
+            true => to_install(hook, around),
+            false => format!(
+                "have the hooks there call `git handoff hook {hook}`, or {}",
+                to_install(hook, around)
+            ),
+        };
         findings.push(at(FindingCode::HookElsewhere, &path, text).fix(fix));
     }
+}
+
+/// The command that installs a hook here, or that makes it possible.
+fn to_install(hook: Hook, around: &Surroundings<'_>) -> String {
+    let folder = around.hooks_folder;
+    let install = format!("git handoff hooks install {hook}");
+    if folder.own || around.version >= configured::SINCE {
+        return format!("`{install}`");
+    }
+    if folder.is_unusable() {
+        return format!("`{}`, and `{install}`", folder.to_own_folder());
+    }
+    format!("`{install} --into-hooks-path`")
 }
 
 /// Looks for reasons why an installed hook would not work.
 fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec<Finding>) {
     if around.program.is_none() {
-        let text = "git-handoff is not on the PATH, so that the hook refuses everything";
+        let text = "git-handoff is not on the PATH, so that the hook checks nothing, and refuses what concerns the ledger's branch";
         let fix = "add the folder that it is in to the PATH that git has";
         findings.push(at(FindingCode::HookNoProgram, path, text).fix(fix));
     }
