@@ -10,7 +10,7 @@ use std::process::Command;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
-use super::object_id::object_id;
+use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
 
@@ -175,8 +175,7 @@ impl Repository {
         };
         let malformed = || IndexError::Malformed { path: path.clone() };
         let extensions = walk(&bytes, |_| {}).ok_or_else(malformed)?;
-        let head = self.position().map_err(IndexError::Head)?.head;
-        let tree = head.map(|(_, tree)| tree);
+        let tree = self.head_tree().map_err(IndexError::Head)?;
         // `git commit` works the trees out before it runs a hook.
         if tree.is_some() && cached_trees(extensions.trees).next().map(|(_, id)| id) == Some(tree) {
             return Ok(Vec::new());
@@ -195,6 +194,13 @@ impl Repository {
         };
         head.retain_others(&mut files).map_err(IndexError::Head)?;
         Ok(files)
+    }
+
+    /// HEAD's tree; `None` before the first commit.
+    fn head_tree(&self) -> Result<Option<ObjectId>, GitError> {
+        let head = self.resolve("HEAD")?;
+        let tree = |head: ObjectId| Ok(object_id(self.inner.find_commit(head.oid())?.tree_id()));
+        head.map(tree).transpose()
     }
 
     /// Asks the `git` command for every staged file that is wanted.
