@@ -69,9 +69,7 @@ impl<'r> Against<'r> {
     /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(_, snapshot) => {
-                diagnosed(snapshot, offer, snapshot.check(offer, now()?)?)
-            }
+            Self::Ledger(_, snapshot) => diagnosed(snapshot, offer, snapshot.check(offer, now()?)?),
             Self::BuiltIn(protocols) => {
                 let found = first_match(protocols.iter().map(|(protocol, schemas)| {
                     let review = review(protocol, schemas, offer.input, offer.issue)?;
