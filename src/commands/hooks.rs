@@ -109,9 +109,10 @@ impl Which {
         for name in &self.names {
             command += &format!(" {name}");
         }
-        failure.hint(match folder.is_unusable() {
-            true => format!("`{}`, then `{command}`", folder.to_own_folder()),
-            false => format!("`{command} --into-hooks-path` does it in that folder"),
+        failure.hint(if folder.is_unusable() {
+            format!("`{}`, then `{command}`", folder.to_own_folder())
+        } else {
+            format!("`{command} --into-hooks-path` does it in that folder")
         })
     }
 

@@ -31,10 +31,10 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
     let staged = repository.newly_staged(index.as_deref(), may_be_contract);
     let mut staged = staged.map_err(|error| unreadable(&error))?;
     staged.retain(|file| patterns.matched(&file.path) != PathMatch::Excluded);
-    let against = match staged.is_empty() {
-        true => return Ok(()),
-        false => Against::choose(context, Some(&repository), None)?,
-    };
+    if staged.is_empty() {
+        return Ok(());
+    }
+    let against = Against::choose(context, Some(&repository), None)?;
     let mut contracts = Vec::new();
     for file in staged {
         let is_listed = patterns.matched(&file.path) == PathMatch::Taken;

@@ -180,10 +180,11 @@ impl Repository {
         if tree.is_some() && cached_trees(extensions.trees).next().map(|(_, id)| id) == Some(tree) {
             return Ok(Vec::new());
         }
-        let mut files = match extensions.are_known {
-            true => entries(&bytes, wanted).ok_or_else(malformed)?,
+        let mut files = if extensions.are_known {
+            entries(&bytes, wanted).ok_or_else(malformed)?
+        } else {
             // Split and sparse indexes are left to git.
-            false => self.listed(index, wanted)?,
+            self.listed(index, wanted)?
         };
         let staged = cached_trees(extensions.trees);
         let mut head = HeadFiles {
@@ -384,13 +385,12 @@ fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<Object
         let name = until(&mut bytes, 0)?;
         let count: i64 = parsed(until(&mut bytes, b' ')?)?;
         let folders: usize = parsed(until(&mut bytes, b'\n')?)?;
-        let id = match count >= 0 {
-            true => {
-                let (id, rest) = bytes.split_at_checked(ID)?;
-                bytes = rest;
-                Some(object_id(git2::Oid::from_bytes(id).ok()?))
-            }
-            false => None,
+        let id = if count >= 0 {
+            let (id, rest) = bytes.split_at_checked(ID)?;
+            bytes = rest;
+            Some(object_id(git2::Oid::from_bytes(id).ok()?))
+        } else {
+            None
         };
         if let Some((length, left)) = open.last_mut() {
             path.truncate(*length);

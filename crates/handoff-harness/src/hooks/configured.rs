@@ -30,9 +30,10 @@ pub(super) fn command(hook: Hook) -> String {
         Hook::ReferenceTransaction => "[ \"$1\" = prepared ] || exit 0\n",
         _ => "",
     };
-    let input = match hook.reads_input() {
-        true => "git_handoff_input=$(cat)\n",
-        false => "",
+    let input = if hook.reads_input() {
+        "git_handoff_input=$(cat)\n"
+    } else {
+        ""
     };
     let or_else = without_program::lines(hook);
     format!(

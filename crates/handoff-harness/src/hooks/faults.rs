@@ -37,12 +37,13 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
 
 /// A folder shared with other repositories, under version control, or in which no file can be.
 pub(super) fn elsewhere(hooks_folder: &HooksFolder, path: &Path) -> Finding {
-    let fix = match hooks_folder.is_unusable() {
-        true => format!(
+    let fix = if hooks_folder.is_unusable() {
+        format!(
             "no hook can be there: `{}` has git use this repository's own folder",
             hooks_folder.to_own_folder()
-        ),
-        false => "if that folder may be changed, say so with --into-hooks-path".to_owned(),
+        )
+    } else {
+        "if that folder may be changed, say so with --into-hooks-path".to_owned()
     };
     at(FindingCode::HookElsewhere, path, hooks_folder.why_shared()).fix(fix)
 }

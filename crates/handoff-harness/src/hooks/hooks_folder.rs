@@ -78,9 +78,10 @@ impl HooksFolder {
     pub fn to_own_folder(&self) -> String {
         let usual = real(&self.usual).display().to_string();
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-        let usual = match usual.chars().all(plain) {
-            true => usual,
-            false => format!("'{}'", usual.replace('\'', "'\\''")),
+        let usual = if usual.chars().all(plain) {
+            usual
+        } else {
+            format!("'{}'", usual.replace('\'', "'\\''"))
         };
         format!("git config core.hooksPath {usual}")
     }

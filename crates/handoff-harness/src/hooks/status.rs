@@ -222,12 +222,13 @@ fn ignored_by_git(hook: Hook, around: &Surroundings<'_>, findings: &mut Vec<Find
     };
     if fs::read(&path).is_ok_and(has_block) {
         let text = format!("git passes it by: {}", hooks_folder.why_shared());
-        let fix = match hooks_folder.is_unusable() {
-            true => to_install(hook, around),
-            false => format!(
+        let fix = if hooks_folder.is_unusable() {
+            to_install(hook, around)
+        } else {
+            format!(
                 "have the hooks there call `git handoff hook {hook}`, or {}",
                 to_install(hook, around)
-            ),
+            )
         };
         findings.push(at(FindingCode::HookElsewhere, &path, text).fix(fix));
     }
