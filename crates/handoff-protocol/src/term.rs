@@ -332,21 +332,30 @@ fn failing(text: &str) -> u64 {
         .filter(|word| !word.is_empty())
         .collect();
     let bad = |word: &str| {
-        ["fail", "error", "broken", "not", "red"]
+        ["fail", "error", "broken"]
             .iter()
-            .any(|b| match *b {
-                "not" | "red" => word == *b,
-                begin => word.starts_with(begin),
-            })
+            .any(|b| word.starts_with(b))
+    };
+    let good = |word: &str| {
+        ["pass", "ok", "green", "clean"]
+            .iter()
+            .any(|g| word.starts_with(g))
     };
     let shares = words.iter().filter_map(|word| {
         let (part, whole) = word.split_once('/')?;
         whole.parse::<u64>().ok()?.checked_sub(part.parse().ok()?)
     });
-    let starts_bad = words.first().is_some_and(|word| bad(word));
-    let counted = words.windows(2).filter_map(|pair| {
-        let counts = bad(pair[1]) && pair[1] != "not";
-        pair[0].parse::<u64>().ok().filter(|_| counts)
+    let starts_bad = match &words[..] {
+        ["not", word, ..] => good(word),
+        [_, "free", ..] | [] => false,
+        [word, ..] => bad(word),
+    };
+    let counted = (1..words.len()).filter_map(|at| {
+        let count = match &words[..at] {
+            [.., count, "of", _] | [.., count] => count.parse::<u64>().ok()?,
+            [] => return None,
+        };
+        bad(words[at]).then_some(count)
     });
     let told = shares.chain(counted).max();
     match told {
@@ -422,9 +431,13 @@ mod tests {
             ("passed (150/156)", 6),
             ("12 passed, 0 failed", 0),
             ("12 passed, 2 failed", 2),
+            ("0 of 12 failed", 0),
+            ("2 of 12 failed", 2),
+            ("error-free", 0),
             ("failed", 1),
             ("Failed (1/3)", 2),
             ("not passing", 1),
+            ("not needed: a library", 0),
             ("no vulnerabilities", 0),
             ("passed without errors", 0),
             ("verified", 0),
