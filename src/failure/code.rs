@@ -86,6 +86,7 @@ error_codes! {
     ImportRefused = "import_refused", CONTRACT | PROTOCOL | CONFLICT;
     ImportUnreadable = "import_unreadable", CONTRACT;
     ImportVersion = "import_version", CONTRACT;
+    Inconsistent = "inconsistent", PROTOCOL;
     Interrupted = "interrupted", TIMED_OUT;
     IssueCancelled = "issue_cancelled", PROTOCOL;
     IssueCompleted = "issue_completed", PROTOCOL;
@@ -187,7 +188,6 @@ error_codes! {
     StillOpen = "still_open", PROTOCOL;
     SymbolicBranch = "symbolic_branch", ENVIRONMENT;
     TasksRefused = "tasks_refused", PROTOCOL;
-    Inconsistent = "inconsistent", PROTOCOL;
     TemplateBroken = "template_broken", INTEGRITY;
     TimedOut = "timed_out", TIMED_OUT;
     TooEarly = "too_early", PROTOCOL;
