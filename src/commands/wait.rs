@@ -1,4 +1,3 @@
-use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::planner::Holder;
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
-use handoff_protocol::{Protocol, State, Style};
+use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -83,8 +82,6 @@ enum Target {
 struct Inbox {
     agent: AgentName,
     worker: Option<WorkerId>,
-    /// Its requests that were open when the wait began; unset before the first look.
-    requests: OnceCell<Vec<HandoffId>>,
 }
 
 /// The state of what is waited for.
@@ -294,7 +291,6 @@ impl Arguments {
             return Ok(vec![Target::Inbox(Inbox {
                 agent: context.acting_agent(repository)?,
                 worker,
-                requests: OnceCell::new(),
             })]);
         }
         let target = |text: &String| {
@@ -521,13 +517,7 @@ impl Inbox {
                 let text = format!("{} {}: {why}\n", one.id, one.need.title());
                 (text, one.next.clone(), Some(one.id.clone()))
             }
-            (None, None) => match self.ended_request(tip, who.agent, &known)? {
-                Some(id) => {
-                    let text = format!("{}\n", render::headline(&found(tip, &id)?));
-                    (text, format!("git handoff show {id}"), Some(id))
-                }
-                None => (String::new(), String::new(), None),
-            },
+            (None, None) => (String::new(), String::new(), None),
         };
         self.seen(tip, (text, next, id), wake)
     }
@@ -561,31 +551,5 @@ impl Inbox {
             record,
             id,
         })
-    }
-
-    /// A request of the agent that was open when the wait began and is not any more.
-    fn ended_request(
-        &self,
-        tip: &Snapshot<'_>,
-        agent: &AgentName,
-        protocols: &[&Protocol],
-    ) -> Result<Option<HandoffId>, Failure> {
-        let calls = |p: &&Protocol| p.definition().style == Style::Call;
-        if !protocols.iter().any(calls) {
-            return Ok(None);
-        }
-        let open = tip.open()?;
-        let Some(requests) = self.requests.get() else {
-            let mut requests = Vec::new();
-            for entry in &open {
-                let record = tip.open_record(entry)?;
-                requests.extend((record.from == *agent).then_some(record.id));
-            }
-            // Nobody else sets it.
-            let _ = self.requests.set(requests);
-            return Ok(None);
-        };
-        let is_open = |id: &&HandoffId| open.iter().any(|entry| entry.id == **id);
-        Ok(requests.iter().find(|id| !is_open(id)).cloned())
     }
 }

@@ -209,6 +209,12 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         - Put the list on the reader's page
       warnings:
         - Renewals are not limited yet
+    needs attention
+    ! loan-list-21.2 answered, @frontend-specialist's turn, 3 minutes ago
+        react-components
+        artifacts/react/loan-list-[commit].json
+        next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
+
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal
       3 minutes ago
       react-components
@@ -222,7 +228,11 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     --- stderr
     the same with git: git log handoffs -- issues/21/t-/loan-list-21
     $ git handoff inbox --as @frontend-specialist
-    nothing waits for @frontend-specialist
+    needs attention
+    ! loan-list-21.2 answered, @frontend-specialist's turn, 5 minutes ago
+        react-components
+        artifacts/react/loan-list-[commit].json
+        next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
     ");
     let answer = record(&env, "loan-list-21.2");
     assert_eq!(answer["answers"], "loan-list-21.1");
@@ -953,23 +963,22 @@ fn what_is_tampered_with_is_found() {
     );
     let file = worktree.join(path);
     let text = fs::read_to_string(&file).unwrap();
-    for (from, to, again) in [
-        (&*sha256, &*"0".repeat(64), 0),
-        ("\"bytes\": 138", "\"bytes\": 139", 0),
-        ("\"answers\": \"loans.1\"", "\"answers\": \"loans.2\"", 10),
-        ("\"follows\": \"loans.1\"", "\"follows\": \"loans.2\"", 10),
-        ("\"path\": \"artifacts/", "\"path\": \"elsewhere/", 10),
+    for (from, to) in [
+        (&*sha256, &*"0".repeat(64)),
+        ("\"bytes\": 138", "\"bytes\": 139"),
+        ("\"answers\": \"loans.1\"", "\"answers\": \"loans.2\""),
+        ("\"follows\": \"loans.1\"", "\"follows\": \"loans.2\""),
+        ("\"path\": \"artifacts/", "\"path\": \"elsewhere/"),
     ] {
         assert!(text.contains(from), "{from}: {text}");
         fs::write(&file, text.replace(from, to)).unwrap();
-        // On top of the last step, and in its place: what a file held when the answer was sent is the
-        // one thing that nobody can look at again.
-        for (commit, found) in [(&["-m", "x"][..], 10), (&["--amend", "--no-edit"], again)] {
+        // On top of the last step, and in its place.
+        for commit in [&["-m", "x"][..], &["--amend", "--no-edit"]] {
             env.git(&worktree, &["reset", "-q", "--soft", &sound]);
             env.git(&worktree, &[&["commit", "-q", "-a"], commit].concat());
             env.git(&worktree, &["update-ref", "refs/heads/handoffs", "HEAD"]);
             // This clone saw what was amended; what else there is to find is the question here.
-            env.handoff(&["verify", "--accept-rewritten"]).exits(found);
+            env.handoff(&["verify", "--accept-rewritten"]).exits(10);
         }
     }
     env.git(&env.repo(), &["update-ref", "refs/heads/handoffs", &sound]);
@@ -1011,6 +1020,7 @@ fn an_inbox_ends_the_wait_when_a_request_of_the_agent_is_answered() {
     let wait = Running::start(&env, &env.repo(), &args).waits();
     env.send(response("loans", &[])).success();
     let (stdout, stderr) = wait.ends(0);
-    assert_eq!(stdout, format!("loans.1 {FRONTEND} → {REACT}: completed\n"));
-    assert_eq!(stderr, "next: git handoff show loans.1\n");
+    assert_eq!(stdout, format!("loans.2 answered: {ARTIFACT}\n"));
+    let known = format!("next: git handoff annotate loans.2 --as {FRONTEND} --note seen\n");
+    assert_eq!(stderr, known);
 }
