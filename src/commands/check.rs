@@ -108,6 +108,7 @@ impl Arguments {
                         token: None,
                         allow: &[],
                         reports: None,
+                        imported: None,
                     };
                     against.review_claims(&offer, worker.as_ref())?
                 }

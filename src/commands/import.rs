@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use handoff_base::finding::Finding;
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::plain;
 use handoff_ledger::{Import, Item, Source};
 use schemars::JsonSchema;
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// The issue for contracts that do not name one
     #[arg(long, value_name = "ISSUE")]
     issue: Option<IssueKey>,
+    /// Apply only this import profile of the protocol; by default each, to what is not a contract as it is
+    #[arg(long, value_name = "NAME")]
+    profile: Option<AgentName>,
 }
 
 /// The kind of source.
@@ -95,6 +98,7 @@ impl Arguments {
             }),
             issue: self.issue.clone(),
             agent: context.agent(&repository)?,
+            profile: self.profile.clone(),
         };
         let imported = || handoff_ledger::import(&mut alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
@@ -126,6 +130,7 @@ impl Arguments {
             skipped: done.skipped,
             commits: done.commits,
             refused,
+            left_out: done.left_out,
         };
         let Some(first) = first else {
             return output.answer(&view);
@@ -166,6 +171,8 @@ pub(crate) struct ImportView {
     commits: usize,
     /// each item that was refused
     refused: Vec<RefusedView>,
+    /// each file of the folder that was not read, since it is not of the format; for `steps`, none
+    left_out: Vec<String>,
 }
 
 impl Answer for ImportView {
@@ -175,8 +182,12 @@ impl Answer for ImportView {
             0 => String::new(),
             refused => format!(", {refused} refused"),
         };
+        let left_out = self.left_out.iter();
+        let left_out: String = left_out
+            .map(|file| format!("left out: {}\n", plain(file)))
+            .collect();
         if self.commits == 0 {
-            return format!("{there} there already{refused}; nothing was written\n");
+            return format!("{there} there already{refused}; nothing was written\n{left_out}");
         }
         let (verb, made) = if self.dry_run {
             ("would import", "would make")

@@ -89,6 +89,7 @@ impl Arguments {
             token: self.token,
             allow: &self.allow_secret,
             reports: Some(&reports),
+            imported: None,
         };
         let done = match ledger.send(&session, &offer) {
             Ok(done) => done,

@@ -60,6 +60,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
             token: None,
             allow: &[],
             reports: None,
+            imported: None,
         })?;
         incomplete += usize::from(!review.is_complete());
         if !review.is_complete() {

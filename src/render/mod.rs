@@ -148,7 +148,15 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
             expected.artifact_type, expected.destination
         ))
     });
+    let imported = record.imported.as_ref();
+    let from_file = imported.map(|imported| {
+        let profile = imported.profile.as_ref().map(|p| format!(", by {p}"));
+        plain(&format!("{}{}", imported.file, profile.unwrap_or_default()))
+    });
+    let unknown = imported.map(|imported| plain(&imported.unknown.join(", ")));
     let mut details = vec![
+        ("imported from", from_file.unwrap_or_default()),
+        ("unknown", unknown.unwrap_or_default()),
         ("not before", not_before.unwrap_or_default()),
         ("claim by", claim_by.unwrap_or_default()),
         ("answers", ids(record.answers.as_slice())),

@@ -638,6 +638,7 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         token: None,
         allow: &[],
         reports: None,
+        imported: None,
     };
     let mut ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let done = ledger.send(&session, &offer).unwrap();

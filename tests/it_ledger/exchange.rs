@@ -186,17 +186,17 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
     let log: Value =
         serde_json::from_slice(&fs::read(dir.join("handoff_log.json")).unwrap()).unwrap();
     let entries = log["handoff_log"].as_array().unwrap();
-    let first = json!({
-        "timestamp": "2026-03-02T09:04:01Z",
-        "from": "environment-architect",
-        "to": "task-orchestrator",
-        "trigger": "environment-to-planning",
-        "data_size": entries[0]["data_size"],
-        "success": true,
-        "duration_ms": entries[0]["duration_ms"],
-    });
-    assert_eq!(entries[0], first);
-    assert_eq!(entries.len(), 11, "{log:#}");
+    // What the environment was handed over for is still worked on: it has no entry yet.
+    let of = |name: &str| {
+        let values = entries.iter().map(|entry| entry[name].to_string());
+        values.collect::<Vec<_>>().join(" ")
+    };
+    insta::assert_snapshot!(of("trigger"), @r#""breakdown_complete" "breakdown_complete" "breakdown_complete" "subtask_complete" "breakdown_complete" "plan_ready""#);
+    insta::assert_snapshot!(of("success"), @"true false true true true true");
+    let logged = entries
+        .iter()
+        .find(|entry| entry["trigger"] == "plan_ready");
+    assert_eq!(*logged.unwrap(), sample("task-breakdown", "logged-handoff"));
     fs::remove_file(dir.join("steps.jsonl")).unwrap();
     let repo = fresh(&env, "notes", "task-breakdown");
     let data = twice(&env, &repo, &dir, &[]);
@@ -206,11 +206,7 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
     assert_eq!(note["contract_type"], "logged-handoff");
     assert_eq!(
         (&note["from"], &note["to"], &note["state"]),
-        (
-            &json!("environment-architect"),
-            &json!("task-orchestrator"),
-            &json!("completed")
-        )
+        (&entries[0]["from"], &entries[0]["to"], &json!("completed"))
     );
     // The file alone, for an issue of its own; and what no log says.
     let (data, status) = import(
@@ -241,6 +237,129 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         "{told:?}"
     );
     assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn what_is_kept_of_a_failed_handoff_goes_out_and_comes_in() {
+    let env = with_protocol("task-breakdown");
+    let one_task = [
+        ("/data/task_ids", json!(["011"])),
+        ("/data/difficulties", json!([8])),
+    ];
+    let opening = with(
+        sample("task-breakdown", "environment-to-planning"),
+        &one_task,
+    );
+    env.send(text(&opening)).success();
+    let orchestrator = "--as task-orchestrator";
+    for _ in 0..2 {
+        run(&env, &format!("claim environment.1 {orchestrator}"));
+        env.wait_minutes(2);
+        run(
+            &env,
+            &format!(
+                "fail environment.1 {orchestrator} --code NoModel --message late --recoverable"
+            ),
+        );
+        run(&env, &format!("retry environment.1 {orchestrator}"));
+        env.wait(5);
+    }
+    run(&env, &format!("claim environment.1 {orchestrator}"));
+    run(
+        &env,
+        &format!("fail environment.1 {orchestrator} --code NoModel --message late"),
+    );
+    let dir = exported(&env, "log", "log");
+    let read = |path: &str| -> Value {
+        serde_json::from_slice(&fs::read(dir.join(path)).unwrap()).unwrap()
+    };
+    let failed = read("failures/environment.1/handoff-failed.json");
+    assert_eq!(failed["preserved_context"]["contract"], opening);
+    let mut told = failed.clone();
+    told["preserved_context"]["contract"] = json!("as it was sent");
+    insta::assert_snapshot!(text(&told), @r#"
+    {
+      "failed_at": "2026-03-02T09:08:19Z",
+      "from_agent": "environment-architect",
+      "to_agent": "task-orchestrator",
+      "preserved_context": {
+        "handoff": "environment.1",
+        "contract_type": "environment-to-planning",
+        "contract": "as it was sent",
+        "failure": {
+          "code": "NoModel",
+          "message": "late",
+          "recoverable": false
+        },
+        "kept": "0001-failure/3"
+      },
+      "retry_count": 2
+    }
+    "#);
+    let log = read("handoff_log.json");
+    insta::assert_snapshot!(text(&log["handoff_log"]), @r#"
+    [
+      {
+        "timestamp": "2026-03-02T09:04:01Z",
+        "from": "environment-architect",
+        "to": "task-orchestrator",
+        "trigger": "high_difficulty_tasks",
+        "data_size": 429,
+        "success": false,
+        "duration_ms": 122000
+      },
+      {
+        "timestamp": "2026-03-02T09:06:04Z",
+        "from": "environment-architect",
+        "to": "task-orchestrator",
+        "trigger": "high_difficulty_tasks",
+        "data_size": 429,
+        "success": false,
+        "duration_ms": 127000
+      },
+      {
+        "timestamp": "2026-03-02T09:08:12Z",
+        "from": "environment-architect",
+        "to": "task-orchestrator",
+        "trigger": "high_difficulty_tasks",
+        "data_size": 429,
+        "success": false,
+        "duration_ms": 7000
+      }
+    ]
+    "#);
+    fs::remove_file(dir.join("steps.jsonl")).unwrap();
+    let repo = fresh(&env, "notes", "task-breakdown");
+    let data = twice(&env, &repo, &dir, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    let notes: Vec<Value> = (1..=4)
+        .map(|n| record(&env, &repo, &format!("log.{n}")))
+        .collect();
+    let short = |note: &Value| {
+        let at = note["transitions"][0]["at"].as_str().unwrap();
+        let status = note["status"].as_str().unwrap_or("-");
+        let (kind, from) = (&note["contract_type"], &note["imported"]["file"]);
+        format!("{at} {kind} {status} {from}")
+    };
+    let notes: Vec<String> = notes.iter().map(short).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    2026-03-02T09:04:01Z "logged-handoff" false "handoff_log.json#/handoff_log/0"
+    2026-03-02T09:06:04Z "logged-handoff" false "handoff_log.json#/handoff_log/1"
+    2026-03-02T09:08:12Z "logged-handoff" false "handoff_log.json#/handoff_log/2"
+    2026-03-02T09:08:19Z "failed-handoff" - "failures/environment.1/handoff-failed.json"
+    "#);
+    // What came in goes out as it was.
+    let args = ["export", "--format", "log", "again"];
+    env.handoff_in(&repo, &args).success();
+    let again = |path: &str| fs::read(repo.join("again").join(path)).unwrap();
+    let same: Value = serde_json::from_slice(&again("handoff_log.json")).unwrap();
+    assert_eq!(same, log);
+    let same = again("failures/log.4/handoff-failed.json");
+    assert_eq!(serde_json::from_slice::<Value>(&same).unwrap(), failed);
+    // The file alone, wherever it lies.
+    let alone = env.file("handoff-failed.json", text(&failed));
+    let (data, _) = import(&env, &repo, Path::new(&alone), &["--issue", "77"]);
+    assert_eq!(data["imported"][0]["handoff"], "77.1");
 }
 
 #[test]
@@ -429,13 +548,13 @@ fn folders_of_states_come_in_by_time() {
     assert_eq!(refused(&data), [""; 0]);
     assert_eq!(
         (counts(&data), data["format"].as_str()),
-        ((4, 0, 0, 6), Some("folders"))
+        ((4, 0, 0, 7), Some("folders"))
     );
     assert_eq!(
         record(&env, &env.repo(), "loan-list-21.1")["state"],
         "completed"
     );
-    assert_eq!(record(&env, &env.repo(), "works.1")["state"], "in_progress");
+    assert_eq!(record(&env, &env.repo(), "works.1")["state"], "blocked");
     let out = exported(&env, "folders", "out");
     let has = |path: &str| assert!(out.join(path).is_file(), "{path}");
     has("handoffs/completed/loan-list-21.json");
@@ -474,31 +593,257 @@ fn a_document_that_is_request_and_answer_in_one_is_split() {
         ],
     );
     let data = twice(&env, &env.repo(), &dir, &[]);
-    let mut told = refused(&data);
-    told.sort();
-    assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(
-        told[0],
-        "completed/alone-1.json import_unreadable import.request"
+        refused(&data),
+        ["completed/alone-1.json import_unreadable import.request"]
     );
+    for key in ["loan-list-21", "lacking-1"] {
+        let (request, answer) = (format!("{key}.1"), format!("{key}.2"));
+        assert_eq!(record(&env, &env.repo(), &request)["state"], "completed");
+        assert_eq!(record(&env, &env.repo(), &answer)["answers"], request);
+    }
+    // What it lacked is not made up.
+    assert_eq!(
+        record(&env, &env.repo(), "lacking-1.2")["imported"],
+        json!({
+            "file": "completed/lacking-1.json",
+            "profile": "state-files",
+            "unknown": ["/metadata", "/timestamp_completed"],
+        })
+    );
+    assert_eq!(
+        record(&env, &env.repo(), "loan-list-21.2")["imported"],
+        json!({"file": "completed/loan-list-21.json"})
+    );
+}
+
+/// A file as it is written by functions that know less than a contract has.
+fn state_file(id: &str, status: &str, more: &Value) -> Value {
+    let mut value = json!({
+        "handoff_id": id,
+        "timestamp": "2026-02-11T08:00:00.125000Z",
+        "status": status,
+        "source": {"agent_id": "@frontend-specialist", "phase": 11, "agent_type": "orchestrator"},
+        "target": {"agent_id": "@react-specialist", "phase": 13, "agent_type": "specialist"},
+        "context": {"project_id": "loan-desk", "tech_stack": {"framework": "React", "version": "19.1"}},
+        "input": {
+            "schema": "react-specialist.input.schema.json",
+            "data": {"component_requirements": [{"name": "LoanList", "type": "functional", "props": {}}]},
+        },
+        "timeout_seconds": 300,
+    });
+    for (name, more) in more.as_object().unwrap() {
+        value[name] = more.clone();
+    }
+    value
+}
+
+/// The folders of a system that moves a file for each handoff from state to state.
+fn state_files() -> Vec<(&'static str, Vec<u8>)> {
+    // Longer than a lease, and taken up later than it had to be.
+    let started = json!("2026-02-11T08:30:00.000002Z");
+    let output = json!({
+        "artifact_id": "loan-list-1",
+        "artifact_path": "artifacts/loan-list-1.json",
+        "artifact_type": "react-components",
+        "schema_compliance": "valid",
+    });
+    let checks = json!({
+        "status": "passed",
+        "typescript_errors": 0,
+        "eslint_warnings": 0,
+        "tests_passing": true,
+        "coverage_percentage": 91,
+    });
+    let done = json!({
+        "started_at": started,
+        "completed_at": "2026-02-11T09:30:00.5Z",
+        "execution_time_seconds": 3600,
+        "output": output,
+        "validation": checks,
+    });
+    let failed = json!({
+        "started_at": started,
+        "failed_at": "2026-02-11T08:31:00Z",
+        "error": {
+            "code": "PROCESSING_ERROR",
+            "message": "the generator stopped",
+            "severity": "error",
+            "timestamp": "2026-02-11T08:31:00Z",
+        },
+        "retry_available": true,
+        "retry_count": 0,
+    });
+    let bytes = |value: &Value| text(value).into_bytes();
+    let of = |id, status, more: &Value| bytes(&state_file(id, status, more));
+    vec![
+        (
+            "handoffs/pending/hoff-1.json",
+            of("hoff-1", "pending", &json!({})),
+        ),
+        (
+            "handoffs/in-progress/hoff-2.json",
+            of("hoff-2", "in_progress", &json!({"started_at": started})),
+        ),
+        (
+            "handoffs/completed/hoff-3.json",
+            of("hoff-3", "completed", &done),
+        ),
+        (
+            "handoffs/failed/hoff-4.json",
+            of("hoff-4", "failed", &failed),
+        ),
+    ]
+}
+
+#[test]
+fn files_that_say_less_come_in_with_their_times_and_without_a_lease() {
+    let env = with_protocol(SPECIALISTS);
+    let mut files = state_files();
+    let phases = json!([{"phase": 13, "status": "in_progress"}]);
+    let context = json!({"project_id": "loan-desk", "phases": phases});
+    files.push(("context/phase-status.json", text(&context).into_bytes()));
+    files.push(("context/tech-stack.json", b"{}".to_vec()));
+    files.push(("artifacts/loan-list-1.json", b"{}".to_vec()));
+    let dir = folder(&env, "states", &files);
+    let data = twice(&env, &env.repo(), &dir, &[]);
+    // A shared document that is none is refused, and holds nothing else up.
+    let broken = "context/tech-stack.json document_refused field.missing,field.missing";
+    assert_eq!(refused(&data), [broken]);
+    assert_eq!(data["left_out"], json!(["artifacts/loan-list-1.json"]));
+    let of = |id: &str| record(&env, &env.repo(), id);
+    let steps = |id: &str| {
+        let record = of(id);
+        let steps = record["transitions"].as_array().unwrap().iter();
+        let steps = steps.map(|t| {
+            format!(
+                "{} {}",
+                t["at"].as_str().unwrap(),
+                t["to"].as_str().unwrap()
+            )
+        });
+        steps.collect::<Vec<_>>().join("\n")
+    };
+    let all = [
+        "hoff-1.1", "hoff-2.1", "hoff-3.1", "hoff-3.2", "hoff-4.1", "hoff-4.2",
+    ];
+    for id in all {
+        let record = of(id);
+        assert_eq!(record["imported"]["profile"], "state-files", "{id}");
+        for end in ["lease", "acknowledge_by"] {
+            assert_eq!(record.get(end).filter(|v| !v.is_null()), None, "{id}");
+        }
+    }
+    insta::assert_snapshot!(all.map(|id| format!("{id}\n{}", steps(id))).join("\n"), @"
+    hoff-1.1
+    2026-02-11T08:00:00.125Z pending
+    hoff-2.1
+    2026-02-11T08:00:00.125Z pending
+    2026-02-11T08:30:00Z in_progress
+    2026-02-11T08:30:00Z blocked
+    hoff-3.1
+    2026-02-11T08:00:00.125Z pending
+    2026-02-11T08:30:00Z in_progress
+    2026-02-11T09:30:00.500Z completed
+    hoff-3.2
+    2026-02-11T09:30:00.500Z completed
+    hoff-4.1
+    2026-02-11T08:00:00.125Z pending
+    2026-02-11T08:30:00Z in_progress
+    2026-02-11T08:31:00Z failed
+    hoff-4.2
+    2026-02-11T08:31:00Z completed
+    ");
+    insta::assert_snapshot!(text(&of("hoff-3.2")["imported"]), @r#"
+    {
+      "file": "handoffs/completed/hoff-3.json",
+      "profile": "state-files",
+      "unknown": [
+        "/context/tech_stack/state_management",
+        "/context/tech_stack/styling",
+        "/context/tech_stack/testing",
+        "/context/tech_stack_artifact_id",
+        "/errors",
+        "/metadata",
+        "/next_steps",
+        "/timestamp_completed",
+        "/validation/accessibility_violations",
+        "/warnings"
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(text(&of("hoff-4.1")["transitions"][2]["failure"]), @r#"
+    {
+      "code": "PROCESSING_ERROR",
+      "message": "the generator stopped",
+      "recoverable": true,
+      "suggested_action": "Read what it reported, then retry"
+    }
+    "#);
+    // Nothing of it is overdue, however long ago it was.
+    let reaped = env.handoff(&["reap", "--json"]).success().json();
+    assert_eq!(reaped["data"]["handoffs"], json!([]), "{reaped:#}");
+    let shown = env.handoff(&["show", "hoff-3.2"]).success().stdout;
     assert!(
-        told[1]
-            .starts_with("completed/lacking-1.json contract_refused field.missing,field.missing"),
-        "{told:?}"
+        shown.contains("imported from handoffs/completed/hoff-3.json, by state-files"),
+        "{shown}"
     );
-    assert_eq!(
-        record(&env, &env.repo(), "loan-list-21.1")["state"],
-        "completed"
+    // One of the files alone, with request and answer in one.
+    let one = env.root().join("states/handoffs/completed/hoff-3.json");
+    let alone = fresh(&env, "alone", SPECIALISTS);
+    let (data, status) = import(&env, &alone, &one, &[]);
+    assert_eq!((status, counts(&data)), (0, (2, 0, 0, 3)), "{data:#}");
+    assert_eq!(record(&env, &alone, "hoff-3.1")["state"], "completed");
+    // What was in progress goes on with its outcome.
+    fs::remove_file(dir.join("handoffs/in-progress/hoff-2.json")).unwrap();
+    let done = String::from_utf8(files[2].1.clone())
+        .unwrap()
+        .replace("hoff-3", "hoff-2");
+    write(&dir, "handoffs/completed/hoff-2.json", done);
+    let (data, status) = import(&env, &env.repo(), &dir, &[]);
+    assert_eq!((status, data["commits"].as_u64()), (3, Some(3)), "{data:#}");
+    assert_eq!(of("hoff-2.1")["state"], "completed");
+    env.handoff(&["verify"]).success();
+    // An export goes there and back, with what is marked.
+    let out = exported(&env, "folders", "out");
+    let copy = fresh(&env, "copy", SPECIALISTS);
+    let (data, _) = import(&env, &copy, &out, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    assert_eq!(trees(&env, &copy), trees(&env, &env.repo()));
+}
+
+#[test]
+fn an_item_comes_in_whole_or_not_at_all() {
+    let env = with_protocol(SPECIALISTS);
+    let files = state_files();
+    let done: Value = serde_json::from_slice(&files[2].1).unwrap();
+    let odd = with(
+        done.clone(),
+        &[("/output/schema_compliance", json!("unknown"))],
     );
-    assert_eq!(
-        record(&env, &env.repo(), "loan-list-21.2")["answers"],
-        "loan-list-21.1"
+    let dir = folder(
+        &env,
+        "states",
+        &[
+            ("completed/hoff-3.json", text(&odd).into_bytes()),
+            // The folder says that it is done, the file that it failed.
+            ("completed/hoff-4.json", files[3].1.clone()),
+            ("failed/hoff-3.json", files[2].1.clone()),
+            ("pending/hoff-2.json", files[1].1.clone()),
+        ],
     );
-    // What can be told of the other one is that its request is worked on.
-    assert_eq!(
-        record(&env, &env.repo(), "lacking-1.1")["state"],
-        "in_progress"
-    );
+    let before = commits_in(&env, &env.repo());
+    let data = twice(&env, &env.repo(), &dir, &[]);
+    insta::assert_snapshot!(refused(&data).join("\n"), @"
+    pending/hoff-2.json import_unreadable import.state
+    completed/hoff-4.json import_unreadable import.state
+    failed/hoff-3.json import_unreadable import.state
+    completed/hoff-3.json contract_refused field.value
+    ");
+    assert_eq!(commits_in(&env, &env.repo()), before);
+    // Strictly by a profile that the protocol does not have.
+    let (data, status) = import(&env, &env.repo(), &dir, &["--profile", "other"]);
+    assert_eq!((status, data["commits"].as_u64()), (3, Some(0)));
 }
 
 /// Imports and kills, until all is there; says whether it took more than one import.

@@ -67,7 +67,7 @@ fn what_is_in_force_is_listed_and_shown() {
     added protocol directive 1.2.0
       commit [commit]
     $ git handoff protocol list
-    task-breakdown           1.2.0  default   From a fresh environment to finished subtasks
+    task-breakdown           1.3.0  default   From a fresh environment to finished subtasks
     directive                1.2.0  in force  Specialists whose every handoff is evaluated first
     issue-to-pr              1.2.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.1.0  built in  Orchestrators call technology specialists
@@ -75,7 +75,7 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol show directive
     directive 1.2.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held
-      formats: json
+      formats: json, xml
 
     agents
       ResearchGPT        specialist    1  Searches the web and gathers documentation; may: web-search, documentation-gathering; must not: design-decisions, implementation-choices
@@ -107,7 +107,7 @@ fn what_is_in_force_is_listed_and_shown() {
       evaluation  Decision about a contract
       user-input  Missing inputs given
     $ git handoff protocol check directive
-    directive: sound (7 files)
+    directive: sound (10 files)
     $ git handoff protocol add directive
     protocol directive 1.2.0 is already in force; nothing changed
     $ git handoff protocol update directive

@@ -133,6 +133,7 @@ finding_codes! {
     ImportLine = "import.line";
     ImportRequest = "import.request";
     ImportSha256 = "import.sha256";
+    ImportState = "import.state";
     InputEmpty = "input.empty";
     InputNotAFile = "input.not_a_file";
     InputNotFound = "input.not_found";

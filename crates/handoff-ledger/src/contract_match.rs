@@ -8,7 +8,7 @@ use handoff_model::consistency::{self, Ground};
 use handoff_model::intake::{Opened, placed};
 use handoff_model::planner::misplaced;
 use handoff_model::semantic::gates;
-use handoff_model::{Contract, Reports, Review, View, first_match, review};
+use handoff_model::{Contract, ImportSource, Reports, Review, View, first_match, review_imported};
 use handoff_protocol::{AgentKind, State};
 
 use super::error::{ContractError, LedgerError, ProtocolError};
@@ -34,6 +34,8 @@ pub struct Offer<'a> {
     pub allow: &'a [Allowance],
     /// The reports that it is sent with.
     pub reports: Option<&'a Reports>,
+    /// Where it comes from, if it is imported.
+    pub imported: Option<&'a ImportSource>,
 }
 
 /// A protocol and the review of a contract under it.
@@ -120,7 +122,10 @@ impl<'r> Snapshot<'r> {
     /// one, the only one that its sender works in, or one that it opens.
     fn match_under(&self, name: &str, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
         let rules = self.rules(name)?;
-        let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.input, hint);
+        let with = |hint: Option<&IssueKey>| {
+            let protocol = rules.protocol();
+            review_imported(protocol, &rules, offer.input, hint, offer.imported)
+        };
         let mut first = with(offer.issue)?;
         if first.contract.is_some() || !first.is_complete() || offer.issue.is_some() {
             return Ok(ContractMatch {

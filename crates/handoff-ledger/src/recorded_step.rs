@@ -13,7 +13,7 @@ use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
     Contract, Delivery, Issue, Manifest, Record, Request, Review, SendRequest, TraceParent, Update,
-    View, layout, record, recorded_change, recorded_update, review,
+    View, layout, record, recorded_change, recorded_update, review_imported,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -183,7 +183,10 @@ impl States<'_> {
         let bytes = self.after.contract(&record)?;
         let Review {
             findings, contract, ..
-        } = review(rules.protocol(), rules, &Input::read(&bytes), Some(key))?;
+        } = {
+            let (input, imported) = (Input::read(&bytes), record.imported.as_ref());
+            review_imported(rules.protocol(), rules, &input, Some(key), imported)?
+        };
         let Some(mut contract) = contract else {
             let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
             let errors = findings.into_iter().filter(Finding::is_error);

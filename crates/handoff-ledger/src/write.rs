@@ -49,6 +49,15 @@ struct Chain {
     in_memory: bool,
 }
 
+/// Steps that are all made or none.
+#[must_use]
+pub(super) struct Together {
+    /// Where the ledger was before them.
+    before: ObjectId,
+    /// Whether the branch has to move at their end, or nothing but a rehearsal goes on.
+    moves_branch: bool,
+}
+
 /// The handoff to claim: a given one, or the next in the queue.
 pub enum Target {
     /// A given handoff.
@@ -171,6 +180,57 @@ impl<'r> Ledger<'r> {
             in_memory: false,
         });
         aside
+    }
+
+    /// Begins steps that are all made or none: the branch moves once they are all made.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger.
+    pub(super) fn begin_together(&mut self) -> Result<Together, LedgerError> {
+        let before = self.existing()?;
+        // A rehearsal already makes steps that no branch points to.
+        let moves_branch = self.chain.is_none();
+        if moves_branch {
+            self.chain = Some(Chain {
+                tip: Some(before),
+                in_memory: false,
+            });
+        }
+        Ok(Together {
+            before,
+            moves_branch,
+        })
+    }
+
+    /// Takes the steps back that were begun together.
+    pub(super) fn take_back(&mut self, steps: &Together) {
+        if steps.moves_branch {
+            self.chain = None;
+        } else {
+            self.set_chain_tip(steps.before);
+        }
+    }
+
+    /// Moves the branch to the last of the steps that were begun together; returns whether it did.
+    /// It does not if another writer was first: then they were made in vain.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the branch can't be moved.
+    pub(super) fn publish_together(&mut self, steps: &Together) -> Result<bool, LedgerError> {
+        if !steps.moves_branch {
+            return Ok(true);
+        }
+        let (before, after) = (steps.before, self.existing()?);
+        self.chain = None;
+        if after == before {
+            return Ok(true);
+        }
+        let (refname, reflog) = (&self.refname, "handoff: import");
+        match { self.repository }.move_ref(refname, Some(before), after, reflog) {
+            Ok(()) => Ok(true),
+            Err(PublishError::Moved | PublishError::Locked(_)) => Ok(false),
+            Err(PublishError::Git(error)) => Err(error.into()),
+        }
     }
 
     /// Sets the last of the steps that no branch points to: a new one, or an earlier one.

@@ -13,7 +13,7 @@ use handoff_protocol::{
 use serde_json::Value;
 
 use crate::consistency;
-use crate::record::Failure;
+use crate::record::{Failure, ImportSource};
 use crate::schemas::Schemas;
 use crate::semantic;
 use crate::value::scalar;
@@ -51,6 +51,8 @@ pub struct Contract {
     pub failure: Option<Failure>,
     /// The allowed matches of secret patterns in it.
     pub allowed_secrets: Vec<Allowance>,
+    /// Where it comes from, if it is imported.
+    pub imported: Option<ImportSource>,
     /// Its content, in the value model.
     pub value: Value,
 }
@@ -82,7 +84,11 @@ impl Contract {
             id: text(|f| &f.id),
             from,
             to,
-            status: text(|f| &f.status),
+            status: text(|f| &f.status).or_else(|| {
+                // A log says with true or false how it ended.
+                let at = protocol.field(kind, |f| &f.status)?;
+                Some(value.pointer(at)?.as_bool()?.to_string())
+            }),
             priority: text(|f| &f.priority),
             title: text(|f| &f.title)
                 .map(|title| summary_line(&title))
@@ -91,6 +97,7 @@ impl Contract {
             session: text(|f| &f.session),
             failure: kind.failure.as_ref().and_then(|f| failure(f, &value)),
             allowed_secrets: Vec::new(),
+            imported: None,
             value,
         }
     }
@@ -203,6 +210,21 @@ pub fn review<S: Schemas>(
     input: &Input<'_>,
     hint: Option<&IssueKey>,
 ) -> Result<Review, S::Error> {
+    review_imported(protocol, schemas, input, hint, None)
+}
+
+/// Runs a document that may be imported through the pipeline: it may lack what its import profile
+/// allows.
+///
+/// # Errors
+/// Only if a schema is not available; faults of the document are findings.
+pub fn review_imported<S: Schemas>(
+    protocol: &Protocol,
+    schemas: &S,
+    input: &Input<'_>,
+    hint: Option<&IssueKey>,
+    imported: Option<&ImportSource>,
+) -> Result<Review, S::Error> {
     let source = match input.source() {
         Ok(source) => source,
         Err(findings) => return Ok(Review::refused(findings.to_vec())),
@@ -264,16 +286,16 @@ pub fn review<S: Schemas>(
     place_all(&mut found, source, schema.shape(), wrapper);
     prefer_unfinished(&mut findings, &found);
     add_all(&mut findings, found);
+    let imported = imported.map(|imported| known_unknown(protocol, kind, imported, &mut findings));
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, schema.shape(), wrapper);
     let is_valid = !findings.iter().any(Finding::is_error);
     let parts = resolved.zip(issue).filter(|_| is_valid);
-    let contract = parts.map(|(resolved, issue)| {
-        Contract::read(protocol, input, source.format(), resolved, issue, value)
+    let contract = parts.map(|(resolved, issue)| Contract {
+        imported,
+        ..Contract::read(protocol, input, source.format(), resolved, issue, value)
     });
-    findings.sort_by(|a, b| {
-        (a.line, a.column, &a.path, a.code).cmp(&(b.line, b.column, &b.path, b.code))
-    });
+    by_place(&mut findings);
     Ok(Review {
         findings,
         kind: Some(kind.name.clone()),
@@ -284,6 +306,13 @@ pub fn review<S: Schemas>(
         unused: None,
         known,
     })
+}
+
+/// Sorts findings by the place that they are about.
+fn by_place(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| {
+        (a.line, a.column, &a.path, a.code).cmp(&(b.line, b.column, &b.path, b.code))
+    });
 }
 
 /// What a contract says against itself, at places where it has no other fault.
@@ -312,6 +341,33 @@ fn inconsistent(
             .any(|at| within(place, at) || within(at, place))
     });
     own.into_iter().map(|broken| broken.finding).collect()
+}
+
+/// Turns what an import profile lets a contract lack from findings into members that are recorded
+/// as unknown.
+fn known_unknown(
+    protocol: &Protocol,
+    kind: &ContractType,
+    imported: &ImportSource,
+    findings: &mut Vec<Finding>,
+) -> ImportSource {
+    let profiles = &protocol.definition().imports;
+    let profile = imported.profile.as_ref().and_then(|p| profiles.get(p));
+    let lenient = profile.and_then(|profile| profile.contracts.get(&kind.name));
+    let mut unknown = Vec::new();
+    findings.retain(|finding| {
+        let allowed = finding.code == FindingCode::FieldMissing
+            && lenient.is_some_and(|lenient| lenient.may_lack(&finding.path));
+        if allowed && !unknown.contains(&finding.path) {
+            unknown.push(finding.path.clone());
+        }
+        !allowed
+    });
+    unknown.sort();
+    ImportSource {
+        unknown,
+        ..imported.clone()
+    }
 }
 
 /// Drops what else was found about a status that means unfinished work: that is a better reason than

@@ -48,7 +48,7 @@ pub use failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
 };
-pub use intake::{Contract, Review, first_match, review};
+pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
@@ -56,8 +56,8 @@ pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
-    FailureContext, GivenUp, Issue, IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question,
-    Record, RefusedContract, Reopening, Task, TaskName, Transition,
+    FailureContext, GivenUp, ImportSource, Issue, IssueStatus, Lease, Manifest, OpenHandoff,
+    Progress, Question, Record, RefusedContract, Reopening, Task, TaskName, Transition,
 };
 pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,

@@ -403,6 +403,20 @@ pub struct Expected {
     pub destination: String,
 }
 
+/// Where an imported handoff comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportSource {
+    /// The file, as the import named it.
+    pub file: String,
+    /// The protocol's import profile by which its contract may lack members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<AgentName>,
+    /// The members that its contract lacks: what they would say is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+}
+
 /// A file that a contract delivered, as it was when the contract was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -650,6 +664,9 @@ pub struct Record {
     pub title: String,
     /// The protocol that governs it.
     pub protocol: AgentName,
+    /// Where it comes from, if it was imported from another system's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportSource>,
     /// The contract's type.
     pub contract_type: String,
     /// The sender.

@@ -211,6 +211,14 @@ impl Update {
 }
 
 impl EventArgs {
+    /// Arguments with nothing but a reason.
+    pub fn because(reason: &str) -> Self {
+        Self {
+            reason: Some(reason.to_owned()),
+            ..Self::default()
+        }
+    }
+
     fn texts(&self) -> Vec<&str> {
         let failure = self.failure.iter().flat_map(|failure| {
             let optional = [&failure.details, &failure.suggested_action];

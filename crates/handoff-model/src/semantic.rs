@@ -98,7 +98,9 @@ pub fn named_schema<S: Schemas>(
     schemas: &S,
     name: &str,
 ) -> Result<Result<std::rc::Rc<Schema>, Box<Finding>>, S::Error> {
-    let known = schemas.names()?;
+    let mut known = schemas.names()?;
+    // XML Schemas lie beside them.
+    known.retain(|name| !name.ends_with(".xsd"));
     if known.iter().any(|k| k == name) {
         return schemas.file(&format!("schemas/{name}")).map(Ok);
     }

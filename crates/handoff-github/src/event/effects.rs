@@ -100,6 +100,7 @@ impl Work<'_, '_> {
             token: None,
             allow: &[],
             reports: None,
+            imported: None,
         };
         let session = self.context.session.delivering(delivery);
         match self.context.ledger.send(&session, &offer) {

@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_contract::Input;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot};
-use handoff_model::{Contract, IssueStatus, TraceParent, View, review};
+use handoff_model::{Contract, IssueStatus, TraceParent, View, review_imported};
 use handoff_protocol::{Event as Happened, State, Traces};
 use serde_json::Value;
 
@@ -48,7 +48,8 @@ impl Traced {
                 continue;
             };
             let bytes = folder.contract(record)?;
-            let review = review(rules.protocol(), &rules, &Input::read(&bytes), Some(key))?;
+            let (input, imported) = (Input::read(&bytes), record.imported.as_ref());
+            let review = review_imported(rules.protocol(), &rules, &input, Some(key), imported)?;
             let at = record.sent_at().unwrap_or(issue.opened_at);
             let found = review
                 .contract

@@ -2,13 +2,14 @@
 //! sending.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::blob_id;
-use handoff_model::{Contract, EventArgs, Update, View};
+use handoff_model::{Contract, EventArgs, ImportSource, Record, Update, View};
 use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,12 +18,12 @@ use super::fault::Fault;
 use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::contract_match::{ContractMatch, Offer, accepted, issues_of, senders};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, WriteError};
 use crate::sending::Origin;
 use crate::session::{Session, SetTime};
 use crate::snapshot::{Rules, Snapshot};
 use crate::tally::Work;
-use crate::write::{Done, Ledger};
+use crate::write::{Done, Ledger, back_off};
 
 /// What to import, and how.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct Import {
     pub issue: Option<IssueKey>,
     /// The sender of contracts that name none.
     pub agent: Option<AgentName>,
+    /// The only import profile to apply; by default each of a protocol's, in turn.
+    pub profile: Option<AgentName>,
 }
 
 /// An item that the ledger has, either new or from before.
@@ -66,6 +69,8 @@ pub struct Imported {
     pub skipped: Vec<Item>,
     /// The items that were refused.
     pub refused: Vec<Refused>,
+    /// The files of the folder that were not read.
+    pub left_out: Vec<String>,
     /// The number of commits made.
     pub commits: usize,
 }
@@ -75,7 +80,8 @@ pub(super) struct Importer<'a, 'r> {
     pub(super) ledger: &'a mut Ledger<'r>,
     pub(super) session: Session,
     pub(super) issue: Option<IssueKey>,
-    agent: Option<AgentName>,
+    pub(super) agent: Option<AgentName>,
+    profile: Option<AgentName>,
     at: SetTime,
     /// For contracts that were encountered: the handoffs that had them before the import, and how
     /// many of these are accounted for.
@@ -84,12 +90,36 @@ pub(super) struct Importer<'a, 'r> {
 }
 
 /// A contract to deliver.
-pub(super) struct Delivery<'a> {
+#[derive(Default)]
+pub(super) struct Delivery {
     /// Its file, as reported.
-    pub(super) file: &'a str,
-    pub(super) bytes: &'a [u8],
+    pub(super) file: String,
+    pub(super) bytes: Vec<u8>,
+    /// When it was written; the current time if that is not known.
+    pub(super) at: Option<DateTime<FixedOffset>>,
+    /// When the work that it ends was taken up, or when it was itself.
+    pub(super) claimed_at: Option<DateTime<FixedOffset>>,
+    /// Whether its receiver works on it, elsewhere.
     pub(super) claimed: bool,
 }
+
+impl Delivery {
+    pub(super) fn new(file: &str, bytes: Vec<u8>) -> Self {
+        let file = file.to_owned();
+        Self {
+            file,
+            bytes,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why work that another system had in progress is blocked here: nobody holds it in this ledger.
+const ELSEWHERE: &str = "imported while it was in progress elsewhere; answer it to have it \
+                         claimed here, or import its outcome";
+
+/// The answer to that, given with the outcome.
+const OUTCOME: &str = "its outcome is imported";
 
 impl<'a, 'r> Importer<'a, 'r> {
     pub(super) fn new(
@@ -107,6 +137,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             session,
             issue: wanted.issue,
             agent: wanted.agent,
+            profile: wanted.profile,
             at,
             met: HashMap::new(),
             report: Imported {
@@ -114,6 +145,7 @@ impl<'a, 'r> Importer<'a, 'r> {
                 imported: Vec::new(),
                 skipped: Vec::new(),
                 refused: Vec::new(),
+                left_out: Vec::new(),
                 commits: 0,
             },
         }
@@ -165,6 +197,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         &self,
         tip: &Snapshot<'r>,
         input: &Input<'_>,
+        imported: &ImportSource,
     ) -> Result<ContractMatch<'r>, LedgerError> {
         let offer = Offer {
             input,
@@ -175,6 +208,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             token: None,
             allow: &[],
             reports: None,
+            imported: Some(imported),
         };
         let found = tip.match_contract(&offer)?;
         if self.issue.is_some() {
@@ -211,38 +245,118 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Sends a contract after its sender has claimed what it continues. Returns whether the ledger
-    /// has it now.
+    /// Matches a file's contract as it is, or else by the first import profile under which it is a
+    /// contract. If it is none, the match has what was found by the profile that forgives most.
+    pub(super) fn match_file(
+        &self,
+        tip: &Snapshot<'r>,
+        input: &Input<'_>,
+        file: &str,
+    ) -> Result<(ContractMatch<'r>, ImportSource), LedgerError> {
+        let mut imported = ImportSource {
+            file: file.to_owned(),
+            profile: None,
+            unknown: Vec::new(),
+        };
+        let mut best = self.match_contract(tip, input, &imported)?;
+        let profiles: Vec<AgentName> = {
+            let known = best.rules.protocol().definition().imports.keys();
+            let wanted = |name: &&AgentName| self.profile.as_ref().is_none_or(|only| only == *name);
+            known.filter(wanted).cloned().collect()
+        };
+        for name in profiles {
+            if best.review.contract.is_some() {
+                break;
+            }
+            let lenient = ImportSource {
+                profile: Some(name),
+                ..imported.clone()
+            };
+            let found = self.match_contract(tip, input, &lenient)?;
+            if found.review.contract.is_some()
+                || found.review.findings.len() < best.review.findings.len()
+            {
+                (best, imported) = (found, lenient);
+            }
+        }
+        Ok((best, imported))
+    }
+
+    /// Imports one item: its contracts one after the other, each after its sender has claimed what
+    /// it continues. Either all of it is imported or nothing. Returns whether the ledger has it now.
     ///
     /// # Errors
     /// [`ExchangeError`] if the ledger can't be read or written.
-    pub(super) fn deliver(&mut self, delivery: &Delivery<'_>) -> Result<bool, ExchangeError> {
-        let file = delivery.file;
-        self.session.tally.add(1);
-        match self.try_deliver(delivery) {
-            Ok((number, key, done)) => {
-                let id = HandoffId::new(key, number);
-                match done {
-                    Some(done) => self.took(file, &done, id.clone()),
-                    None => self.skip(file, Some(id.clone())),
-                }
-                if delivery.claimed {
-                    self.claim_new(file, &id)?;
-                }
-                Ok(true)
+    pub(super) fn deliver(&mut self, item: &[Delivery]) -> Result<bool, ExchangeError> {
+        let Some(last) = item.last() else {
+            return Ok(false);
+        };
+        self.session.tally.add(item.len());
+        let start = Instant::now();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let together = self.ledger.begin_together()?;
+            let commits = self.report.commits;
+            let mut results = Vec::new();
+            let made = item.iter().try_for_each(|delivery| {
+                results.push(self.try_deliver(delivery)?);
+                Ok(())
+            });
+            if let Err(error) = made {
+                self.ledger.take_back(&together);
+                self.report.commits = commits;
+                return self.failed(&last.file, error).map(|()| false);
             }
-            Err(error) => self.failed(file, error).map(|()| false),
+            if self.ledger.publish_together(&together)? {
+                for (delivery, (id, is_new)) in item.iter().zip(results) {
+                    if is_new {
+                        self.imported(&delivery.file, Some(id));
+                    } else {
+                        self.skip(&delivery.file, Some(id));
+                    }
+                }
+                return Ok(true);
+            }
+            self.report.commits = commits;
+            if start.elapsed() >= self.session.patience {
+                return Err(LedgerError::from(WriteError::Contended(attempts)).into());
+            }
+            back_off(&self.session, attempts);
         }
     }
 
-    fn try_deliver(
+    /// Imports a document that all issues share, of a protocol and with a name.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] if the ledger can't be read or written.
+    pub(super) fn document(
         &mut self,
-        delivery: &Delivery<'_>,
-    ) -> Result<(u32, IssueKey, Option<Done>), LedgerError> {
-        let bytes = delivery.bytes;
+        file: &str,
+        agent: &AgentName,
+        (protocol, name): (&AgentName, &AgentName),
+        bytes: &[u8],
+    ) -> Result<(), ExchangeError> {
+        self.at.set(None);
+        let ledger = &mut self.ledger;
+        match ledger.put_document(&self.session, agent, protocol, name, bytes) {
+            Ok(Some(_)) => {
+                self.report.commits += 1;
+                self.imported(file, None);
+            }
+            Ok(None) => self.skip(file, None),
+            Err(error) => self.failed(file, error)?,
+        }
+        Ok(())
+    }
+
+    /// Sends a contract; returns the handoff that has it, and whether it is new.
+    fn try_deliver(&mut self, delivery: &Delivery) -> Result<(HandoffId, bool), LedgerError> {
+        let bytes = &delivery.bytes[..];
         let input = &Input::read(bytes);
         let tip = self.ledger.tip()?;
-        let ContractMatch { rules, review } = self.match_contract(&tip, input)?;
+        let (ContractMatch { rules, review }, imported) =
+            self.match_file(&tip, input, &delivery.file)?;
         let mut contract = accepted(review)?;
         // An issue that was derived from the ledger's state may be a different one by now: the
         // contract belongs where it went before.
@@ -255,13 +369,12 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
         let key = contract.issue.clone();
         if let Some(number) = self.account(&tip, &key, bytes)? {
-            return Ok((number, key, None));
+            return Ok((HandoffId::new(key, number), false));
         }
-        for id in to_claim(&tip, &rules, &contract)? {
-            if let Some(agent) = &contract.from {
-                self.claim(agent, &id)?;
-            }
+        for record in to_claim(&tip, &rules, &contract)? {
+            self.take_up(&rules, &record, delivery)?;
         }
+        self.time(&key, delivery.at)?;
         let protocol = &rules.protocol().definition().name;
         let offer = Offer {
             input,
@@ -272,11 +385,89 @@ impl<'a, 'r> Importer<'a, 'r> {
             token: None,
             allow: &[],
             reports: None,
+            imported: Some(&imported),
         };
         let done = self
             .ledger
             .send_with(&self.session, &offer, Origin::Foreign)?;
-        Ok((done.receipt.record.id.number(), key, Some(done)))
+        self.report.commits += usize::from(done.commit.is_some());
+        let record = done.receipt.record;
+        if delivery.claimed && record.state == State::Pending && record.transitions.len() == 1 {
+            self.hold_back(&record, delivery)?;
+        }
+        Ok((record.id, done.commit.is_some()))
+    }
+
+    /// Claims what a contract continues, at the time at which its sender took it up.
+    fn take_up(
+        &mut self,
+        rules: &Rules<'r>,
+        record: &Record,
+        delivery: &Delivery,
+    ) -> Result<(), LedgerError> {
+        let (id, to) = (&record.id, &record.to);
+        if record.state == State::Blocked {
+            self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
+            self.change(&record.from, id, Event::Answer, EventArgs::because(OUTCOME))?;
+        }
+        // An answer that does not say when the work began ends what began when it was asked for.
+        let asked = record.sent_at().map(|at| at.fixed_offset());
+        let answers = record.contract_id.is_some() && delivery.at.is_some();
+        let since = delivery.claimed_at.or(asked.filter(|_| answers));
+        let since = self.time(id.issue(), since.or(delivery.at))?;
+        // The lease lasts until the work is handed on, however long that took.
+        let leases = rules.protocol().definition().leases.as_ref();
+        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
+        let needed = delivery.at.map(|end| (end - since).num_seconds() + 1);
+        let needed = needed.and_then(|needed| u64::try_from(needed).ok());
+        let lease = needed.filter(|needed| own.is_some_and(|own| own < *needed));
+        let args = EventArgs {
+            lease,
+            ..EventArgs::default()
+        };
+        self.change(to, id, Event::Claim, args)
+    }
+
+    /// Records that work is in progress elsewhere: it was taken up, but nobody holds it here.
+    fn hold_back(&mut self, record: &Record, delivery: &Delivery) -> Result<(), LedgerError> {
+        let (id, to) = (&record.id, &record.to);
+        self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
+        self.change(to, id, Event::Claim, EventArgs::default())?;
+        self.change(to, id, Event::Block, EventArgs::because(ELSEWHERE))
+    }
+
+    /// Sets the time of the next step of an issue: the given one, but neither before the issue's
+    /// last step nor in the future. Returns it.
+    fn time(
+        &mut self,
+        key: &IssueKey,
+        at: Option<DateTime<FixedOffset>>,
+    ) -> Result<DateTime<FixedOffset>, LedgerError> {
+        self.at.set(None);
+        let now = self.session.clock.author();
+        let Some(at) = at.filter(|at| at.timestamp() > 0) else {
+            return Ok(now);
+        };
+        let issue = self.ledger.tip()?.issue(key)?.issue()?;
+        let last = issue.map(|issue| issue.updated_at.with_timezone(at.offset()));
+        let at = last.map_or(at, |last| last.max(at)).min(now);
+        self.at.set(Some(at));
+        Ok(at)
+    }
+
+    fn change(
+        &mut self,
+        agent: &AgentName,
+        id: &HandoffId,
+        event: Event,
+        arguments: EventArgs,
+    ) -> Result<(), LedgerError> {
+        let update = Update::change(id.number(), event, arguments);
+        let done = self
+            .ledger
+            .update(&self.session, agent, id.issue(), &update)?;
+        self.report.commits += usize::from(done.commit.is_some());
+        Ok(())
     }
 
     /// The handoffs that had a contract before the import, and how many of them are accounted for.
@@ -314,28 +505,6 @@ impl<'a, 'r> Importer<'a, 'r> {
         let number = before.get(*accounted).copied();
         *accounted += usize::from(number.is_some());
         Ok(number)
-    }
-
-    fn claim(&mut self, agent: &AgentName, id: &HandoffId) -> Result<(), LedgerError> {
-        let claim = Update::change(id.number(), Event::Claim, EventArgs::default());
-        let done = self
-            .ledger
-            .update(&self.session, agent, id.issue(), &claim)?;
-        self.report.commits += usize::from(done.commit.is_some());
-        Ok(())
-    }
-
-    /// Claims a new handoff for its receiver if it was never claimed.
-    fn claim_new(&mut self, file: &str, id: &HandoffId) -> Result<(), ExchangeError> {
-        let tip = self.ledger.tip()?;
-        let record = tip.issue(id.issue())?.record(id.number())?;
-        let new = record.filter(|r| r.state == State::Pending && r.transitions.len() == 1);
-        if let Some(record) = new
-            && let Err(error) = self.claim(&record.to, id)
-        {
-            self.failed(file, error)?;
-        }
-        Ok(())
     }
 }
 

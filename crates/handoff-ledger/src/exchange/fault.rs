@@ -78,7 +78,8 @@ impl Fault {
                 | P::Exists { .. }
                 | P::Unknown { .. }
                 | P::Orphans { .. }
-                | P::NoDocument { .. },
+                | P::NoDocument { .. }
+                | P::Document(_),
             )
             | LedgerError::Write(WriteError::Signature(_)) => Ok(Self::Ledger(error)),
             _ => Err(error),

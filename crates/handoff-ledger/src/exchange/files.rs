@@ -1,6 +1,8 @@
 //! Reads foreign folders safely: never opens a device, never follows a link out of the folder, and
 //! never reads a file beyond the longest contract.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
@@ -22,6 +24,8 @@ const DEPTH: usize = 32;
 /// A folder to import from.
 pub(super) struct Folder {
     root: PathBuf,
+    /// The files that were opened, or refused.
+    read: RefCell<BTreeSet<String>>,
 }
 
 /// A line of a file.
@@ -35,7 +39,10 @@ pub(super) struct TextLine {
 impl Folder {
     pub(super) fn open(path: &Path) -> Result<Self, ExchangeError> {
         let root = path.canonicalize().map_err(unreadable(path))?;
-        Ok(Self { root })
+        Ok(Self {
+            root,
+            read: RefCell::default(),
+        })
     }
 
     /// The full path of a file or folder.
@@ -54,7 +61,18 @@ impl Folder {
         fs::symlink_metadata(self.path(inside)).is_ok()
     }
 
+    /// The files that were not read so far, hidden ones aside.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Unreadable`] if a folder can't be read.
+    pub(super) fn left_out(&self) -> Result<Vec<String>, ExchangeError> {
+        let mut files = self.list("", &[""])?;
+        files.retain(|file| !self.read.borrow().contains(file));
+        Ok(files)
+    }
+
     fn file(&self, inside: &str) -> Result<File, Fault> {
+        self.read.borrow_mut().insert(inside.to_owned());
         let refused = |text: &str| {
             let text = format!("{} {text}", quoted(inside));
             Fault::unreadable(FindingCode::ImportFile, text)

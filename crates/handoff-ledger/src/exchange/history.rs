@@ -217,6 +217,7 @@ impl<'r> History<'r> {
                     evidence: send.evidence.unwrap_or_default().to_vec(),
                     answers: send.answers,
                     allowed_secrets: contract.allowed_secrets.clone(),
+                    imported: contract.imported.clone(),
                 })
             }
             Request::Update(update) => LineRequest::Update(update.clone()),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::deliver::{Delivery, Importer, names_issue};
 use super::fault::Fault;
 use super::files::Folder;
-use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, LINES, LOG, PROTOCOLS};
+use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, FAILED, LINES, LOG, PROTOCOLS};
 use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
 use crate::contract_match::ContractMatch;
@@ -31,15 +32,21 @@ pub(super) fn source_of(folder: &Folder, file: Option<&str>) -> Source {
     let layout = match file {
         Some(STEPS) => return Source::Steps,
         Some(LINES) => Layout::Archive,
-        Some(file) if is_log(folder, file) => Layout::Log,
+        Some(file) if is_failed(file) || is_log(folder, file) => Layout::Log,
         Some(_) => Layout::Files,
         None if folder.has(STEPS) => return Source::Steps,
         None if states::top_of(folder).is_some() => Layout::Folders,
         None if folder.has(LOG) => Layout::Log,
+        None if folder.has(FAILED) => Layout::Log,
         None if folder.has(LINES) || folder.has_folder(ARCHIVE) => Layout::Archive,
         None => Layout::Files,
     };
     Source::Layout(layout)
+}
+
+/// Whether a file is what is kept of a handoff that failed.
+fn is_failed(file: &str) -> bool {
+    file.rsplit('/').next() == Some(FAILED)
 }
 
 /// Whether a file is a log that is a single document.
@@ -60,14 +67,12 @@ pub(super) fn read(
     importer: &mut Importer<'_, '_>,
 ) -> Result<(), ExchangeError> {
     match (layout, file) {
-        (Layout::Log, file) => log(folder, file.unwrap_or(LOG), importer),
+        (Layout::Log, file) => log(folder, file, importer),
         (Layout::Archive, file) => archive(folder, file.unwrap_or(LINES), importer),
-        (Layout::Files | Layout::Folders, Some(file)) => {
-            one(folder, file, false, importer).map(drop)
-        }
+        (Layout::Files | Layout::Folders, Some(file)) => states::single(folder, file, importer),
         (Layout::Files, None) => {
             for file in contracts_in(folder)? {
-                one(folder, &file, false, importer)?;
+                one(folder, &file, importer)?;
             }
             Ok(())
         }
@@ -89,15 +94,10 @@ fn contracts_in(folder: &Folder) -> Result<Vec<String>, ExchangeError> {
 fn one(
     folder: &Folder,
     file: &str,
-    claimed: bool,
     importer: &mut Importer<'_, '_>,
 ) -> Result<bool, ExchangeError> {
     match folder.contract(file) {
-        Ok(bytes) => importer.deliver(&Delivery {
-            file,
-            bytes: &bytes,
-            claimed,
-        }),
+        Ok(bytes) => importer.deliver(&[Delivery::new(file, bytes)]),
         Err(fault) => {
             importer.refuse(file, fault);
             Ok(false)
@@ -105,40 +105,77 @@ fn one(
     }
 }
 
-/// Imports a log in which each entry is a contract.
-fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
-    let refused = |text: String| Fault::unreadable(FindingCode::ImportEntries, text);
-    let read = folder.read_up_to(file, LONGEST_LOG).and_then(|bytes| {
-        if bytes.len() as u64 > LONGEST_LOG {
-            return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
-        }
-        let document: Value =
-            serde_json::from_slice(&bytes).map_err(|e| refused(format!("it is not JSON: {e}")))?;
-        match document.get(ENTRIES) {
-            Some(Value::Array(entries)) => Ok(entries.clone()),
-            _ => Err(refused(format!("it has no list `{ENTRIES}`"))),
-        }
-    });
-    let entries = match read {
-        Ok(entries) => entries,
-        Err(fault) => {
-            importer.refuse(file, fault);
-            return Ok(());
+/// Imports a log in which each entry is a contract, and what is kept of failed handoffs, in the
+/// order of their times.
+fn log(
+    folder: &Folder,
+    file: Option<&str>,
+    importer: &mut Importer<'_, '_>,
+) -> Result<(), ExchangeError> {
+    let (logs, failed) = match file {
+        Some(file) if is_failed(file) => (None, vec![file.to_owned()]),
+        Some(file) => (Some(file), Vec::new()),
+        None => {
+            let mut failed = folder.list("", &[FAILED])?;
+            failed.retain(|file| is_failed(file));
+            (Some(LOG).filter(|log| folder.has(log)), failed)
         }
     };
+    let mut found = Vec::new();
+    if let Some(file) = logs {
+        match entries(folder, file) {
+            Ok(entries) => found.extend(entries),
+            Err(fault) => importer.refuse(file, fault),
+        }
+    }
+    for file in failed {
+        match folder.contract(&file) {
+            Ok(bytes) => {
+                let value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+                let at = time(&value["failed_at"]);
+                found.push(Delivery {
+                    at,
+                    ..Delivery::new(&file, bytes)
+                });
+            }
+            Err(fault) => importer.refuse(&file, fault),
+        }
+    }
     if importer.issue.is_none() {
         importer.issue = LOG_ISSUE.parse().ok();
     }
-    for (index, entry) in entries.iter().enumerate() {
-        let mut bytes = serde_json::to_vec_pretty(entry).expect("a value has string keys");
-        bytes.push(b'\n');
-        importer.deliver(&Delivery {
-            file: &format!("{file}#/{ENTRIES}/{index}"),
-            bytes: &bytes,
-            claimed: false,
-        })?;
+    found.sort_by_key(|item| item.at.map_or(i64::MAX, |at| at.timestamp_millis()));
+    for item in found {
+        importer.deliver(&[item])?;
     }
     Ok(())
+}
+
+/// The entries of a log.
+fn entries(folder: &Folder, file: &str) -> Result<Vec<Delivery>, Fault> {
+    let refused = |text: String| Fault::unreadable(FindingCode::ImportEntries, text);
+    let bytes = folder.read_up_to(file, LONGEST_LOG)?;
+    if bytes.len() as u64 > LONGEST_LOG {
+        return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
+    }
+    let document: Value =
+        serde_json::from_slice(&bytes).map_err(|e| refused(format!("it is not JSON: {e}")))?;
+    let Some(Value::Array(entries)) = document.get(ENTRIES) else {
+        return Err(refused(format!("it has no list `{ENTRIES}`")));
+    };
+    let delivery = |(index, entry): (usize, &Value)| {
+        let mut bytes = serde_json::to_vec_pretty(entry).expect("a value has string keys");
+        bytes.push(b'\n');
+        Delivery {
+            at: time(&entry["timestamp"]),
+            ..Delivery::new(&format!("{file}#/{ENTRIES}/{index}"), bytes)
+        }
+    };
+    Ok(entries.iter().enumerate().map(delivery).collect())
+}
+
+fn time(value: &Value) -> Option<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(value.as_str()?).ok()
 }
 
 /// An entry of a log of lines; the contract has the rest.
@@ -185,7 +222,7 @@ fn archive(
                 if held.contains(&key) {
                     importer.refuse(&contract, behind());
                 } else {
-                    one(folder, &contract, false, importer)?;
+                    one(folder, &contract, importer)?;
                 }
             }
             Err(fault) => {
@@ -203,7 +240,7 @@ fn archive(
         if held.contains(&key) {
             importer.refuse(&contract, behind());
         } else {
-            one(folder, &contract, false, importer)?;
+            one(folder, &contract, importer)?;
         }
     }
     Ok(())
@@ -239,7 +276,8 @@ fn issue_of(
         return Ok(None);
     };
     let tip = importer.ledger.tip()?;
-    let ContractMatch { rules, review } = importer.match_contract(&tip, &Input::read(&bytes))?;
+    let input = Input::read(&bytes);
+    let (ContractMatch { rules, review }, _) = importer.match_file(&tip, &input, contract)?;
     Ok(review
         .contract
         .filter(|contract| names_issue(&rules, contract))

@@ -1,18 +1,20 @@
 //! The four layouts of an export: the places of contracts, and the files written about them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use handoff_base::ObjectId;
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::moment::rfc3339;
-use handoff_model::{Record, View};
-use handoff_protocol::State;
+use handoff_base::{Moment, ObjectId};
+use handoff_contract::Input;
+use handoff_model::{Record, View, review_imported};
+use handoff_protocol::{ForeignFile, State};
 use serde_json::{Value, json};
 
 use super::export::{Lines, Out};
 use super::{ExchangeError, Layout};
 use crate::error::LedgerError;
-use crate::snapshot::{IssueFolder, Snapshot};
+use crate::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// The folder with the versions of protocols.
 pub(super) const PROTOCOLS: &str = "shared/protocols";
@@ -32,12 +34,18 @@ pub(super) const CONTRACTS: &str = "contracts";
 pub(super) const HANDOFFS: &str = "handoffs";
 /// The folder for answered requests.
 pub(super) const REQUESTS: &str = "requests";
+/// The folder of documents that all issues share.
+pub(super) const CONTEXT: &str = "context";
 /// The folders of handoffs by state, in the order of the lifecycle.
 pub(super) const STATES: [&str; 4] = ["pending", "in-progress", "completed", "failed"];
 /// The log that is a single document.
 pub(super) const LOG: &str = "handoff_log.json";
 /// The log's only member.
 pub(super) const ENTRIES: &str = "handoff_log";
+/// What is kept of a handoff that failed.
+pub(super) const FAILED: &str = "handoff-failed.json";
+/// The folder with one folder for each handoff that failed.
+pub(super) const FAILURES: &str = "failures";
 /// The log with one entry per line.
 pub(super) const LINES: &str = "handoffs.log";
 pub(super) const ARCHIVE: &str = "handoff_contracts";
@@ -111,7 +119,7 @@ impl<'r> Reader<'_, 'r> {
 }
 
 /// The folder for a handoff's state.
-fn state_folder(state: State) -> &'static str {
+pub(super) fn state_folder(state: State) -> &'static str {
     let [pending, in_progress, completed, failed] = STATES;
     match state {
         State::Pending => pending,
@@ -162,42 +170,125 @@ fn folders(
     Ok(())
 }
 
-/// Writes one entry for each handoff, in one document.
+/// Writes one entry for each attempt that ended, in one document, and a file for each handoff that
+/// failed.
 fn log(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
     sent: &[HandoffId],
 ) -> Result<(), ExchangeError> {
-    let mut entries: Vec<Value> = Vec::with_capacity(sent.len());
+    let mut rules: HashMap<AgentName, Rules<'_>> = HashMap::new();
+    let mut entries: Vec<(Moment, Value)> = Vec::with_capacity(sent.len());
     for id in sent {
         let record = reader.record(id)?;
-        let begin = record.sent_at().unwrap_or_default();
-        // An open handoff has lasted until its newest transition.
-        let ended = record
-            .transitions
-            .iter()
-            .rfind(|t| t.to.is_terminal() || t.to == State::Failed);
-        let end = ended.or(record.latest()).map_or(begin, |t| t.at);
-        let bad = [
-            State::Failed,
-            State::Dead,
-            State::Rejected,
-            State::Cancelled,
-        ];
-        entries.push(json!({
-            "timestamp": rfc3339(begin),
-            "from": record.from,
-            "to": record.to,
-            "trigger": record.contract_type,
-            "data_size": record.contract.bytes,
-            "success": !bad.contains(&record.state),
-            "duration_ms": (end - begin).num_milliseconds().max(0),
+        let rules = match rules.entry(record.protocol.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(reader.snapshot.rules(record.protocol.as_str())?),
+        };
+        let kind = rules.protocol().contract_type(&record.contract_type);
+        let foreign = kind.and_then(|kind| kind.foreign);
+        let failed = matches!(record.state, State::Failed | State::Dead);
+        if foreign.is_some() || failed {
+            let bytes = reader.contract(&record)?;
+            let input = Input::read(&bytes);
+            let imported = record.imported.as_ref();
+            let protocol = rules.protocol();
+            let review = review_imported(protocol, rules, &input, Some(id.issue()), imported)?;
+            let value = review.contract.map(|contract| contract.value);
+            let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
+            let value = value.unwrap_or_else(text);
+            match foreign {
+                Some(ForeignFile::LogEntry) => {
+                    entries.push((record.sent_at().unwrap_or_default(), value));
+                    continue;
+                }
+                Some(ForeignFile::HandoffFailed) => {
+                    write_json(out, &failed_place(id), &value)?;
+                    continue;
+                }
+                None => write_json(out, &failed_place(id), &failed_handoff(&record, value))?,
+            }
+        }
+        let trigger = kind.and_then(|kind| kind.trigger.as_ref());
+        let trigger = trigger.unwrap_or(&record.contract_type);
+        let attempts = attempts(&record).into_iter();
+        entries.extend(attempts.map(|attempt| {
+            let entry = json!({
+                "timestamp": rfc3339(attempt.since),
+                "from": record.from,
+                "to": record.to,
+                "trigger": trigger,
+                "data_size": record.contract.bytes,
+                "success": attempt.success,
+                "duration_ms": (attempt.end - attempt.since).num_milliseconds().max(0),
+            });
+            (attempt.since, entry)
         }));
     }
-    let document = json!({ ENTRIES: entries });
-    let mut bytes = serde_json::to_vec_pretty(&document).expect("a value has string keys");
+    entries.sort_by_key(|(since, _)| *since);
+    let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
+    write_json(out, LOG, &json!({ ENTRIES: entries }))
+}
+
+fn write_json(out: &mut Out, inside: &str, value: &Value) -> Result<(), ExchangeError> {
+    let mut bytes = serde_json::to_vec_pretty(value).expect("a value has string keys");
     bytes.push(b'\n');
-    out.write(LOG, &bytes)
+    out.write(inside, &bytes)
+}
+
+/// An attempt to hand something over, once its outcome is known.
+struct Attempt {
+    since: Moment,
+    end: Moment,
+    success: bool,
+}
+
+/// The attempts of a handoff that have ended.
+fn attempts(record: &Record) -> Vec<Attempt> {
+    let mut ended = Vec::new();
+    let mut since = None;
+    for transition in &record.transitions {
+        match transition.to {
+            // Blocked work is the same attempt when it goes on.
+            State::Pending | State::InProgress | State::Blocked => {
+                since.get_or_insert(transition.at);
+            }
+            State::Completed | State::Failed | State::Dead | State::Rejected | State::Cancelled => {
+                // Only the first transition of all ends what none began.
+                let is_note = transition.from.is_none().then_some(transition.at);
+                ended.extend(since.take().or(is_note).map(|since| Attempt {
+                    since,
+                    end: transition.at,
+                    success: transition.to == State::Completed,
+                }));
+            }
+        }
+    }
+    ended
+}
+
+/// The path of what is kept of a handoff that failed.
+fn failed_place(id: &HandoffId) -> String {
+    format!("{FAILURES}/{id}/{FAILED}")
+}
+
+/// What is kept of a handoff that failed: who was to take over, and what there is to start with.
+fn failed_handoff(record: &Record, contract: Value) -> Value {
+    let mut transitions = record.transitions.iter().rev();
+    let kept = transitions.find_map(|transition| transition.context.as_ref());
+    json!({
+        "failed_at": record.latest().map(|t| rfc3339(t.at)),
+        "from_agent": record.from,
+        "to_agent": record.to,
+        "preserved_context": {
+            "handoff": record.id.to_string(),
+            "contract_type": record.contract_type,
+            "contract": contract,
+            "failure": record.failure(),
+            "kept": kept.map(|context| &context.folder),
+        },
+        "retry_count": record.retries(),
+    })
 }
 
 /// Writes one line for each contract that was sent.

@@ -6,7 +6,9 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{Allowance, Format};
-use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, TraceParent, Update, layout};
+use handoff_model::{
+    Artifact, Delivery, Evidence, ImportSource, MAX_TEXT, TraceParent, Update, layout,
+};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -172,6 +174,9 @@ pub(super) struct Send {
     /// Allowed matches of secret patterns in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,
+    /// Where it came from, if it was imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) imported: Option<ImportSource>,
 }
 
 /// A protocol that was activated, including the one the ledger started with.

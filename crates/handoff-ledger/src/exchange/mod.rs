@@ -3,7 +3,8 @@
 //! `export` writes a folder in one of four layouts, plus every step in
 //! `steps.jsonl`; `import` reads such a folder, or one that another system made.
 //! Every import goes through the ordinary write path, so nothing enters that
-//! `send` would refuse. `history` reads the steps from the ledger, `line` is
+//! `send` would refuse, except what an import profile of the protocol lets files
+//! of another system lack. `history` reads the steps from the ledger, `line` is
 //! their stored form, `layouts` writes the four layouts, and `files` reads
 //! untrusted folders safely. `deliver` imports a contract, `replay` the steps of
 //! an export, and `inbound` and `states` the data of other systems.

@@ -1,8 +1,7 @@
 //! The handoffs that a contract's sender must claim before it can send the contract.
 
-use handoff_base::ids::HandoffId;
 use handoff_model::planner::task_handoff;
-use handoff_model::{Contract, View};
+use handoff_model::{Contract, Record, View};
 use handoff_protocol::State;
 
 use crate::error::LedgerError;
@@ -14,7 +13,7 @@ pub(super) fn to_claim(
     tip: &Snapshot<'_>,
     rules: &Rules<'_>,
     contract: &Contract,
-) -> Result<Vec<HandoffId>, LedgerError> {
+) -> Result<Vec<Record>, LedgerError> {
     let (Some(from), Some(kind)) = (
         &contract.from,
         rules.protocol().contract_type(&contract.kind),
@@ -28,7 +27,10 @@ pub(super) fn to_claim(
     let task = task_handoff(&issue, kind, contract);
     let mut found = Vec::new();
     for open in &issue.open {
-        let mine = open.to == *from && open.state == State::Pending;
+        // What is blocked since it was imported while in progress goes on with its outcome.
+        let waits = open.state == State::Pending
+            || open.state == State::Blocked && !kind.answers.is_empty();
+        let mine = open.to == *from && waits;
         if !mine || task.as_ref().is_some_and(|task| *task != open.id) {
             continue;
         }
@@ -38,8 +40,9 @@ pub(super) fn to_claim(
         let answered = kind.answers.is_empty()
             || kind.answers.contains(&record.contract_type)
                 && (contract.id.is_none() || contract.id == record.contract_id);
-        if answered && record.waits_for.is_empty() {
-            found.push(open.id.clone());
+        let held_elsewhere = open.state == State::Pending || record.imported.is_some();
+        if answered && held_elsewhere && record.waits_for.is_empty() {
+            found.push(record);
         }
     }
     Ok(found)

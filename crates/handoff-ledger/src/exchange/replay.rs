@@ -54,7 +54,10 @@ pub fn import(
         }
         Source::Layout(layout) => {
             inbound::read(&folder, file.as_deref(), layout, &mut importer)?;
-            let report = importer.report;
+            let mut report = importer.report;
+            if file.is_none() {
+                report.left_out = folder.left_out()?;
+            }
             if report.imported.is_empty() && report.skipped.is_empty() && report.refused.is_empty()
             {
                 let path = path.to_owned();
@@ -335,6 +338,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     token: None,
                     allow: &send.allowed_secrets,
                     reports: None,
+                    imported: send.imported.as_ref(),
                 };
                 let known = Gathered {
                     code: send.code.clone(),

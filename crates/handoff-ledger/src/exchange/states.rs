@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use chrono::DateTime;
+use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::FindingCode;
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
-use handoff_model::View;
 use handoff_model::value::scalar;
-use handoff_protocol::ContractType;
+use handoff_model::{ImportSource, View};
+use handoff_protocol::{ContractType, Protocol};
 use serde_json::{Map, Value};
 
 use super::ExchangeError;
@@ -18,7 +18,7 @@ use super::deliver::{Delivery, Importer};
 use super::fault::Fault;
 use super::files::Folder;
 use super::inbound::ENDS;
-use super::layouts::{HANDOFFS, REQUESTS, STATES};
+use super::layouts::{CONTEXT, HANDOFFS, REQUESTS, STATES, state_folder};
 use crate::contract_match::ContractMatch;
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
@@ -34,96 +34,180 @@ pub(super) fn top_of(folder: &Folder) -> Option<&'static str> {
 }
 
 struct Document {
-    file: String,
-    bytes: Vec<u8>,
-    /// When it was written, if it says.
-    at: Option<i64>,
-    /// Whether it is in the folder of work in progress.
-    claimed: bool,
-    /// If it is a request, its protocol and its id.
-    request: Option<(String, String)>,
-    /// The request that it answers, and whose members it may repeat.
-    answers: Option<Answered>,
+    delivery: Delivery,
+    /// The key of its request: if it is one, its own; if it answers one, that one's.
+    key: Option<RequestKey>,
+    /// The request that it repeats, if it is an answer.
+    answers: Option<Carried>,
+    /// Whether a request with this key is an issue of its own.
+    alone: bool,
 }
 
-/// The request that a document answers.
-struct Answered {
-    request: (String, String),
-    /// The request, if the document repeats it, or the members that it lacks.
-    carried: Result<Vec<u8>, Vec<String>>,
-    /// When the request was written, if it says.
-    at: Option<i64>,
-}
+/// A time, with the zone that it was written in.
+type Moment = DateTime<FixedOffset>;
 
-/// Imports folders of states, in the order of the documents' times.
+/// A protocol, and a contract's own id under it.
+type RequestKey = (String, String);
+
+/// What an answer repeats of its request: all of it, or else the members that it lacks.
+type Carried = Result<Delivery, Vec<String>>;
+
+/// Imports folders of states, in the order of the documents' times, and the documents that all
+/// issues share.
 pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
     let top = top_of(folder).unwrap_or_default();
     let tip = importer.ledger.tip()?;
     let mut documents = Vec::new();
-    for state in [REQUESTS].into_iter().chain(STATES) {
+    for (state, name) in [None, Some(0), Some(1), Some(2), Some(3)]
+        .into_iter()
+        .map(|state| (state, state.map_or(REQUESTS, |state| STATES[state])))
+    {
         let below = match top {
-            "" => state.to_owned(),
-            _ => format!("{top}/{state}"),
+            "" => name.to_owned(),
+            _ => format!("{top}/{name}"),
         };
         if !folder.has_folder(&below) {
             continue;
         }
         for file in folder.list(&below, &ENDS)? {
-            match folder.contract(&file) {
-                Ok(bytes) => {
-                    let claimed = state == STATES[1];
-                    documents.push(document(importer, &tip, file, bytes, claimed)?);
-                }
+            let read = folder.contract(&file).map(|bytes| (file.clone(), bytes));
+            let found = match read {
+                Ok((file, bytes)) => document(importer, &tip, file, bytes, state)?,
+                Err(fault) => Err(fault),
+            };
+            match found {
+                Ok(document) => documents.push(document),
                 Err(fault) => importer.refuse(&file, fault),
             }
         }
     }
-    let mut known: HashSet<(String, String)> = documents
-        .iter()
-        .filter_map(|document| document.request.clone())
-        .collect();
+    shared_documents(folder, importer)?;
+    let mut items = items(&tip, documents, importer)?;
     // A later document is sent later; a request comes before its answer.
-    let mut work: Vec<(Option<i64>, u8, Document)> = Vec::new();
-    let mut lacking: HashMap<String, Fault> = HashMap::new();
-    for mut document in documents {
-        if let Some(answered) = document.answers.take() {
-            let carried = answered.carried;
-            let there = known.contains(&answered.request) || in_ledger(&tip, &answered.request)?;
-            match carried {
-                _ if there => {}
-                Ok(bytes) => {
-                    known.insert(answered.request.clone());
-                    let request = Document {
-                        file: document.file.clone(),
-                        bytes,
-                        at: answered.at,
-                        claimed: true,
-                        request: None,
-                        answers: None,
-                    };
-                    work.push((request.at, 0, request));
-                }
-                Err(lacks) => {
-                    let fault = no_request(&answered.request.1, &lacks);
-                    lacking.insert(document.file.clone(), fault);
-                }
-            }
-            work.push((document.at, 1, document));
-        } else {
-            work.push((document.at, 0, document));
-        }
-    }
-    work.sort_by_key(|(at, rank, _)| (at.unwrap_or(i64::MAX), *rank));
-    for (_, _, document) in work {
-        if let Some(fault) = lacking.remove(&document.file) {
-            importer.refuse(&document.file, fault);
+    items.sort_by_key(|item| {
+        let first = item.first();
+        let at = first.and_then(|first| first.0.at).map(|at| at.timestamp());
+        (at.unwrap_or(i64::MAX), first.is_some_and(|first| first.1))
+    });
+    for item in items {
+        let files: Vec<String> = item.iter().map(|(d, _)| d.file.clone()).collect();
+        let item: Vec<Delivery> = item.into_iter().map(|(delivery, _)| delivery).collect();
+        if importer.deliver(&item)? {
             continue;
         }
-        importer.deliver(&Delivery {
-            file: &document.file,
-            bytes: &document.bytes,
-            claimed: document.claimed,
-        })?;
+        // The refusal is told of the answer; the request's own file was held back with it.
+        if let [request, answer] = &files[..]
+            && request != answer
+        {
+            let why = format!("its answer {} was refused", quoted(answer));
+            importer.refuse(request, Fault::Behind { why });
+        }
+    }
+    Ok(())
+}
+
+/// Imports one file: a contract, or a request with its answer in one.
+pub(super) fn single(
+    folder: &Folder,
+    file: &str,
+    importer: &mut Importer<'_, '_>,
+) -> Result<(), ExchangeError> {
+    let read = folder.contract(file);
+    let tip = importer.ledger.tip()?;
+    let found = match read {
+        Ok(bytes) => document(importer, &tip, file.to_owned(), bytes, None)?,
+        Err(fault) => Err(fault),
+    };
+    match found {
+        Ok(document) if document.answers.as_ref().is_some_and(Result::is_ok) => {
+            for item in items(&tip, vec![document], importer)? {
+                let item: Vec<Delivery> = item.into_iter().map(|(delivery, _)| delivery).collect();
+                importer.deliver(&item)?;
+            }
+        }
+        Ok(document) => {
+            let delivery = Delivery::new(file, document.delivery.bytes);
+            importer.deliver(&[delivery])?;
+        }
+        Err(fault) => importer.refuse(file, fault),
+    }
+    Ok(())
+}
+
+/// Puts each request together with its answer, so that either both come in or none. In an issue
+/// that has other work too, each comes in at its own time. The flag says whether it is an answer.
+fn items(
+    tip: &Snapshot<'_>,
+    documents: Vec<Document>,
+    importer: &mut Importer<'_, '_>,
+) -> Result<Vec<Vec<(Delivery, bool)>>, ExchangeError> {
+    let (answers, others): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|d| d.answers.is_some());
+    let mut requests: HashMap<RequestKey, Delivery> = HashMap::new();
+    let mut items: Vec<Vec<(Delivery, bool)>> = Vec::new();
+    let mut known: HashSet<RequestKey> = HashSet::new();
+    for other in others {
+        match other.key.filter(|_| other.alone) {
+            Some(key) if !requests.contains_key(&key) => {
+                requests.insert(key, other.delivery);
+            }
+            _ => items.push(vec![(other.delivery, false)]),
+        }
+    }
+    for answer in answers {
+        let (Some(key), Some(carried)) = (answer.key, answer.answers) else {
+            continue;
+        };
+        let mut item = Vec::new();
+        if let Some(request) = requests.remove(&key) {
+            item.push((request, false));
+        } else if !known.contains(&key) && !in_ledger(tip, &key)? && answer.alone {
+            match carried {
+                Ok(request) => item.push((request, false)),
+                Err(lacks) => {
+                    importer.refuse(&answer.delivery.file, no_request(&key.1, &lacks));
+                    continue;
+                }
+            }
+        }
+        known.insert(key);
+        item.push((answer.delivery, true));
+        items.push(item);
+    }
+    items.extend(requests.into_values().map(|request| vec![(request, false)]));
+    // The order of the files, where their times do not say another.
+    items.sort_by(|a, b| a[0].0.file.cmp(&b[0].0.file));
+    Ok(items)
+}
+
+/// Imports the documents that all issues share: those in `context` that the protocol knows.
+fn shared_documents(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
+    if !folder.has_folder(CONTEXT) {
+        return Ok(());
+    }
+    for file in folder.list(CONTEXT, &[".json"])? {
+        let stem = file.strip_prefix(&format!("{CONTEXT}/")).unwrap_or(&file);
+        let Ok(name) = stem.trim_end_matches(".json").parse::<AgentName>() else {
+            continue;
+        };
+        let tip = importer.ledger.tip()?;
+        for protocol in tip.protocols()? {
+            let rules = tip.rules(&protocol)?;
+            let definition = rules.protocol().definition();
+            if !definition.documents.contains_key(&name) {
+                continue;
+            }
+            let protocol = definition.name.clone();
+            let agent = importer.agent.clone();
+            let Some(agent) = agent.or_else(|| rules.protocol().lead().cloned()) else {
+                continue;
+            };
+            match folder.contract(&file) {
+                Ok(bytes) => importer.document(&file, &agent, (&protocol, &name), &bytes)?,
+                Err(fault) => importer.refuse(&file, fault),
+            }
+            break;
+        }
     }
     Ok(())
 }
@@ -137,15 +221,16 @@ fn no_request(id: &str, lacks: &[String]) -> Fault {
     Fault::unreadable(FindingCode::ImportRequest, text)
 }
 
-/// Determines what a document is, as far as possible.
+/// Determines what a document is, as far as possible, or why it has no place in its folder.
 fn document<'r>(
     importer: &Importer<'_, 'r>,
     tip: &Snapshot<'r>,
     file: String,
     bytes: Vec<u8>,
-    claimed: bool,
-) -> Result<Document, ExchangeError> {
-    let ContractMatch { rules, review } = importer.match_contract(tip, &Input::read(&bytes))?;
+    state: Option<usize>,
+) -> Result<Result<Document, Fault>, ExchangeError> {
+    let (ContractMatch { rules, review }, imported) =
+        importer.match_file(tip, &Input::read(&bytes), &file)?;
     let protocol = rules.protocol();
     let kind = review
         .kind
@@ -156,45 +241,78 @@ fn document<'r>(
         None => serde_json::from_slice(&bytes).ok(),
     };
     let mut document = Document {
-        file,
-        bytes,
-        at: None,
-        claimed,
-        request: None,
+        delivery: Delivery {
+            claimed: state == Some(1),
+            ..Delivery::new(&file, bytes)
+        },
+        key: None,
         answers: None,
+        alone: protocol.definition().fields.id == protocol.definition().fields.issue,
     };
     let (Some(kind), Some(value)) = (kind, value) else {
-        return Ok(document);
+        return Ok(Ok(document));
     };
-    let time = |kind: &ContractType| {
-        let at = protocol.field(kind, |f| &f.at)?;
-        let at = DateTime::parse_from_rfc3339(value.pointer(at)?.as_str()?).ok()?;
-        Some(at.timestamp())
-    };
+    if let Some(fault) = misplaced(protocol, kind, &value, state) {
+        return Ok(Err(fault));
+    }
+    let (at, claimed_at) = times(protocol, kind, &value);
+    document.delivery.at = at;
+    document.delivery.claimed_at = claimed_at;
     let id = protocol
         .field(kind, |f| &f.id)
         .and_then(|at| value.pointer(at));
-    let id = id
-        .and_then(scalar)
-        .map(|id| (protocol.name().to_owned(), id));
-    document.at = time(kind);
-    match (kind.answers.first(), id) {
-        (None, id) => document.request = id,
-        (Some(answered), Some(request)) => {
-            let answered = protocol.contract_type(answered);
-            let carried = match answered {
-                Some(answered) => carried(&rules, answered, &value)?,
-                None => Err(Vec::new()),
-            };
-            document.answers = Some(Answered {
-                request,
-                at: answered.and_then(time),
-                carried,
-            });
-        }
-        (Some(_), None) => {}
+    let id = id.and_then(scalar);
+    document.key = id.map(|id| (protocol.name().to_owned(), id));
+    if document.key.is_some()
+        && let Some(answered) = kind.answers.first()
+    {
+        let answered = protocol.contract_type(answered);
+        let carried = match answered {
+            Some(answered) => carried(&rules, answered, &value, &imported)?,
+            None => Err(Vec::new()),
+        };
+        document.answers = Some(carried.map(|bytes| Delivery {
+            at: answered.and_then(|kind| times(protocol, kind, &value).0),
+            ..Delivery::new(&file, bytes)
+        }));
     }
-    Ok(document)
+    Ok(Ok(document))
+}
+
+/// Why a document does not belong into the folder of this state: its status says another.
+fn misplaced(
+    protocol: &Protocol,
+    kind: &ContractType,
+    value: &Value,
+    folder: Option<usize>,
+) -> Option<Fault> {
+    let folder = STATES[folder?];
+    let word = scalar(value.pointer(protocol.field(kind, |f| &f.status)?)?)?;
+    let own = state_folder(*protocol.definition().status.get(&word)?);
+    if own == folder {
+        return None;
+    }
+    let text = format!(
+        "its status is {}, which belongs into the folder {own}",
+        quoted(&word)
+    );
+    Some(Fault::unreadable(FindingCode::ImportState, text))
+}
+
+/// When a document was written, and when its receiver took the work up, if it says.
+fn times(
+    protocol: &Protocol,
+    kind: &ContractType,
+    value: &Value,
+) -> (Option<Moment>, Option<Moment>) {
+    let time = |at: &String| DateTime::parse_from_rfc3339(value.pointer(at)?.as_str()?).ok();
+    let profiles = protocol.definition().imports.values();
+    let imported = || profiles.clone().filter_map(|p| p.contracts.get(&kind.name));
+    let own = protocol.field(kind, |f| &f.at).map(str::to_owned);
+    let at = own.as_ref().and_then(time);
+    let at = at.or_else(|| imported().find_map(|i| time(i.at.as_ref()?)));
+    let claimed_at = imported().find_map(|i| time(i.claimed_at.as_ref()?));
+    (at, claimed_at)
 }
 
 /// The request that a document repeats: the members of its type, with the first of the words that
@@ -203,6 +321,7 @@ fn carried(
     rules: &Rules<'_>,
     kind: &ContractType,
     value: &Value,
+    imported: &ImportSource,
 ) -> Result<Result<Vec<u8>, Vec<String>>, LedgerError> {
     let schema: Value = serde_json::from_slice(&rules.bytes(&kind.schema)?).unwrap_or(Value::Null);
     let (Some(members), Some(value)) = (schema["properties"].as_object(), value.as_object()) else {
@@ -219,7 +338,11 @@ fn carried(
     }
     let required = schema["required"].as_array().into_iter().flatten();
     let required = required.filter_map(Value::as_str);
-    let lacks = required.filter(|name| !request.contains_key(*name));
+    let profiles = &rules.protocol().definition().imports;
+    let profile = imported.profile.as_ref().and_then(|p| profiles.get(p));
+    let lenient = profile.and_then(|profile| profile.contracts.get(&kind.name));
+    let may_lack = |name: &str| lenient.is_some_and(|l| l.may_lack(&format!("/{name}")));
+    let lacks = required.filter(|name| !request.contains_key(*name) && !may_lack(name));
     let lacks: Vec<String> = lacks.map(|name| format!("`{name}`")).collect();
     if !lacks.is_empty() {
         return Ok(Err(lacks));

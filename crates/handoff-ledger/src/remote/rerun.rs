@@ -296,6 +296,7 @@ impl<'r> Rerun<'r> {
                     token: None,
                     allow: &contract.allowed_secrets,
                     reports: None,
+                    imported: record.imported.as_ref(),
                 };
                 let known = Gathered {
                     code: record.code.clone(),

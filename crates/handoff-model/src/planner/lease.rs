@@ -43,7 +43,9 @@ impl<V> Planner<'_, V> {
 
     /// Sets until when a handoff that can be claimed from now on must be claimed.
     pub(super) fn await_claim(&self, record: &mut Record) {
-        if record.state != State::Pending || !record.waits_for.is_empty() {
+        // Nobody here was asked at the time that an imported handoff was sent.
+        let is_old = record.imported.is_some() && record.transitions.len() == 1;
+        if record.state != State::Pending || !record.waits_for.is_empty() || is_old {
             record.acknowledge_by = None;
         } else if record.acknowledge_by.is_none() {
             let to = record.intended.as_ref().unwrap_or(&record.to);

@@ -307,6 +307,7 @@ impl<V> Planner<'_, V> {
             id: self.id(number),
             title: issue.title.clone(),
             protocol: issue.protocol.clone(),
+            imported: contract.imported.clone(),
             contract_type: contract.kind.clone(),
             from: from.clone(),
             state,

@@ -410,6 +410,10 @@ impl Checker<'_> {
             let text = "a note answers nothing";
             self.fault(FindingCode::ProtocolNote, at("note"), text);
         }
+        if contract.foreign.is_some() && !contract.note {
+            let text = "what a file of another system says is a note";
+            self.fault(FindingCode::ProtocolNote, at("foreign"), text);
+        }
         if !contract.answers.is_empty() && self.definition.style == Style::Relay {
             let text = "only a protocol of style `call` has answers";
             self.fault(FindingCode::ProtocolAnswer, at("answers"), text);
@@ -451,6 +455,21 @@ impl Checker<'_> {
                     format!("/documents/{name}/schema"),
                     text,
                 );
+            }
+        }
+        for (profile, imports) in &definition.imports {
+            for (kind, imported) in &imports.contracts {
+                let at = format!("/imports/{profile}/contracts/{kind}");
+                self.known_type(at.clone(), kind);
+                let times = [("at", &imported.at), ("claimed_at", &imported.claimed_at)];
+                for (name, pointer) in times {
+                    if let Some(pointer) = pointer {
+                        self.pointer(format!("{at}/{name}"), pointer);
+                    }
+                }
+                for (i, pointer) in imported.unknown.iter().enumerate() {
+                    self.pointer(format!("{at}/unknown/{i}"), pointer);
+                }
             }
         }
         for (state, agent) in &definition.turns {

@@ -144,6 +144,11 @@ fn alike(a: &ContractType, b: &ContractType) -> bool {
             .get(pointer)
             .is_some_and(|other| words.excludes(other))
     };
+    // The file of another system has fields that no other contract has.
+    let by_field = |kind: &ContractType| !kind.when.is_empty();
+    if a.foreign.is_some() != b.foreign.is_some() && by_field(a) && by_field(b) {
+        return false;
+    }
     let formats = a.formats.is_empty() || a.formats.iter().any(|f| b.has_format(f));
     formats && a.fields.from == b.fields.from && !a.when.iter().any(apart)
 }

@@ -156,6 +156,16 @@ pub struct FailureFields {
     pub suggested_action: Option<String>,
 }
 
+/// A file of other systems whose content is a contract, when it is imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForeignFile {
+    /// An entry of `handoff_log.json`.
+    LogEntry,
+    /// A `handoff-failed.json`.
+    HandoffFailed,
+}
+
 /// The required content of a contract type.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -184,6 +194,13 @@ pub struct ContractType {
     /// Whether it is only recorded: completed on arrival, it moves nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
+    /// The word for it in a log of handoffs: what made its sender hand over. By default the type's
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
+    /// For a note: the file of other systems that it comes from, and becomes again in an export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignFile>,
     /// The sender of a contract that does not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implied_from: Option<AgentName>,

@@ -32,8 +32,8 @@ pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
 pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
 pub use consistency::{Comparison, ConsistencyRule};
 pub use contract_type::{
-    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
-    NamedSchema, Outcome, Words,
+    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, ForeignFile,
+    InputFields, NamedSchema, Outcome, Words,
 };
 pub use decision::{Action, Circumstances, DecisionRule};
 pub use evidence::{
@@ -228,6 +228,42 @@ pub struct Document {
     pub schema: String,
 }
 
+/// How the files of another system differ from the protocol's contracts.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportProfile {
+    /// Where such files come from, in a few words.
+    pub title: String,
+    /// The differences, by contract type.
+    pub contracts: BTreeMap<String, ImportedType>,
+}
+
+/// How an imported file differs from a contract type.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportedType {
+    /// The members that it may lack, each with all that is in it: what it lacks is recorded as
+    /// unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// When it was written, if not where the type says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// When its receiver took the work up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<String>,
+}
+
+impl ImportedType {
+    /// Whether a file may lack this member.
+    pub fn may_lack(&self, pointer: &str) -> bool {
+        self.unknown.iter().any(|member| {
+            let rest = pointer.strip_prefix(member.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
 /// A property that every handoff must have. A failed gate is a separate finding, in addition to
 /// those about the cause.
 #[derive(
@@ -355,6 +391,9 @@ pub struct Definition {
     /// The documents that all issues share, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub documents: BTreeMap<AgentName, Document>,
+    /// How files of other systems say less than a contract, by the profile's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub imports: BTreeMap<AgentName, ImportProfile>,
     /// Set if a request must not go to an agent that waits for its sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<Loops>,
