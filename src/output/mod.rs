@@ -10,6 +10,8 @@ mod carried;
 mod progress;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod reference_xsd;
 pub(crate) mod replace;
 
 use std::borrow::Cow;

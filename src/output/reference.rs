@@ -1,6 +1,6 @@
 //! The reference of what is printed and of what protocols hold, made from the types: a JSON Schema
-//! for each command's answer in `schemas/output` and one for `protocol.json`, and the tables of
-//! docs/json.md and docs/protocols.md.
+//! for each command's answer in `schemas/output` and one for `protocol.json`, the tables of
+//! docs/json.md and docs/protocols.md, and XML Schemas (`reference_xsd`).
 //!
 //! `UPDATE_REFERENCE=1 cargo test --lib reference` writes them; without it, a test compares.
 
@@ -423,6 +423,7 @@ fn expected(root: &Path) -> BTreeMap<PathBuf, String> {
     let (protocol, definitions) = protocol();
     files.insert("schemas/protocol.json".into(), pretty(&protocol));
     page("docs/protocols.md", &definitions, root, &mut files);
+    super::reference_xsd::files(&mut files);
     files
 }
 

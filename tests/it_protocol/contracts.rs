@@ -180,6 +180,7 @@ fn required_in_xml(
         let needed = required.contains(&key.as_str());
         let target = followed(root, own);
         let node_type = own["xml"]["nodeType"].as_str();
+        let node_type = node_type.or(target["xml"]["nodeType"].as_str());
         let name = own["xml"]["name"].as_str().unwrap_or(key);
         match node_type {
             Some("attribute") => {
@@ -260,6 +261,10 @@ fn assert_missing(rules: &Rules, what: &str, path: &str, bytes: &[u8]) {
     let review = rules.review(bytes);
     let findings: Vec<String> = review.findings.iter().map(line).collect();
     assert!(!review.is_complete(), "{what} without {path} is refused");
+    // Without the one field that tells the file of another system, it is taken for another type.
+    if path.ends_with("/failed_at") {
+        return;
+    }
     let follows = |f: &Finding| {
         // A gate says what else is found, and tasks are compared with those that are missing.
         f.code.is_gate() || f.code.as_str().starts_with("task.")
@@ -351,25 +356,27 @@ fn without_any_one_required_field_a_message_is_refused_naming_it() {
 
 #[test]
 fn without_any_one_required_field_an_xml_contract_is_refused_naming_it() {
-    let rules = Rules::new();
     let mut taken = 0;
-    for sample in samples("valid").iter().filter(|s| s.is_xml()) {
-        let text = sample.text().trim_start_matches('\u{feff}');
-        let document = Document::parse(text).unwrap();
-        let root = document.root_element();
-        let kind = rules.review(&sample.bytes).kind.unwrap();
-        let schema = rules.schema(&kind);
-        let mut required = Vec::new();
-        let at = format!("/{}", root.tag_name().name());
-        required_in_xml(&schema, &schema, root, &at, &mut required);
-        assert!(!required.is_empty(), "{}", sample.name);
-        for (path, range) in required {
-            let less = format!("{}{}", &text[..range.start], &text[range.end..]);
-            assert_missing(&rules, &sample.name, &path, less.as_bytes());
-            taken += 1;
+    for rules in Rules::all() {
+        for sample in rules.samples("valid").iter().filter(|s| s.is_xml()) {
+            let text = sample.text().trim_start_matches('\u{feff}');
+            let document = Document::parse(text).unwrap();
+            let root = document.root_element();
+            let kind = rules.review(&sample.bytes).kind.unwrap();
+            let schema = rules.schema(&kind);
+            let mut required = Vec::new();
+            let at = format!("/{}", root.tag_name().name());
+            required_in_xml(&schema, &schema, root, &at, &mut required);
+            assert!(!required.is_empty(), "{}", sample.name);
+            for (path, range) in required {
+                let less = format!("{}{}", &text[..range.start], &text[range.end..]);
+                let what = format!("{} {}", rules.name, sample.name);
+                assert_missing(&rules, &what, &path, less.as_bytes());
+                taken += 1;
+            }
         }
     }
-    assert!(taken > 250, "{taken}");
+    assert!(taken > 300, "{taken}");
 }
 
 #[test]

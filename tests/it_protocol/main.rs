@@ -25,4 +25,5 @@ mod schemas;
 mod secrets;
 mod skeletons;
 mod tasks;
+mod xml_forms;
 mod xsd;

@@ -242,7 +242,14 @@ impl Explainer<'_> {
             (Format::Markdown, _) if !self.source.is_json_at(self.wrapper, &pointer) => {
                 let section = self.wrapper.is_none() && parent.is_empty();
                 match (section, prop.map(|prop| self.shape.node(prop.node))) {
-                    (true, Some(Node::Object { .. } | Node::Open { object: true })) => {
+                    (
+                        true,
+                        Some(
+                            Node::Object { .. }
+                            | Node::Open { object: true }
+                            | Node::Json { object: true },
+                        ),
+                    ) => {
                         format!(
                             "add the section `{}:` with bullets such as `- Key: …`, or with JSON",
                             heading_of(name)
@@ -258,7 +265,11 @@ impl Explainer<'_> {
             (Format::Json | Format::Markdown, _) => {
                 let node = prop.map(|prop| self.shape.node(prop.node));
                 match node {
-                    Some(Node::Object { .. } | Node::Open { object: true }) => {
+                    Some(
+                        Node::Object { .. }
+                        | Node::Open { object: true }
+                        | Node::Json { object: true },
+                    ) => {
                         format!("add `\"{name}\": {{…}}`")
                     }
                     Some(Node::Array { .. }) => format!("add `\"{name}\": […]`"),

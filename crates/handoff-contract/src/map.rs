@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
 use super::xml::{Attribute, Document, Element};
-use super::{FILL, MAX_FINDINGS, text};
+use super::{FILL, MAX_FINDINGS, json, text};
 
 /// Maps a document to a value, and reports what the value cannot represent.
 pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {
@@ -91,6 +91,22 @@ impl Mapper<'_> {
                 }
                 value => value,
             },
+            Node::Json { .. } => self.json(element, trail),
+        }
+    }
+
+    /// A value that is written as JSON in the element's text; text that is not stays, so that the
+    /// schema reports it.
+    fn json(&mut self, element: &Element, trail: &Trail<'_>) -> Value {
+        let text = LeafType {
+            string: true,
+            ..LeafType::default()
+        };
+        let text = self.leaf(element, text, trail);
+        let parsed = text.as_str().map(json::parse_any);
+        match parsed {
+            Some(Ok(value)) if !value.is_string() => value,
+            _ => text,
         }
     }
 

@@ -11,7 +11,8 @@ use super::value::scalar_text;
 /// Writes a value as XML, indented by two spaces, with a line feed at the end.
 ///
 /// Reading it back with the same shape gives the same value, if the value fits the shape, its keys
-/// are XML names, and open content has only strings, objects, and arrays of two or more. Characters
+/// are XML names, and open content has only strings, objects, and arrays of two or more. Content
+/// that the shape writes as JSON may be anything. Characters
 /// that XML cannot contain become U+FFFD; in keys, characters that a name cannot contain become
 /// `_`.
 pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
@@ -73,7 +74,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
         let (_, node) = shape.property(shape.root(), key);
         let is_text = |node: usize| match shape.node(node) {
             Node::Leaf(leaf) => leaf.string,
-            Node::Open { object } => !object,
+            Node::Open { object } | Node::Json { object } => !object,
             Node::Object { .. } | Node::Array { .. } => false,
         };
         match section {
@@ -170,6 +171,8 @@ impl Writer<'_> {
                     self.end(name);
                 }
             }
+            // A mark is written as it is, so that it is told as one.
+            (Node::Json { .. }, value) if !value.is_string() => self.text(name, &value.to_string()),
             (_, Value::Object(members)) => self.open(name, members, depth),
             (_, value) => self.text(name, &flat(value)),
         }

@@ -46,7 +46,7 @@ impl Choices {
                         props.iter().any(|prop| leads(prop.node)) || additional.is_some_and(leads)
                     }
                     Node::Array { item, .. } => leads(*item),
-                    Node::Leaf(_) | Node::Open { .. } => false,
+                    Node::Leaf(_) | Node::Open { .. } | Node::Json { .. } => false,
                 };
                 if found && !self.leads[index] {
                     self.leads[index] = true;

@@ -135,6 +135,8 @@ struct Facts<'s> {
     node_type: Option<&'s str>,
     description: Option<&'s str>,
     allowed: Vec<&'s Value>,
+    /// Whether its values are written as JSON in an element's text.
+    json: bool,
     /// An `xml` keyword that is not supported: a prefix or namespace.
     namespace: bool,
 }
@@ -170,6 +172,11 @@ impl<'s> Builder<'s> {
     fn compile(&mut self, index: usize, schemas: &[&'s Value]) -> Result<Node, ShapeError> {
         let facts = self.gather(schemas)?;
         let has = |name: &str| facts.types.contains(&name);
+        if facts.json {
+            return Ok(Node::Json {
+                object: facts.types == ["object"],
+            });
+        }
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
         // A value that may be text or an object is free content.
@@ -372,6 +379,7 @@ impl<'s> Facts<'s> {
                 }
             });
             self.node_type = self.node_type.or(node_type);
+            self.json |= flag("x-json");
             self.namespace |= xml.contains_key("namespace") || xml.contains_key("prefix");
         }
     }

@@ -27,6 +27,10 @@ pub(crate) enum Node {
     Open {
         object: bool,
     },
+    /// Anything, written as JSON in the element's text; `object` if the schema requires an object.
+    Json {
+        object: bool,
+    },
 }
 
 /// Where a property is written.
