@@ -164,5 +164,13 @@ fn what_ended_in_an_issue_with_nothing_open_awaits_somebody() {
     let claim = ["claim", &id, "--as", to, "--lease", "1h"];
     env.handoff(&claim).success();
     env.send(answer.to_string()).success();
+    // Who asked is told of the answer, until it does anything in the issue.
+    let told = stuck(&env);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(told[0]["need"], "answered");
+    assert_eq!(told[0]["turn"], request["sourceAgent"]);
+    let next = told[0]["next"].as_str().unwrap();
+    let args: Vec<&str> = next.split(' ').skip(2).collect();
+    env.handoff(&args).success();
     assert_eq!(stuck(&env), [] as [Value; 0]);
 }

@@ -176,6 +176,12 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       workspace_type: worktree
       87.2 is failed with implementer-agent
       87.3 is pending with orchestrator
+    needs attention
+    ! 87.2 failed, orchestrator's turn, 1 minute ago
+        Export delivery history as CSV
+        The package registry does not answer
+        next: git handoff next 87
+
     87.1  completed  issue-manager → prep-agent        medium  3 minutes ago
       Dispatchers ask for their delivery history as a file
     87.2  failed     prep-agent → implementer-agent    medium  1 minute ago

@@ -368,6 +368,12 @@ fn readers_show_an_expired_lease_and_write_nothing() {
         - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       87.1 is in_progress, lease ran out with prep-agent
+    needs attention
+    ! 87.1 lease ran out, orchestrator's turn, 3 minutes ago
+        Export delivery history as CSV
+        Dispatchers ask for their delivery history as a file
+        next: git handoff reap
+
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       13 minutes ago
       worker repo: Dispatchers ask for their delivery history as a file

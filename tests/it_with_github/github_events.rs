@@ -48,6 +48,7 @@ fn reviewed() -> TestEnvironment {
     let contract = sample("implementer-agent-to-reviewer-agent", Format::Json, 1);
     let mut contract: Value = serde_json::from_str(&contract).unwrap();
     contract["pr_number"] = json!(2);
+    contract["pr_url"] = json!("https://github.com/quayside/parcel-desk/pull/2");
     env.send(contract.to_string()).success();
     env.claim("1.3", "reviewer-agent").success();
     env
@@ -974,4 +975,50 @@ fn an_answer_says_one_thing_and_hides_nothing() {
         .unwrap()
         .clone();
     assert_eq!(last["values"], json!({"port": 1, "host": "ab"}));
+}
+
+#[test]
+fn what_an_event_proved_outranks_what_an_agent_says() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    env.claim("12.1", "prep-agent").success();
+    env.send(prepared(12)).success();
+    env.claim("12.2", "implementer-agent").success();
+    let mut opened = pull_request(5, 12);
+    opened["html_url"] = json!("https://github.com/quayside/parcel-desk/pull/5");
+    assert_eq!(
+        did(&event(&env, "pull_request", &pull("opened", opened))),
+        ["noted 12.2"]
+    );
+
+    let built = |number: u32| {
+        sample("implementer-agent-to-reviewer-agent", Format::Xml, 12)
+            .replace("pull/91", &format!("pull/{number}"))
+            .replace("<pr_number>91<", &format!("<pr_number>{number}<"))
+    };
+    let tip = env.tip();
+    let told = env.send(built(91)).exits(4);
+    let told = told
+        .says("`pr_number` is 91, and fact `pr_number` of issue 12, as event ")
+        .says(
+            "`branch` is \"enhancement/87-csv-export\", and fact `branch` of issue 12, as event ",
+        );
+    // Nor does a note of an agent change what was proved; the orchestrator's does.
+    let note = |agent| {
+        let args = [
+            "annotate",
+            "12",
+            "--as",
+            agent,
+            "--note",
+            "the branch of the event is a mirror",
+        ];
+        let fact = ["--fact", "branch=enhancement/87-csv-export"];
+        env.handoff(&[&args[..], &fact].concat())
+    };
+    note("implementer-agent").exits(4).says("inconsistent");
+    assert_eq!(env.tip(), tip, "{}", told.shown);
+    note("orchestrator").success();
+    env.send(built(5)).success();
+    env.assert_sound();
 }

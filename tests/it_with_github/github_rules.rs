@@ -75,7 +75,8 @@ fn events_and_agents_take_an_issue_to_its_end() {
         ["answered 12.1"]
     );
     env.claim("12.1", "prep-agent").success();
-    env.send(prepared(12)).success();
+    let here = prepared(12).replace("quayside/parcel-desk", "octo/parcels");
+    env.send(here).success();
 
     env.claim("12.2", "implementer-agent").success();
     let opened = event(&env, "pull_request", &pull("opened", pull_request(5, 12)));

@@ -687,7 +687,7 @@ fn a_long_issue_is_still_a_picture() {
     let issue = json!({"key": "9", "title": "t", "protocol": "issue-to-pr", "status": "open",
         "opened_at": 0, "updated_at": 0, "completed_at": null, "steps": 1000, "reopened": 0,
         "counts_after": 0, "rounds": [],
-        "unfollowed": [1000], "awaiting": [[1000, "b"]], "decisions": [], "handoffs": handoffs});
+        "unfollowed": [1000], "awaiting": [[1000, "b"]], "to_tell": [], "decisions": [], "handoffs": handoffs});
     let issue: IssueSurvey = serde_json::from_value(issue).unwrap();
     let folder = built_in("issue-to-pr").unwrap();
     let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();

@@ -84,7 +84,7 @@ fn the_tools_are_the_verbs() {
     reassign (writes): id! to! reason offline:boolean as
     redrive (writes): id! reason! offline:boolean as
     reopen (writes): issue! reason! offline:boolean as
-    annotate (writes): id! note! offline:boolean as
+    annotate (writes): id! note! fact[] offline:boolean as
     restore (writes): id! attempt:integer worktree new_branch attachments as
     status (reads): issue idle:boolean offline:boolean as
     show (reads): id! as

@@ -554,6 +554,10 @@ impl<'a> Case<'a> {
     /// The newest decision about the handoff, if it is this one and nothing has changed the handoff
     /// since.
     fn decided(&self, action: Action) -> Option<&'a Decision> {
+        if self.state != self.record.state {
+            // Its time ran out since, which is not recorded yet.
+            return None;
+        }
         let mut decisions = self.issue?.decisions.iter().rev();
         let last = decisions.find(|decision| decision.id == self.record.id)?;
         let changed = self.record.latest()?.at;
