@@ -69,6 +69,7 @@ error_codes! {
     EvidenceContradicted = "evidence_contradicted", CONTRACT;
     EvidenceRefused = "evidence_refused", CONTRACT;
     Exists = "exists", CONFLICT;
+    FindingsRefused = "findings_refused", PROTOCOL;
     FolderNotEmpty = "folder_not_empty", USAGE;
     FolderUnreadable = "folder_unreadable", USAGE;
     FolderUnwritable = "folder_unwritable", ENVIRONMENT;

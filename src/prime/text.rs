@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, failures};
-use handoff_model::{Question, Record};
+use handoff_model::{Question, Record, ReviewFinding};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
@@ -398,6 +398,8 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
         };
         tell(&name.replace('_', " "), values);
     }
+    let findings = brief.findings.iter();
+    tell("findings", findings.map(ReviewFinding::line).collect());
     for answer in brief.answers.iter().rev() {
         let values = answer.values.iter();
         let values = values.map(|(key, value)| format!("{key}={}", inline(value)));

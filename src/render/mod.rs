@@ -16,6 +16,7 @@ use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
+use handoff_model::ReviewFinding;
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
     Record, RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
@@ -266,11 +267,19 @@ fn work_text(work: &WorkBrief, record: &Record) -> String {
     for (name, value) in &work.facts {
         lines.extend(fact_lines(&name.replace('_', " "), value));
     }
+    lines.extend(finding_lines(&work.findings));
     lines.extend(work.branch.as_ref().map(branch_text));
     lines.extend(work.answers.iter().flat_map(answer_lines));
     lines.extend(work.decisions.iter().map(decision_text));
     let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
     format!("\nthe work\n{}", shown.collect::<String>())
+}
+
+/// The findings of reviews, with what became of each.
+fn finding_lines(findings: &[ReviewFinding]) -> Vec<String> {
+    let lines = findings.iter().map(|one| format!("  - {}", one.line()));
+    let head = (!findings.is_empty()).then(|| "findings:".to_owned());
+    head.into_iter().chain(lines).collect()
 }
 
 /// The code branch, and whether it is in this clone.
@@ -499,7 +508,11 @@ pub(crate) fn issue_text<'a>(
     }
     let facts = issue.facts.iter();
     let facts = facts.flat_map(|(name, value)| fact_lines(name, value));
-    for line in facts.chain(issue.answers.iter().flat_map(answer_lines)) {
+    let findings = finding_lines(&issue.findings);
+    for line in facts
+        .chain(findings)
+        .chain(issue.answers.iter().flat_map(answer_lines))
+    {
         text += &format!("  {}\n", continued(&line));
     }
     for one in &issue.tasks {

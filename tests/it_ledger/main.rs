@@ -14,6 +14,7 @@ mod briefing;
 mod exchange;
 #[cfg(unix)]
 mod failure_context;
+mod findings;
 mod flow;
 mod gate;
 mod give_up;

@@ -788,7 +788,10 @@ fn what_a_contract_lacks_is_what_is_asked() {
         ("escalated", vec![], &["audience", "pages"][..]),
         (
             "partial",
-            vec![("/unresolved", json!(["audience"]))],
+            vec![
+                ("/unresolved", json!(["audience"])),
+                ("/providedInputs", json!({"pages": 12})),
+            ],
             &["audience"],
         ),
     ] {

@@ -32,6 +32,9 @@ fn answers(from: &str, status: &str, more: Value) -> String {
     value["traceId"] = TRACE.into();
     value["respondingAgent"] = from.into();
     value["status"] = status.into();
+    if status == "resolved" {
+        value["providedInputs"] = json!({"tide_tables": {}});
+    }
     let members = value.as_object_mut().unwrap();
     members.extend(more.as_object().unwrap().clone());
     value.to_string()

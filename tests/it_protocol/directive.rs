@@ -675,7 +675,9 @@ fn a_success_that_recommends_the_user_leads_to_the_user() {
     assert_eq!(next["commands"], command);
     sent(&env, decision("design-1", "USER", "ask").to_string());
     run(&env, "claim ferry-71.4 --as USER");
-    sent(&env, answer("design-1").to_string());
+    let mut answer = answer("design-1");
+    answer["answers"][0]["required"] = json!("Do foot passengers book ahead?");
+    sent(&env, answer.to_string());
     env.assert_sound();
     // Another agent that is recommended goes on.
     let env = designing();

@@ -69,6 +69,9 @@ pub(crate) fn asked() -> TestEnvironment {
         value["traceId"] = TRACE.into();
         value["respondingAgent"] = from.into();
         value["status"] = status.into();
+        if status == "resolved" {
+            value["providedInputs"] = json!({"tide_tables": {}});
+        }
         sent(&env, value.to_string());
     };
     ask("document_generator", "research_agent", "Depths of berth 4");

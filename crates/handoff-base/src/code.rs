@@ -3,14 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The position of a code branch when a contract was sent.
+/// The commit of a code branch that a contract is about: for most, its newest one when the contract
+/// was sent; for a review, the one that was reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
     /// The branch, without `refs/heads/`.
     pub branch: String,
-    /// Its commit.
+    /// The commit.
     pub commit: String,
-    /// That commit's tree, which survives a squash or a rebase.
-    pub tree: String,
+    /// That commit's tree, which survives a squash or a rebase; none if the sender's repository did
+    /// not have the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }

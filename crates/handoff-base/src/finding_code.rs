@@ -98,6 +98,8 @@ finding_codes! {
     FileMissing = "file.missing";
     FileStray = "file.stray";
     FileUnreadable = "file.unreadable";
+    FindingOpen = "finding.open";
+    FindingUnknown = "finding.unknown";
     FindingsMore = "findings.more";
     GateDataIntegrity = "gate.data_integrity";
     GateNoOrphanedTasks = "gate.no_orphaned_tasks";
@@ -174,6 +176,7 @@ finding_codes! {
     ProtocolFact = "protocol.fact";
     ProtocolField = "protocol.field";
     ProtocolFieldType = "protocol.field_type";
+    ProtocolFindings = "protocol.findings";
     ProtocolFormat = "protocol.format";
     ProtocolGithub = "protocol.github";
     ProtocolLimit = "protocol.limit";

@@ -107,7 +107,7 @@ impl Repository {
         Ok(Some(Code {
             branch: branch.to_owned(),
             commit: commit.to_string(),
-            tree: tree.to_string(),
+            tree: Some(tree.to_string()),
         }))
     }
 

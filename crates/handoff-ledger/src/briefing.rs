@@ -4,7 +4,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
 use handoff_git::Repository;
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Issue, Record, Refusal, Task, View,
+    Annotation, AnswerGiven, Artifact, Decision, Issue, Record, Refusal, ReviewFinding, Task, View,
 };
 use handoff_protocol::{AgentKind, Protocol};
 use schemars::JsonSchema;
@@ -43,9 +43,11 @@ pub struct Previous {
 pub struct WorkBrief {
     /// The issue's title.
     pub title: String,
-    /// The facts that the protocol's `briefing` names, in its order: what is required, open
-    /// findings, the workspace.
+    /// The facts that the protocol's `briefing` names, in its order: what is required, the
+    /// workspace.
     pub facts: Map<String, Value>,
+    /// The findings of reviews that are open, answered or disputed.
+    pub findings: Vec<ReviewFinding>,
     /// What blocked agents of the issue were answered, the oldest first.
     pub answers: Vec<AnswerGiven>,
     /// What was decided about the issue's handoffs, the oldest first.
@@ -90,6 +92,7 @@ impl WorkBrief {
         Self {
             title: issue.title.clone(),
             facts: known.collect(),
+            findings: issue.unsettled().cloned().collect(),
             answers: issue.answers.clone(),
             decisions: issue.decisions.clone(),
             branch,

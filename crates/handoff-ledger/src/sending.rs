@@ -184,11 +184,33 @@ impl<'r> Ledger<'r> {
             prepared.artifacts.clone_from(&known.artifacts);
         } else {
             prepared.branch = prepared.code_branch(tip);
-            let branch = prepared.branch.as_deref();
-            prepared.code = branch.and_then(|branch| self.repository().code(branch));
+            prepared.code = self.code(prepared, tip)?;
             prepared.artifacts = prepared.delivered(tip)?;
         }
         Ok(())
+    }
+
+    /// The commit of the code branch that a contract is about: the one that a review names or that
+    /// an event noted for it, else the branch's newest.
+    fn code(
+        &self,
+        prepared: &PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+    ) -> Result<Option<Code>, LedgerError> {
+        let repository = self.repository();
+        let Some(branch) = &prepared.branch else {
+            return Ok(None);
+        };
+        let Some(commit) = prepared.reviewed(tip)? else {
+            return Ok(repository.code(branch));
+        };
+        let id = commit.parse::<ObjectId>().ok();
+        let known = id.and_then(|id| repository.commit(id).ok());
+        Ok(Some(Code {
+            branch: branch.clone(),
+            commit,
+            tree: known.map(|commit| commit.tree.to_string()),
+        }))
     }
 
     fn decide(
@@ -419,10 +441,10 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
 
     /// An error whose findings about the contract have their places in the document.
     fn located(&self, mut error: LedgerError) -> LedgerError {
-        if let LedgerError::Refused(Refusal::Contract(ContractRefusal::Inconsistent {
-            findings,
-            ..
-        })) = &mut error
+        if let LedgerError::Refused(Refusal::Contract(
+            ContractRefusal::Inconsistent { findings, .. }
+            | ContractRefusal::Findings { findings, .. },
+        )) = &mut error
         {
             match self.placed(std::mem::take(findings)) {
                 Ok(found) => *findings = found,
@@ -430,6 +452,31 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             }
         }
         error
+    }
+
+    /// The commit that was reviewed, if the contract names it, or an event noted it after its sender
+    /// was handed the work.
+    fn reviewed(&self, tip: &Snapshot<'_>) -> Result<Option<String>, LedgerError> {
+        let contract = &self.contract;
+        let kind = self.rules.protocol().contract_type(&contract.kind);
+        let Some((kind, reviews)) = kind.and_then(|kind| Some((kind, kind.reviews.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        if let Some(named) = contract.reviewed_commit(kind) {
+            return Ok(Some(named.to_owned()));
+        }
+        let (Some(fact), Some(held)) = (&reviews.fact, self.held(tip)?) else {
+            return Ok(None);
+        };
+        let issue = tip.issue(&contract.issue)?.issue()?;
+        let notes = issue
+            .iter()
+            .flat_map(|issue| issue.annotations.iter().rev());
+        let mut since = notes.filter(|note| Some(note.at) >= held.sent_at());
+        let noted = since.find_map(|note| note.facts.get(fact)?.as_str());
+        let noted = noted.filter(|id| id.parse::<ObjectId>().is_ok());
+        Ok(noted.map(str::to_ascii_lowercase))
     }
 
     /// The handoff that the sender holds; `None` if the sender is not known.
@@ -521,7 +568,11 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         matches!(
             refusal,
             Refusal::Contract(
-                C::Tasks { .. } | C::Inconsistent { .. } | C::IdTaken { .. } | C::Evidence { .. }
+                C::Tasks { .. }
+                    | C::Findings { .. }
+                    | C::Inconsistent { .. }
+                    | C::IdTaken { .. }
+                    | C::Evidence { .. }
             ) | Refusal::Request(RequestRefusal::Unfit { .. })
                 | Refusal::Lease(LeaseRefusal::Overdue(_))
         )

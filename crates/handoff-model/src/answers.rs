@@ -2,6 +2,7 @@
 //! that was asked for.
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::ids::HandoffId;
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
@@ -66,61 +67,139 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Whether text alone can answer the questions, because none asks for another kind of value.
+/// Whether text alone can answer the questions, because none that must be answered asks for another
+/// kind of value.
 pub fn can_be_words(questions: &[Question]) -> bool {
-    let mut kinds = questions.iter().map(|q| Kind::of(q.kind.as_deref()));
+    let needed = questions.iter().filter(|q| !q.optional);
+    let mut kinds = needed.map(|q| Kind::of(q.kind.as_deref()));
     kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
+}
+
+/// Questions, and the handoff in which they were asked.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The handoff.
+    pub id: &'a HandoffId,
+    /// The questions.
+    pub questions: &'a [Question],
 }
 
 /// What is wrong with answers: of the wrong kind, missing, not asked for, empty. Without named
 /// questions, any answer is valid.
-pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {
-    let mut found = Vec::new();
+pub fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
     let place = |key: &str| format!("/{}", escaped_part(key));
-    for question in questions {
-        let key = &question.key;
-        let kind = question.kind.as_deref();
-        match values.get(key) {
-            None if question.optional => {}
-            None => {
-                let what = question.description.as_ref().or(question.kind.as_ref());
-                let what = what
-                    .map(|what| format!(": {}", what.trim()))
-                    .unwrap_or_default();
-                let text = format!("{} is asked, and not answered{what}", quoted(key));
-                found.push(Finding::error(FindingCode::AnswerMissing, place(key), text));
-            }
-            Some(Value::String(text)) if text.trim().is_empty() && !question.optional => {
-                let text = format!("{} is asked, and answered with nothing", quoted(key));
-                found.push(Finding::error(FindingCode::AnswerMissing, place(key), text));
-            }
-            Some(value) if !fits(kind, value) => {
-                let text = format!(
-                    "{} must be of type {}, and this is {}",
-                    quoted(key),
-                    quoted(kind.unwrap_or("any")),
-                    type_of(value)
-                );
-                found.push(Finding::error(FindingCode::AnswerType, place(key), text));
-            }
-            Some(_) => {}
-        }
+    let mut found = missing(asked, values, place);
+    found.extend(misfits(&[asked], values, place));
+    found
+}
+
+/// The questions that must be answered and are not.
+pub fn unanswered<'q>(
+    questions: &'q [Question],
+    values: &Map<String, Value>,
+) -> impl Iterator<Item = &'q Question> {
+    let is_given = |key: &str| match values.get(key) {
+        None => false,
+        Some(Value::String(text)) => !text.trim().is_empty(),
+        Some(_) => true,
+    };
+    let needed = questions.iter().filter(|q| !q.optional);
+    needed.filter(move |q| !is_given(&q.key))
+}
+
+/// What must be answered and is not; `place` says where the answer to a key belongs.
+pub fn missing(
+    asked: Asked<'_>,
+    values: &Map<String, Value>,
+    place: impl Fn(&str) -> String,
+) -> Vec<Finding> {
+    let given: Vec<&str> = values.keys().map(String::as_str).collect();
+    let given = match &given[..] {
+        [] => "nothing is given".to_owned(),
+        keys => format!("given: {}", quoted(&keys.join(", "))),
+    };
+    let fault = |question: &Question| {
+        let what = match values.get(&question.key) {
+            Some(_) => "answered with nothing".to_owned(),
+            None => format!("not answered; {given}"),
+        };
+        let meaning = question.description.as_ref();
+        let meaning = meaning.map(|text| format!(" ({})", text.trim()));
+        let text = format!(
+            "{}{} is asked in {}, and {what}",
+            named(question),
+            meaning.unwrap_or_default(),
+            asked.id
+        );
+        Finding::error(FindingCode::AnswerMissing, place(&question.key), text)
+    };
+    unanswered(asked.questions, values).map(fault).collect()
+}
+
+/// The answers that are of the wrong kind, or to no question.
+pub fn misfits(
+    asked: &[Asked<'_>],
+    values: &Map<String, Value>,
+    place: impl Fn(&str) -> String,
+) -> Vec<Finding> {
+    let all = || {
+        asked
+            .iter()
+            .flat_map(|a| a.questions.iter().map(move |q| (a.id, q)))
+    };
+    let mut found = Vec::new();
+    if all().next().is_none() {
+        return found;
     }
-    if !questions.is_empty() {
-        for key in values
-            .keys()
-            .filter(|key| questions.iter().all(|q| q.key != **key))
-        {
-            let asked: Vec<&str> = questions.iter().map(|q| q.key.as_str()).collect();
+    for (key, value) in values {
+        let Some((id, question)) = all().find(|(_, q)| q.key == *key) else {
+            let keys: Vec<String> = all().map(|(_, q)| named(q)).collect();
+            let ids: Vec<String> = asked.iter().map(|a| a.id.to_string()).collect();
             let text = format!(
-                "{} was not asked; what was: {}",
+                "{} was not asked in {}; asked: {}; given: {}",
                 quoted(key),
-                asked.join(", ")
+                ids.join(" or "),
+                keys.join(", "),
+                shown(value)
             );
             found.push(Finding::error(FindingCode::AnswerUnknown, place(key), text));
+            continue;
+        };
+        let kind = question.kind.as_deref();
+        let is_blank = matches!(value, Value::String(text) if text.trim().is_empty());
+        let is_missing = is_blank && !question.optional;
+        if !is_missing && !fits(kind, value) {
+            let text = format!(
+                "{} must be of type {}, as asked in {id}, and this is {}: {}",
+                quoted(key),
+                quoted(kind.unwrap_or("any")),
+                type_of(value),
+                shown(value)
+            );
+            found.push(Finding::error(FindingCode::AnswerType, place(key), text));
         }
     }
     found
+}
+
+/// A question's key, with the kind of value that it asks for.
+fn named(question: &Question) -> String {
+    match &question.kind {
+        Some(kind) => format!("{} ({})", quoted(&question.key), kind.trim()),
+        None => quoted(&question.key),
+    }
+}
+
+/// The longest value that a finding shows, in characters.
+const SHOWN: usize = 40;
+
+/// What was given, in short.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 /// Whether a value is of a kind; for a list `X[]`, every element must be an X.
@@ -148,7 +227,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use serde_json::{Value, json};
 
-    use super::{faults, read};
+    use super::{Asked, faults, read};
     use crate::record::Question;
 
     fn question(kind: &str, optional: bool) -> Question {
@@ -164,7 +243,13 @@ mod tests {
 
     fn codes(kind: &str, optional: bool, values: &Value) -> Vec<String> {
         let values = values.as_object().unwrap();
-        let found = faults(&[question(kind, optional)], values);
+        let id = "7.1".parse().unwrap();
+        let questions = [question(kind, optional)];
+        let asked = Asked {
+            id: &id,
+            questions: &questions,
+        };
+        let found = faults(asked, values);
         found.into_iter().map(|f| f.code.to_string()).collect()
     }
 
@@ -214,7 +299,12 @@ mod tests {
         assert_eq!(codes("text", false, &json!({})), ["answer.missing"]);
         assert!(codes("text", true, &json!({})).is_empty());
         assert_eq!(codes("text", true, &json!({"x": 1})), ["answer.unknown"]);
-        assert!(faults(&[], json!({"x": 1}).as_object().unwrap()).is_empty());
+        let id = "7.1".parse().unwrap();
+        let nothing = Asked {
+            id: &id,
+            questions: &[],
+        };
+        assert!(faults(nothing, json!({"x": 1}).as_object().unwrap()).is_empty());
     }
 
     #[test]

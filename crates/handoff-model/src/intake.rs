@@ -58,6 +58,12 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// The commit that it says it reviewed.
+    pub fn reviewed_commit(&self, kind: &ContractType) -> Option<&str> {
+        let at = kind.reviews.as_ref()?.commit.as_deref()?;
+        self.value.pointer(at)?.as_str()
+    }
+
     /// Reads a contract without faults.
     fn read(
         protocol: &Protocol,

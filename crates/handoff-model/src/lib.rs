@@ -56,8 +56,9 @@ pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
-    FailureContext, GivenUp, ImportSource, Issue, IssueStatus, Lease, Manifest, OpenHandoff,
-    Progress, Question, Record, RefusedContract, Reopening, Task, TaskName, Transition,
+    FailureContext, FindingState, GivenUp, ImportSource, Issue, IssueStatus, Lease, Manifest,
+    OpenHandoff, Progress, Question, Record, RefusedContract, Reopening, ReviewFinding, Task,
+    TaskName, Transition,
 };
 pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,

@@ -534,6 +534,40 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     for (at, pointer) in kind.inputs.iter().flat_map(input_pointers) {
         add(at, &pointer);
     }
+    for (at, pointer) in entry_pointers(kind) {
+        add(at, &pointer);
+    }
+    found
+}
+
+/// The pointers to what lists of findings and answers have, with the place of each.
+fn entry_pointers(kind: &ContractType) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, list: &str, key: &str, pointer: &str| {
+        let pointer = match key {
+            "list" | "at" => pointer.to_owned(),
+            _ => format!("{list}/0{pointer}"),
+        };
+        found.push((format!("{name}/{key}"), pointer));
+    };
+    if let Some(raised) = &kind.raises {
+        raised
+            .given()
+            .for_each(|(key, p)| add("raises", &raised.list, key, p));
+    }
+    if let Some(fixes) = &kind.fixes {
+        fixes
+            .given()
+            .for_each(|(key, p)| add("fixes", &fixes.list, key, p));
+    }
+    if let Some(given) = &kind.given {
+        given
+            .given()
+            .for_each(|(key, p)| add("given", &given.at, key, p));
+    }
+    if let Some(commit) = kind.reviews.as_ref().and_then(|r| r.commit.as_ref()) {
+        found.push(("reviews/commit".to_owned(), commit.clone()));
+    }
     found
 }
 

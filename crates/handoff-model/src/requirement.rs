@@ -169,7 +169,9 @@ fn weigh(
     let by = format!("{said} by {}", record.from);
     match (code, &record.code) {
         (None, _) => (true, by),
-        (Some((commit, tree)), Some(known)) if known.commit == *commit || known.tree == *tree => {
+        (Some((commit, tree)), Some(known))
+            if known.commit == *commit || known.tree.as_ref() == Some(tree) =>
+        {
             let (own, asked) = (short_id(&known.commit), short_id(commit));
             let same = if own == asked {
                 String::new()

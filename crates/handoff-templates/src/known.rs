@@ -6,11 +6,13 @@ use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::moment::rfc3339;
+use handoff_base::pointer::parts;
+use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError};
-use handoff_model::{Issue, OpenHandoff, Task, View};
-use handoff_protocol::{Protocol, State, TaskState};
-use serde_json::{Value, json};
+use handoff_model::{Issue, OpenHandoff, Question, ReviewFinding, Task, View};
+use handoff_protocol::{FixFields, GivenFields, Protocol, State, TaskState};
+use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
 
@@ -160,6 +162,20 @@ pub fn known_at_tip(
         }
     }
     if let Some(issue) = issue {
+        let kinds = protocol.types_between(from.as_str(), to.as_str());
+        for fields in kinds.iter().filter_map(|kind| kind.fixes.as_ref()) {
+            let open = issue.findings.iter().filter(|f| f.state.is_unanswered());
+            let list: Vec<Value> = open.map(|finding| to_answer(fields, finding)).collect();
+            if !list.is_empty() {
+                set("fixes", list.into());
+            }
+        }
+        let asked = asked(folder, issue, from)?;
+        for fields in kinds.iter().filter_map(|kind| kind.given.as_ref()) {
+            if !asked.is_empty() {
+                set("given", to_give(fields, &asked));
+            }
+        }
         set("cycle_time", json!(duration(now - issue.opened_at)));
     }
     if let Some(url) = repository
@@ -209,6 +225,76 @@ fn answers(issue: &Issue) -> Vec<(&str, Value)> {
         })
     });
     values.collect()
+}
+
+/// The questions that an agent is asked in what it holds.
+fn asked(
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    agent: &AgentName,
+) -> Result<Vec<Question>, LedgerError> {
+    let held = |open: &&OpenHandoff| open.to == *agent && open.state == State::InProgress;
+    let Some(open) = issue.open.iter().rev().find(held) else {
+        return Ok(Vec::new());
+    };
+    let record = folder.record(open.id.number())?;
+    Ok(record.map_or_else(Vec::new, |record| record.missing))
+}
+
+/// An answer to a finding, to fill in.
+fn to_answer(fields: &FixFields, finding: &ReviewFinding) -> Value {
+    let text = finding.dispute.as_ref().unwrap_or(&finding.text);
+    let location = match &finding.location {
+        Some(location) => location.clone(),
+        None => to_fill("path and line of the fix"),
+    };
+    let mut entry = Value::Object(Map::new());
+    set_at(&mut entry, fields.location.as_deref(), location.into());
+    let what = to_fill(&format!("what was done about {}: {text}", finding.id));
+    set_at(&mut entry, Some(&fields.text), what.into());
+    set_at(
+        &mut entry,
+        fields.finding.as_deref(),
+        finding.id.as_str().into(),
+    );
+    entry
+}
+
+/// The answers to questions, to fill in: a list, or an object with a member for each.
+fn to_give(fields: &GivenFields, asked: &[Question]) -> Value {
+    let mark = |question: &Question| {
+        let kind = question.kind.as_deref().map(|kind| format!(", {kind}"));
+        let about = question.description.as_deref().unwrap_or("the answer");
+        Value::from(to_fill(&format!("{about}{}", kind.unwrap_or_default())))
+    };
+    if fields.key.is_none() {
+        let member = |question: &Question| (question.key.clone(), mark(question));
+        return Value::Object(asked.iter().map(member).collect());
+    }
+    let entry = |question: &Question| {
+        let mut entry = Value::Object(Map::new());
+        let key = question.key.as_str().into();
+        set_at(&mut entry, fields.key.as_deref(), key);
+        set_at(&mut entry, fields.value.as_deref(), mark(question));
+        entry
+    };
+    asked.iter().map(entry).collect()
+}
+
+/// A placeholder. A text in braces would end it.
+fn to_fill(about: &str) -> String {
+    let about: String = about.chars().filter(|c| !"{}\n".contains(*c)).collect();
+    format!("{FILL}: {about}}}}}")
+}
+
+/// Sets the value at a pointer of an object; missing members become objects.
+fn set_at(entry: &mut Value, at: Option<&str>, value: Value) {
+    let Some(at) = at else { return };
+    let mut here = entry;
+    for part in parts(at) {
+        here = &mut here[part.as_str()];
+    }
+    *here = value;
 }
 
 /// A duration in its two largest units: `2 days 4 hours`.

@@ -381,7 +381,10 @@ fn evaluated(env: &TestEnvironment) {
     run(env, "claim weir-4.4 --as USER");
     let answer = with(
         sample("directive", "user-input"),
-        &[("/handoff_id", json!("design"))],
+        &[
+            ("/handoff_id", json!("design")),
+            ("/answers/0/required", json!("How many lanes?")),
+        ],
     );
     send(env, &answer);
     run(env, "claim weir-4.5 --as MetaGPT");

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use crate::contracts::value as sample;
 use crate::contracts::value;
@@ -36,13 +36,16 @@ pub fn asks(from: &str, to: &str, more: &[(&str, Value)]) -> String {
     value("delegation", "request", &members).to_string()
 }
 
-/// An answer to a request for help in the trace.
+/// An answer to a request for help in the trace; one that resolves it gives what is asked.
 pub fn answers(from: &str, status: &str, more: &[(&str, Value)]) -> String {
     let mut members = vec![
         ("/traceId", TRACE.into()),
         ("/respondingAgent", from.into()),
         ("/status", status.into()),
     ];
+    if status == "resolved" {
+        members.push(("/providedInputs", json!({"tide_tables": {}})));
+    }
     members.extend(more.iter().cloned());
     value("delegation", "response-least", &members).to_string()
 }

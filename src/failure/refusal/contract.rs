@@ -21,6 +21,9 @@ impl From<ContractRefusal> for Failure {
             ContractRefusal::Tasks { issue, findings } => at(ErrorCode::TasksRefused)
                 .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
                 .findings(findings),
+            ContractRefusal::Findings { issue, findings } => at(ErrorCode::FindingsRefused)
+                .hint(format!("see the findings and what became of them: `git handoff status {issue}`"))
+                .findings(findings),
             ContractRefusal::Inconsistent { issue, findings } => at(ErrorCode::Inconsistent)
                 .hint(format!(
                     "correct the contract; if the issue has changed, say so first: `git handoff annotate {issue} --fact NAME=VALUE --note 'WHY'`"

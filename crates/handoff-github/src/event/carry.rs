@@ -372,6 +372,7 @@ fn too_late(error: &LedgerError) -> Option<String> {
         )
         | Refusal::Contract(
             ContractRefusal::Tasks { findings, .. }
+            | ContractRefusal::Findings { findings, .. }
             | ContractRefusal::Inconsistent { findings, .. },
         ) => &findings[..],
         _ => &[],

@@ -143,7 +143,7 @@ fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
     *page += &format!("</svg><p>{}</p></div>", words.join(" "));
 }
 
-/// An issue's facts and tasks.
+/// An issue's facts, findings and tasks.
 fn known(page: &mut String, issue: &Issue) {
     /// The most characters of a fact.
     const FACT: usize = 2000;
@@ -153,6 +153,9 @@ fn known(page: &mut String, issue: &Issue) {
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         lines.push(format!("{name}: {}", cut(&value, FACT)));
+    }
+    for finding in &issue.findings {
+        lines.push(format!("finding {}", cut(&finding.line(), FACT)));
     }
     for task in &issue.tasks {
         let of = task.parent.as_ref().map(|parent| format!(" of {parent}"));

@@ -111,6 +111,7 @@ impl LedgerError {
                 Refusal::Request(RequestRefusal::Unfit { findings, .. })
                 | Refusal::Contract(
                     ContractRefusal::Tasks { findings, .. }
+                    | ContractRefusal::Findings { findings, .. }
                     | ContractRefusal::Inconsistent { findings, .. },
                 ),
             ) => findings,

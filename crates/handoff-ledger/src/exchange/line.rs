@@ -236,7 +236,10 @@ impl Line {
         match &self.request {
             LineRequest::Send(send) => {
                 let mut digests = send.artifacts.iter().filter_map(|a| a.sha256.as_ref());
-                let mut code = send.code.iter().flat_map(|code| [&code.commit, &code.tree]);
+                let code = send.code.iter();
+                let mut code = code
+                    .flat_map(|c| [Some(&c.commit), c.tree.as_ref()])
+                    .flatten();
                 let right = digests.all(|d| hex(d, &[64])) && code.all(|c| hex(c, &[40, 64]));
                 (!right).then_some("a digest or a commit is none")
             }

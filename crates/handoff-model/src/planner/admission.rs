@@ -35,15 +35,7 @@ impl<V> Planner<'_, V> {
         let about = kind.about.as_deref();
         let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
         if let Some((pointer, own)) = about {
-            // Contracts that only comment on another contract are skipped.
-            let speaks_of_another = |record: &Record| {
-                let kind = self.protocol.contract_type(&record.contract_type);
-                kind.is_some_and(|kind| kind.about.is_some())
-            };
-            let mut meant = held.clone();
-            while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
-                meant = self.record(&id)?;
-            }
+            let meant = self.meant(held)?;
             if meant.contract_id.as_ref() != Some(&own) {
                 return Err(ContractRefusal::NotAbout {
                     field: pointer.trim_start_matches('/').into(),
@@ -73,6 +65,23 @@ impl<V> Planner<'_, V> {
             }
         }
         Ok(())
+    }
+
+    /// The handoff whose contract a handoff is about: contracts that only comment on another one
+    /// are skipped.
+    pub(super) fn meant<E>(&self, held: &Record) -> Result<Record, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let speaks_of_another = |record: &Record| {
+            let kind = self.protocol.contract_type(&record.contract_type);
+            kind.is_some_and(|kind| kind.about.is_some())
+        };
+        let mut meant = held.clone();
+        while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
+            meant = self.record(&id)?;
+        }
+        Ok(meant)
     }
 
     /// Refuses a request to an agent that waits for the sender.
@@ -368,6 +377,7 @@ impl<V> Planner<'_, V> {
             counted: Vec::new(),
             decisions: Vec::new(),
             answers: Vec::new(),
+            findings: Vec::new(),
             refusals: Vec::new(),
             annotations: Vec::new(),
             deliveries: Vec::new(),

@@ -3,9 +3,11 @@
 use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
 
+use crate::answers::Asked;
 use crate::artifacts::unfit;
 use crate::intake::Contract;
 use crate::message::Account;
+use crate::planner::given::left_open;
 use crate::planner::held::answers;
 use crate::planner::{Planner, trail};
 use crate::record::{Failure, Issue, Question, Record};
@@ -34,10 +36,15 @@ impl<V> Planner<'_, V> {
         let mut issue = issue.ok_or_else(none)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // The same answer may be given again once a request is taken up again, or to another
-            // request if that is named.
+            // The same answer may be given again once a request is taken up again, and to another
+            // request that its sender works on.
             let again = request.as_ref().is_some_and(|request| {
-                send.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
+                let is_own = request.lease.as_ref().is_none_or(|lease| {
+                    self.actor
+                        .worker
+                        .is_none_or(|worker| lease.worker == *worker)
+                });
+                is_own || send.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
             });
             if !again {
                 let receipt = self.repeated(earlier, issue);
@@ -49,7 +56,12 @@ impl<V> Planner<'_, V> {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
         self.ensure_open(&issue)?;
-        let (event, why) = self.verdict(kind, contract);
+        let asked = Asked {
+            id: &request.id,
+            questions: &request.missing,
+        };
+        self.gives(kind, contract, &[asked])?;
+        let (event, why) = self.verdict(kind, contract, &request);
         if event == Event::Complete
             && let Some(expected) = &request.expects
         {
@@ -103,15 +115,19 @@ impl<V> Planner<'_, V> {
     }
 
     /// What an answer does to its request, and the reason if it blocks it.
-    fn verdict(&self, kind: &ContractType, contract: &Contract) -> (Event, Option<String>) {
+    fn verdict(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        request: &Record,
+    ) -> (Event, Option<String>) {
         let outcome = self.protocol.outcome(kind, contract.status.as_deref());
         if let Some(critical) = kind.critical_inputs.as_ref()
             && outcome.event() == Event::Complete
         {
-            let open = contract.value.pointer(&critical.at);
-            let open = open.and_then(serde_json::Value::as_array);
-            let open = open.into_iter().flatten().filter_map(|v| v.as_str());
-            let keys: Vec<&str> = open
+            let open = left_open(kind, contract, request);
+            let keys = open.iter().map(|question| question.key.as_str());
+            let keys: Vec<&str> = keys
                 .filter(|k| critical.keys.iter().any(|c| c == k))
                 .collect();
             if !keys.is_empty() {
@@ -160,25 +176,19 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// The questions that a request still has after an answer that leaves it open.
+/// The questions that a request still has after an answer that leaves it open. If critical inputs
+/// block it, the others are optional.
 fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
-    let open = kind
-        .critical_inputs
-        .as_ref()
-        .and_then(|c| contract.value.pointer(&c.at));
-    let open = open.and_then(serde_json::Value::as_array);
-    let Some(open) = open.filter(|open| !open.is_empty()) else {
+    let mut open = left_open(kind, contract, request);
+    if open.is_empty() {
         return request.missing.clone();
-    };
-    let question = |key: &str| {
-        let known = request.missing.iter().find(|q| q.key == key);
-        known.cloned().unwrap_or_else(|| Question {
-            key: key.to_owned(),
-            kind: None,
-            description: None,
-            optional: false,
-        })
-    };
-    let keys = open.iter().filter_map(|key| key.as_str());
-    keys.map(question).collect()
+    }
+    let critical = kind.critical_inputs.iter().flat_map(|c| &c.keys);
+    let is_critical = |q: &Question| critical.clone().any(|key| *key == q.key);
+    if kind.given.is_some() && open.iter().any(is_critical) {
+        for question in &mut open {
+            question.optional |= !is_critical(question);
+        }
+    }
+    open
 }

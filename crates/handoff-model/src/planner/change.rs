@@ -6,6 +6,8 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, State};
 
 use crate::advice::is_to_decide;
+use crate::answers::Asked;
+use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
@@ -118,6 +120,7 @@ impl<V> Planner<'_, V> {
             }
             // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
+                undo(&mut issue.findings, &record.id);
                 if let Some(id) = &record.follows
                     && self.record(id)?.state == State::Completed
                     && !issue.unfollowed.contains(id)
@@ -221,10 +224,11 @@ impl<V> Planner<'_, V> {
                 }
             }
             Event::Answer if record.state == State::Blocked => {
-                let asked = record.questions();
+                let questions = record.questions();
+                let asked = Asked { id: &id, questions };
                 let findings = answers::faults(asked, &args.values);
                 let words = args.reason.is_some() && args.values.is_empty();
-                if findings.is_empty() || words && answers::can_be_words(asked) {
+                if findings.is_empty() || words && answers::can_be_words(questions) {
                     return Ok(());
                 }
                 RequestRefusal::AnswerUnfit { id, findings }.into()

@@ -4,8 +4,8 @@
 //! message and a receipt, or a typed refusal. The write path runs it on the tip, and again if the
 //! tip moved; the audit runs it for every commit of the history and compares. So the rules for a
 //! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
-//! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
-//! handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
+//! `send` and `answer` handle contracts, `tasks` handles tasks, and `findings` those of reviews, `given` compares answers with
+//! questions, and `limits` bounds the number of handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
 //! it, `give_up` and `reopen` end it without success and open it again, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
 //! corrections, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
 //! and `trail` words what the commit says.
@@ -17,7 +17,9 @@ mod awaiting;
 mod change;
 mod decide;
 mod ending;
+mod findings;
 mod give_up;
+mod given;
 mod held;
 mod lease;
 mod limits;

@@ -1,8 +1,8 @@
 //! Sending a contract: who may, what happens to the handoff that the sender held, and the handoff
 //! that it starts.
 
-use handoff_base::Edit;
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Code, Edit};
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, OwnRetry, State, Style};
 use serde_json::Value;
 
@@ -153,10 +153,12 @@ impl<V> Planner<'_, V> {
         let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
+        self.fits_questions(kind, contract, basis.as_ref())?;
         if calls {
             self.ensure_no_loop(&issue, from, &to, basis.as_ref())?;
         }
         self.fits_tasks(&issue, kind, contract, from)?;
+        self.follow_findings(&mut issue, kind, contract)?;
         self.within_limits(&mut issue, contract, from, &to, basis.as_ref())?;
 
         let follows = basis.as_ref().map(|held| held.id.clone());
@@ -346,7 +348,10 @@ impl<V> Planner<'_, V> {
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
-            code: send.code.cloned(),
+            code: kind.map_or_else(
+                || send.code.cloned(),
+                |kind| reviewed(kind, contract, send.code),
+            ),
             attempt: 1,
             redriven_at: None,
             not_before: None,
@@ -529,6 +534,18 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
         schema: text(&fields.schema)?,
         destination: text(&fields.destination)?,
     })
+}
+
+/// The commit that a contract is about: the one that it names, else the one that it was sent with.
+fn reviewed(kind: &ContractType, contract: &Contract, code: Option<&Code>) -> Option<Code> {
+    let mut code = code?.clone();
+    if let Some(named) = contract.reviewed_commit(kind)
+        && code.commit != named
+    {
+        named.clone_into(&mut code.commit);
+        code.tree = None;
+    }
+    Some(code)
 }
 
 /// The inputs that a contract's sender lacks.

@@ -27,6 +27,12 @@ pub enum ContractRefusal {
         issue: IssueKey,
         findings: Vec<Finding>,
     },
+    /// The contract contradicts the findings of the reviews.
+    #[error("the contract does not fit the findings of issue {issue}")]
+    Findings {
+        issue: IssueKey,
+        findings: Vec<Finding>,
+    },
     /// The contract contradicts what is known of the issue.
     #[error("this contradicts what is known of issue {issue}")]
     Inconsistent {

@@ -8,6 +8,7 @@ mod attention;
 mod checker;
 mod consistency;
 mod evidence;
+mod findings;
 mod github;
 mod requirement;
 mod time;
@@ -56,6 +57,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.attention();
     checker.evidence();
     checker.consistency();
+    checker.findings_and_answers();
     checker.requirements();
     checker.alerts();
     checker.github();

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Claims;
 use super::fields::Fields;
+use super::findings::{FixFields, RaisedFields, ReviewFields};
 use super::tasks::TaskFields;
 use super::timing::TimeField;
 use crate::lifecycle::Event;
@@ -125,15 +126,48 @@ pub struct InputFields {
     pub blocking: Option<String>,
 }
 
+/// The places where an answer gives what was asked.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenFields {
+    /// An object with a member for each question's key, or a list with one entry per answer.
+    pub at: String,
+    /// The question's key, relative to the entry of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The answer, relative to the entry of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The status words of a full answer, which must give everything that was asked. Without any,
+    /// every answer must.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub complete: Vec<String>,
+}
+
+impl GivenFields {
+    /// Its pointers, with the name of each.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let optional = [
+            ("key", self.key.as_deref()),
+            ("value", self.value.as_deref()),
+        ];
+        let optional = optional
+            .into_iter()
+            .filter_map(|(key, at)| Some((key, at?)));
+        [("at", self.at.as_str())].into_iter().chain(optional)
+    }
+}
+
 /// Inputs that an answer must provide.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalInputs {
-    /// The place where an answer lists the inputs it could not provide.
+    /// The place where an answer lists the inputs it could not provide. What was asked and is not
+    /// given counts too, if the type says where that is (`given`).
     pub at: String,
     /// The inputs that must not be in that list.
     pub keys: Vec<String>,
-    /// The outcome of the request if one of them is in that list.
+    /// The outcome of the request if one of them is missing.
     pub outcome: Outcome,
 }
 
@@ -262,6 +296,10 @@ pub struct ContractType {
     /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<String>,
+    /// The places where it gives what its sender was asked: the keys, the kinds of value and their
+    /// completeness are checked against the questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<GivenFields>,
     /// Inputs that an answer must provide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_inputs: Option<CriticalInputs>,
@@ -276,6 +314,19 @@ pub struct ContractType {
     /// The tasks that it opens or completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskFields>,
+    /// The places where it lists findings that have to be answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raises: Option<RaisedFields>,
+    /// The places where it answers findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixes: Option<FixFields>,
+    /// What says which commit it is about, if it is a review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviews: Option<ReviewFields>,
+    /// Whether it approves: it is refused while a finding is open or disputed, and resolves those
+    /// that are answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settles: bool,
     /// The places of claims that can be checked against the repository: see
     /// [evidence.md](evidence.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]

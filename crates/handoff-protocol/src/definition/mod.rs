@@ -11,6 +11,7 @@ mod contract_type;
 mod decision;
 mod evidence;
 mod fields;
+mod findings;
 mod github;
 mod limits;
 mod requirement;
@@ -33,7 +34,7 @@ pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
 pub use consistency::{Comparison, ConsistencyRule};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, ForeignFile,
-    InputFields, NamedSchema, Outcome, Words,
+    GivenFields, InputFields, NamedSchema, Outcome, Words,
 };
 pub use decision::{Action, Circumstances, DecisionRule};
 pub use evidence::{
@@ -41,6 +42,7 @@ pub use evidence::{
     TestsClaim,
 };
 pub use fields::Fields;
+pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
     Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
 };

@@ -1,0 +1,283 @@
+//! Findings of reviews: raised, answered, disputed and resolved by contracts.
+
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::ids::HandoffId;
+use handoff_base::text::quoted;
+use handoff_protocol::{ContractType, Event, FixFields, RaisedFields};
+use serde_json::Value;
+
+use crate::intake::Contract;
+use crate::planner::Planner;
+use crate::record::{FindingState, Issue, ReviewFinding};
+use crate::refusal::ContractRefusal;
+use crate::value::scalar;
+
+impl<V> Planner<'_, V> {
+    /// Records what a contract says about findings; refuses it if it answers one that nobody
+    /// raised, leaves one unanswered, or approves the work while one is open.
+    pub(super) fn follow_findings(
+        &self,
+        issue: &mut Issue,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<(), ContractRefusal> {
+        let id = self.id(issue.handoffs + 1);
+        let outcome = self.protocol.outcome(kind, contract.status.as_deref());
+        let is_done = outcome.event() == Event::Complete;
+        let known = &mut issue.findings;
+        let mut faults = Vec::new();
+        if let Some(fields) = &kind.raises {
+            faults.extend(raise(known, fields, &contract.value, &id));
+        }
+        if let Some(fields) = &kind.fixes {
+            faults.extend(answer(known, fields, &contract.value, &id, is_done));
+        }
+        if kind.settles && is_done {
+            faults.extend(settle(known, &id));
+        }
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(ContractRefusal::Findings {
+            issue: self.key.clone(),
+            findings: faults,
+        })
+    }
+}
+
+/// The entries of a list, with the place of each.
+fn entries<'v>(value: &'v Value, list: &str) -> Vec<(String, &'v Value)> {
+    let entries = value.pointer(list).and_then(Value::as_array);
+    let entries = entries.into_iter().flatten().enumerate();
+    entries
+        .map(|(i, entry)| (format!("{list}/{i}"), entry))
+        .collect()
+}
+
+/// A text of an entry, without the space around it.
+fn text(entry: &Value, at: Option<&str>) -> Option<String> {
+    let text = scalar(entry.pointer(at?)?)?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Adds the findings of a review. One that is known is disputed if it had an answer.
+fn raise(
+    known: &mut Vec<ReviewFinding>,
+    fields: &RaisedFields,
+    value: &Value,
+    id: &HandoffId,
+) -> Vec<Finding> {
+    let mut faults = Vec::new();
+    for (at, entry) in entries(value, &fields.list) {
+        let Some(said) = text(entry, Some(&fields.text)) else {
+            continue;
+        };
+        let location = text(entry, fields.location.as_deref());
+        let named = text(entry, fields.finding.as_deref());
+        let place = match &named {
+            Some(name) => known.iter().position(|f| f.id == *name),
+            None => known
+                .iter()
+                .position(|f| f.location == location && f.text == said),
+        };
+        match (place, named) {
+            (Some(place), _) => dispute(&mut known[place], said, id),
+            (None, Some(name)) => {
+                let at = format!("{at}{}", fields.finding.as_deref().unwrap_or_default());
+                faults.push(unknown(known, &at, &format!("{} is", quoted(&name))));
+            }
+            (None, None) => known.push(ReviewFinding {
+                id: format!("F{}", known.len() + 1),
+                state: FindingState::Open,
+                raised_by: id.clone(),
+                location,
+                severity: text(entry, fields.severity.as_deref()),
+                text: said,
+                answered_by: None,
+                answer: None,
+                skipped: false,
+                commit: None,
+                disputed_by: None,
+                dispute: None,
+                resolved_by: None,
+            }),
+        }
+    }
+    faults
+}
+
+/// Raises a known finding again.
+fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
+    match finding.state {
+        FindingState::Open => {}
+        FindingState::Withdrawn => {
+            finding.state = FindingState::Open;
+            finding.raised_by = id.clone();
+        }
+        FindingState::Answered | FindingState::Disputed | FindingState::Resolved => {
+            finding.state = FindingState::Disputed;
+            finding.disputed_by = Some(id.clone());
+            finding.dispute = Some(said).filter(|said| *said != finding.text);
+            finding.resolved_by = None;
+        }
+    }
+}
+
+/// Answers findings: those that an entry names or whose location it has, and those without a
+/// location along with them, if no entry is about one of these.
+fn answer(
+    known: &mut [ReviewFinding],
+    fields: &FixFields,
+    value: &Value,
+    id: &HandoffId,
+    is_done: bool,
+) -> Vec<Finding> {
+    let mut faults = Vec::new();
+    let unplaced = |f: &ReviewFinding| f.state.is_unanswered() && f.location.is_none();
+    let fixes = entries(value, &fields.list);
+    // Those of reviews before the protocol had findings are not known.
+    let is_any = !known.is_empty();
+    let any_unplaced = known.iter().any(unplaced);
+    let mut apart = false;
+    let mut answered: Vec<usize> = Vec::new();
+    for (at, entry) in &fixes {
+        let named = text(entry, fields.finding.as_deref());
+        let location = text(entry, fields.location.as_deref());
+        let meant = |f: &ReviewFinding| match (&named, &location) {
+            (Some(name), _) => f.id == *name,
+            (None, Some(location)) if f.location.is_some() => f.location.as_ref() == Some(location),
+            (None, Some(location)) => f.state.is_unanswered() && begins_with(&f.text, location),
+            (None, None) => false,
+        };
+        let places: Vec<usize> = (0..known.len()).filter(|i| meant(&known[*i])).collect();
+        if places.is_empty() {
+            let (key, who) = match (&named, &location) {
+                (Some(name), _) => (&fields.finding, format!("{} is", quoted(name))),
+                (None, Some(at)) => (&fields.location, format!("nothing at {} is", quoted(at))),
+                (None, None) => (
+                    &fields.location,
+                    "an entry without a location is".to_owned(),
+                ),
+            };
+            if named.is_some() || is_any && !any_unplaced {
+                let at = format!("{at}{}", key.as_deref().unwrap_or_default());
+                faults.push(unknown(known, &at, &who));
+            }
+            continue;
+        }
+        apart |= places.iter().any(|i| unplaced(&known[*i]));
+        for i in places {
+            let finding = &mut known[i];
+            let said = text(entry, Some(&fields.text));
+            let skipped = fields.skipped.as_deref().and_then(|at| entry.pointer(at));
+            let skipped = skipped.is_some_and(is_true);
+            // Nothing is skipped without a reason.
+            if !finding.state.is_unanswered() || skipped && said.is_none() {
+                continue;
+            }
+            answered.push(i);
+            finding.answer = said;
+            finding.commit = text(entry, fields.commit.as_deref());
+            finding.skipped = skipped;
+        }
+    }
+    if !apart && !fixes.is_empty() {
+        for (i, finding) in known.iter_mut().enumerate().filter(|(_, f)| unplaced(f)) {
+            answered.push(i);
+            (finding.answer, finding.commit, finding.skipped) = (None, None, false);
+        }
+    }
+    for i in answered {
+        known[i].state = FindingState::Answered;
+        known[i].answered_by = Some(id.clone());
+    }
+    if is_done {
+        faults.extend(unanswered(known, &fields.list, "is not answered").map(|finding| {
+            finding.fix("answer each finding: with its id or its location, as fixed, or as skipped with the reason; `git handoff new` lists them")
+        }));
+    }
+    faults
+}
+
+/// Resolves what is answered; what is not prevents the approval.
+fn settle(known: &mut [ReviewFinding], id: &HandoffId) -> Vec<Finding> {
+    let open = unanswered(known, "", "prevents the approval");
+    let open: Vec<Finding> = open
+        .map(|finding| finding.fix("send it to be fixed; an answer to it can be approved"))
+        .collect();
+    for finding in known {
+        if finding.state == FindingState::Answered {
+            finding.state = FindingState::Resolved;
+            finding.resolved_by = Some(id.clone());
+        }
+    }
+    open
+}
+
+/// A fault for each finding that is open or disputed.
+fn unanswered<'f>(
+    known: &'f [ReviewFinding],
+    at: &'f str,
+    why: &'f str,
+) -> impl Iterator<Item = Finding> + 'f {
+    let open = known.iter().filter(|f| f.state.is_unanswered());
+    open.map(move |f| {
+        let by = f
+            .disputed_by
+            .as_ref()
+            .map(|by| format!(", disputed in {by}"));
+        let text = format!(
+            "{}, raised in {}{}, {why}: {}",
+            f.name(),
+            f.raised_by,
+            by.unwrap_or_default(),
+            f.text
+        );
+        Finding::error(FindingCode::FindingOpen, at, text)
+    })
+}
+
+/// That no review has such a finding.
+fn unknown(known: &[ReviewFinding], at: &str, who: &str) -> Finding {
+    let open = known.iter().filter(|f| f.state.is_unanswered());
+    let open: Vec<String> = open.map(ReviewFinding::name).collect();
+    let open = match &open[..] {
+        [] => "none is open".to_owned(),
+        open => format!("open: {}", open.join("; ")),
+    };
+    let text = format!("{who} no finding of the issue; {open}");
+    let finding = Finding::error(FindingCode::FindingUnknown, at, text);
+    finding.fix("name a finding by its id or by its exact location")
+}
+
+/// Whether a text begins with this location, which ends there.
+fn begins_with(text: &str, location: &str) -> bool {
+    let rest = text.strip_prefix(location).map(|rest| rest.chars().next());
+    rest.is_some_and(|next| next.is_none_or(|c| !c.is_alphanumeric()))
+}
+
+fn is_true(value: &Value) -> bool {
+    value == &Value::Bool(true) || value.as_str() == Some("true")
+}
+
+/// Undoes what a handoff did to findings, since it was turned down.
+pub(super) fn undo(known: &mut [ReviewFinding], id: &HandoffId) {
+    let by = |who: &Option<HandoffId>| who.as_ref() == Some(id);
+    for finding in known {
+        if by(&finding.resolved_by) {
+            finding.state = FindingState::Answered;
+            finding.resolved_by = None;
+        } else if finding.state == FindingState::Answered && by(&finding.answered_by) {
+            finding.state = match finding.disputed_by {
+                Some(_) => FindingState::Disputed,
+                None => FindingState::Open,
+            };
+        } else if finding.state == FindingState::Disputed && by(&finding.disputed_by) {
+            finding.state = FindingState::Answered;
+            finding.disputed_by = None;
+            finding.dispute = None;
+        } else if finding.state == FindingState::Open && finding.raised_by == *id {
+            finding.state = FindingState::Withdrawn;
+        }
+    }
+}

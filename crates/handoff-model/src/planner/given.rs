@@ -1,0 +1,163 @@
+//! Whether an answer answers: what it gives against what was asked.
+
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::pointer::escaped_part;
+use handoff_protocol::{ContractType, Event, GivenFields};
+use serde_json::{Map, Value};
+
+use crate::answers::{Asked, misfits, missing, unanswered};
+use crate::intake::Contract;
+use crate::planner::Planner;
+use crate::record::{Question, Record};
+use crate::refusal::RequestRefusal;
+use crate::step::{Stop, View};
+use crate::value::scalar;
+
+impl<V> Planner<'_, V> {
+    /// Refuses an answer that does not give what was asked: a key that nobody asked for, another
+    /// kind of value, or less than its status says. `asked` holds alternatives, the one to name
+    /// first; each that has questions is enough.
+    pub(super) fn gives(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        asked: &[Asked<'_>],
+    ) -> Result<(), RequestRefusal> {
+        let Some(fields) = &kind.given else {
+            return Ok(());
+        };
+        let asked: Vec<Asked<'_>> = asked
+            .iter()
+            .filter(|asked| !asked.questions.is_empty())
+            .copied()
+            .collect();
+        let Some(first) = asked.first() else {
+            return Ok(());
+        };
+        let values = given(fields, &contract.value);
+        let place = |key: &str| place(fields, &contract.value, key);
+        let mut findings = misfits(&asked, &values, place);
+        let status = contract.status.as_deref();
+        let is_over = self.protocol.outcome(kind, status).event() == Event::Complete;
+        let lacks = |asked: &Asked<'_>| unanswered(asked.questions, &values).next().is_some();
+        if is_over && is_full(fields, status) && asked.iter().all(lacks) {
+            findings.extend(missing(*first, &values, place));
+        }
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let issue = self.key.clone();
+        Err(RequestRefusal::Unfit { issue, findings })
+    }
+
+    /// Refuses an answer in a relay that does not give what its sender was asked, in the handoff
+    /// that it holds or in the contract that both are about.
+    pub(super) fn fits_questions<E>(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(held) = basis.filter(|_| kind.given.is_some()) else {
+            return Ok(());
+        };
+        let meant = match kind.about {
+            Some(_) => Some(self.meant(held)?),
+            None => None,
+        };
+        let asked: Vec<Asked<'_>> = [Some(held), meant.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|record| Asked {
+                id: &record.id,
+                questions: &record.missing,
+            })
+            .collect();
+        Ok(self.gives(kind, contract, &asked)?)
+    }
+}
+
+/// The inputs that an answer says it could not provide.
+pub(super) fn stated(kind: &ContractType, contract: &Contract) -> Vec<String> {
+    let at = kind.critical_inputs.as_ref().map(|critical| &critical.at);
+    let list = at.and_then(|at| contract.value.pointer(at)?.as_array());
+    let keys = list.into_iter().flatten().filter_map(Value::as_str);
+    keys.map(str::to_owned).collect()
+}
+
+/// The questions of a request that an answer leaves open: what it says that it could not provide,
+/// and what it does not give. What is not critical is optional from then on.
+pub(super) fn left_open(
+    kind: &ContractType,
+    contract: &Contract,
+    request: &Record,
+) -> Vec<Question> {
+    let question = |key: &str| {
+        let known = request.missing.iter().find(|q| q.key == key);
+        known.cloned().unwrap_or_else(|| Question {
+            key: key.to_owned(),
+            kind: None,
+            description: None,
+            optional: false,
+        })
+    };
+    let mut open: Vec<Question> = stated(kind, contract)
+        .iter()
+        .map(|key| question(key))
+        .collect();
+    if let Some(fields) = &kind.given {
+        let values = given(fields, &contract.value);
+        for question in unanswered(&request.missing, &values) {
+            if open.iter().all(|known| known.key != question.key) {
+                open.push(question.clone());
+            }
+        }
+    }
+    open
+}
+
+/// Whether an answer with this status must give everything.
+fn is_full(fields: &GivenFields, status: Option<&str>) -> bool {
+    let complete = &fields.complete;
+    complete.is_empty() || complete.iter().any(|word| Some(word.as_str()) == status)
+}
+
+/// What an answer gives, by the questions' keys.
+fn given(fields: &GivenFields, value: &Value) -> Map<String, Value> {
+    match value.pointer(&fields.at) {
+        Some(Value::Object(members)) => members.clone(),
+        Some(Value::Array(entries)) => {
+            let pair = |entry: &Value| {
+                let key = key_of(fields, entry)?;
+                let value = entry.pointer(fields.value.as_deref()?)?;
+                Some((key, value.clone()))
+            };
+            entries.iter().filter_map(pair).collect()
+        }
+        _ => Map::new(),
+    }
+}
+
+fn key_of(fields: &GivenFields, entry: &Value) -> Option<String> {
+    let key = scalar(entry.pointer(fields.key.as_deref()?)?)?;
+    Some(key.trim().to_owned())
+}
+
+/// The place of the answer to a question; the whole list, if it has none.
+fn place(fields: &GivenFields, value: &Value, key: &str) -> String {
+    let at = &fields.at;
+    match value.pointer(at) {
+        Some(Value::Array(entries)) => {
+            let is_of_it = |entry: &Value| key_of(fields, entry).as_deref() == Some(key);
+            let value = fields.value.as_deref().unwrap_or_default();
+            match entries.iter().position(is_of_it) {
+                Some(i) => format!("{at}/{i}{value}"),
+                None => at.clone(),
+            }
+        }
+        _ => format!("{at}/{}", escaped_part(key)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Checks for findings that nobody could answer, and answers that can't be compared with questions.
+
+use handoff_base::finding::FindingCode;
+
+use super::checker::Checker;
+use crate::definition::{ContractType, FixFields, GivenFields, RaisedFields};
+
+impl Checker<'_> {
+    /// Checks where contracts raise, answer and settle findings, and where they give answers.
+    pub(super) fn findings_and_answers(&mut self) {
+        let definition = self.definition;
+        let any = |has: fn(&ContractType) -> bool| definition.contracts.iter().any(has);
+        let (raised, fixed) = (any(|c| c.raises.is_some()), any(|c| c.fixes.is_some()));
+        for (i, kind) in definition.contracts.iter().enumerate() {
+            let at = |key: &str| format!("/contracts/{i}/{key}");
+            self.entry_pointers(
+                &at("raises"),
+                kind.raises.iter().flat_map(RaisedFields::given),
+            );
+            self.entry_pointers(&at("fixes"), kind.fixes.iter().flat_map(FixFields::given));
+            self.entry_pointers(&at("given"), kind.given.iter().flat_map(GivenFields::given));
+            let does = [
+                ("raises", kind.raises.is_some()),
+                ("fixes", kind.fixes.is_some()),
+                ("settles", kind.settles),
+            ];
+            let does: Vec<&str> = does
+                .iter()
+                .filter(|(_, has)| *has)
+                .map(|(k, _)| *k)
+                .collect();
+            if let [first, second, ..] = does[..] {
+                let text = format!(
+                    "a type has one of `raises`, `fixes` and `settles`, not also `{first}`"
+                );
+                self.fault(FindingCode::ProtocolFindings, at(second), text);
+            }
+            for key in &does {
+                let text = match *key {
+                    _ if !kind.travels() => "an answer or a note has no part in findings",
+                    "raises" if !fixed => "no type answers findings with `fixes`",
+                    "fixes" | "settles" if !raised => "no type raises findings with `raises`",
+                    _ => continue,
+                };
+                self.fault(FindingCode::ProtocolFindings, at(key), text);
+            }
+            let names = |f: &FixFields| f.location.is_some() || f.finding.is_some();
+            if kind.fixes.as_ref().is_some_and(|fixes| !names(fixes)) {
+                let text = "nothing says which finding an entry answers: `location` or `finding`";
+                self.fault(FindingCode::ProtocolFindings, at("fixes"), text);
+            }
+            self.given(i, kind);
+            if let Some(reviews) = &kind.reviews {
+                let commit = reviews.commit.as_deref().map(|pointer| ("commit", pointer));
+                self.entry_pointers(&at("reviews"), commit.into_iter());
+                if commit.is_none() && reviews.fact.is_none() {
+                    let text = "nothing says which commit it is: `commit` or `fact`";
+                    self.fault(FindingCode::ProtocolFindings, at("reviews"), text);
+                }
+            }
+        }
+    }
+
+    fn given(&mut self, i: usize, kind: &ContractType) {
+        let Some(given) = &kind.given else { return };
+        let at = format!("/contracts/{i}/given");
+        if given.key.is_some() != given.value.is_some() {
+            let text = "an entry of a list has both a `key` and a `value`";
+            self.fault(FindingCode::ProtocolAnswer, &at, text);
+        }
+        self.known_words(&format!("{at}/complete"), given.complete.iter());
+    }
+
+    fn known_words<'w>(&mut self, at: &str, words: impl Iterator<Item = &'w String>) {
+        for (j, word) in words.enumerate() {
+            if !self.definition.status.contains_key(word) {
+                let text = format!("`{word}` is not a word in `status`");
+                self.fault(
+                    FindingCode::ProtocolUnknownStatus,
+                    format!("{at}/{j}"),
+                    text,
+                );
+            }
+        }
+    }
+
+    fn entry_pointers<'p>(
+        &mut self,
+        at: &str,
+        given: impl Iterator<Item = (&'static str, &'p str)>,
+    ) {
+        for (key, pointer) in given {
+            self.pointer(format!("{at}/{key}"), pointer);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Reviews: the contracts that raise, answer and settle findings, and the commit that one is about.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The places where a contract lists findings that must be answered before the work is approved.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RaisedFields {
+    /// The list, with one entry per finding.
+    pub list: String,
+    /// What is wrong, relative to the entry.
+    pub text: String,
+    /// Where, relative to the entry; findings without it are answered by their ids, by a location
+    /// that their text begins with, or by the answering contract as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// How severe it is, or of which kind, relative to the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<String>,
+    /// The id of an earlier finding whose answer it disputes, relative to the entry. The same text
+    /// at the same location disputes it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+}
+
+impl RaisedFields {
+    /// Its pointers, with the name of each.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let optional = [
+            ("location", self.location.as_deref()),
+            ("severity", self.severity.as_deref()),
+            ("finding", self.finding.as_deref()),
+        ];
+        let optional = optional
+            .into_iter()
+            .filter_map(|(key, at)| Some((key, at?)));
+        [("list", self.list.as_str()), ("text", self.text.as_str())]
+            .into_iter()
+            .chain(optional)
+    }
+}
+
+/// The places where a contract answers findings: each as fixed, or as skipped with the reason.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FixFields {
+    /// The list, with one entry per answer.
+    pub list: String,
+    /// What was done, or why nothing was, relative to the entry.
+    pub text: String,
+    /// The location of the findings that it answers, relative to the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// The id of the finding that it answers, relative to the entry; it comes before the location.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+    /// The commit that fixes it, relative to the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Whether nothing was done, relative to the entry: `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
+impl FixFields {
+    /// Its pointers, with the name of each.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let optional = [
+            ("location", self.location.as_deref()),
+            ("finding", self.finding.as_deref()),
+            ("commit", self.commit.as_deref()),
+            ("skipped", self.skipped.as_deref()),
+        ];
+        let optional = optional
+            .into_iter()
+            .filter_map(|(key, at)| Some((key, at?)));
+        [("list", self.list.as_str()), ("text", self.text.as_str())]
+            .into_iter()
+            .chain(optional)
+    }
+}
+
+/// What says which commit of the code a contract is about. Without it, or if none of these is
+/// given, that is the newest commit of the code branch when the contract is sent.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewFields {
+    /// The place of the commit's full id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The fact with the commit's id, which an event noted after the sender was handed the work.
+    /// The contract's own word comes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<String>,
+}
