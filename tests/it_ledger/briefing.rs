@@ -158,11 +158,11 @@ fn a_claim_has_the_requirements_the_open_findings_and_the_branch() {
     orchestrator: none
     implementer-agent: none
     reviewer-agent: none
-    fixer-agent: - location: src/export/csv.py:58; severity: critical; description: A cell that begins with = is run as a formula by spreadsheets
-    reviewer-agent: - location: src/export/csv.py:58; severity: critical; description: A cell that begins with = is run as a formula by spreadsheets
+    fixer-agent: - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; open
+    reviewer-agent: - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.6: Cells that could be formulas are prefixed with a quote
     validator-agent: none
-    fixer-agent: - type: test; description: tests/test_export.py::test_empty_range returned 500
-    reviewer-agent: - type: test; description: tests/test_export.py::test_empty_range returned 500
+    fixer-agent: - F3 (test): tests/test_export.py::test_empty_range returned 500; open
+    reviewer-agent: - F3 (test): tests/test_export.py::test_empty_range returned 500; answered by 87.9
     validator-agent: none
     closer-agent: none
     ");

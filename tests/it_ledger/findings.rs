@@ -6,6 +6,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, sample, value};
+use test_support::exchange::fresh;
 use test_support::team::{Folder, refused, run, sent};
 
 const REVIEW: &str = "reviewer-agent-to-fixer-agent";
@@ -22,19 +23,30 @@ fn json_of(name: &str, members: &[(&str, Value)]) -> String {
 fn in_review() -> TestEnvironment {
     TestEnvironment::prepared("findings-in-review", || {
         let env = TestEnvironment::with_ledger();
-        for (agent, contract) in [
-            ("", "issue-manager-to-prep-agent"),
-            ("prep-agent", "prep-agent-to-implementer-agent"),
-            ("implementer-agent", "implementer-agent-to-reviewer-agent"),
-        ] {
-            if !agent.is_empty() {
-                env.claim("87", agent).success();
-            }
-            env.send(sample(contract, Format::Xml, 87)).success();
-        }
-        env.claim("87", "reviewer-agent").success();
+        send_up_to_review(&env);
         env
     })
+}
+
+/// Sends what comes before the review, which its reviewer then works on.
+fn send_up_to_review(env: &TestEnvironment) {
+    for (agent, contract) in [
+        ("", "issue-manager-to-prep-agent"),
+        ("prep-agent", "prep-agent-to-implementer-agent"),
+        ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+    ] {
+        if !agent.is_empty() {
+            env.claim("87", agent).success();
+        }
+        env.send(sample(contract, Format::Xml, 87)).success();
+    }
+    env.claim("87", "reviewer-agent").success();
+}
+
+/// A contract type of a protocol.
+fn of_type<'p>(protocol: &'p mut Value, name: &str) -> &'p mut Value {
+    let kinds = protocol["contracts"].as_array_mut().unwrap();
+    kinds.iter_mut().find(|kind| kind["type"] == name).unwrap()
 }
 
 /// The same, with two findings of the review, which its fixer works on.
@@ -74,7 +86,10 @@ fn a_finding_is_raised_answered_and_resolved() {
     sent(&env, sample(REVIEW, Format::Xml, 87));
     assert_eq!(findings(&env), ["F1 open", "F2 open"]);
     let claimed = env.claim("87", "fixer-agent").success().stdout;
-    assert_snapshot!(lines(&claimed), @"");
+    assert_snapshot!(lines(&claimed), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; open
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; open
+    ");
     sent(&env, sample(FIX, Format::Json, 87));
     assert_eq!(findings(&env), ["F1 answered", "F2 answered"]);
     let claimed = env.claim("87", "reviewer-agent").success().stdout;
@@ -111,7 +126,7 @@ fn each_finding_needs_an_answer() {
         json_of(FIX, &[("/fixes_applied", json!([all[0]]))]),
     );
     assert_eq!(short.says(), (4, "findings_refused"));
-    assert_snapshot!(short.findings.join("\n"), @"");
+    assert_snapshot!(short.findings.join("\n"), @"finding.open /fixes_applied: F2 (important, src/history/views.py:133), raised in 87.4, is not answered: The whole result is held in memory");
     // Nobody found anything there, and there is no third finding.
     all.push(json!({"location": "src/export/csv.py:59", "description": "Tidied"}));
     all.push(json!({"location": "src/export/csv.py:58", "finding": "F3", "description": "Tidied"}));
@@ -130,7 +145,10 @@ fn a_finding_is_fixed_in_a_commit_or_skipped_with_the_reason() {
          "description": "The export has at most 500 rows, which the issue says"},
     ]);
     sent(&env, json_of(FIX, &[("/fixes_applied", fixes)]));
-    assert_snapshot!(lines(&run(&env, "status 87").stdout), @"");
+    assert_snapshot!(lines(&run(&env, "status 87").stdout), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.5 in 5e1d0c9: Cells are quoted where they are made
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; skipped by 87.5: The export has at most 500 rows, which the issue says
+    ");
     // In XML as well; nothing is skipped without a reason.
     let env = in_fixing();
     let contract = sample(FIX, Format::Xml, 87);
@@ -151,10 +169,14 @@ fn a_finding_is_fixed_in_a_commit_or_skipped_with_the_reason() {
 #[test]
 fn a_fixer_begins_with_the_open_findings() {
     let env = in_fixing();
-    let new = "new fixer-agent-to-reviewer-agent --issue 87 --format json";
+    let new = "new --issue 87 --from fixer-agent --to reviewer-agent --format json";
     let mut skeleton: Value = serde_json::from_str(&run(&env, new).stdout).unwrap();
     assert_snapshot!(format!("{:#}", skeleton["fixes_applied"]), @"");
-    let xml = run(&env, "new fixer-agent-to-reviewer-agent --issue 87").stdout;
+    let xml = run(
+        &env,
+        "new --issue 87 --from fixer-agent --to reviewer-agent --format xml",
+    )
+    .stdout;
     assert!(xml.contains("finding=\"F2\""), "{xml}");
     for fix in skeleton["fixes_applied"].as_array_mut().unwrap() {
         fix["description"] = json!("Fixed");
@@ -193,7 +215,11 @@ fn an_answer_can_be_disputed_until_it_does() {
     sent(&env, json_of(REVIEW, &counts));
     assert_eq!(findings(&env), ["F1 disputed", "F2 disputed", "F3 open"]);
     let claimed = env.claim("87", "fixer-agent").success().stdout;
-    assert_snapshot!(lines(&claimed), @"");
+    assert_snapshot!(lines(&claimed), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; disputed by 87.6: A cell that begins with + is run as well; answered by 87.5: Cells that could be formulas are prefixed with a quote
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; disputed by 87.6; answered by 87.5: Rows are read and sent in batches of 500
+    - F3 (important, src/export/csv.py:70): The file is left open; open
+    ");
     // The same answers leave the third open.
     let again = refused(
         &env,
@@ -226,15 +252,32 @@ fn an_answer_can_be_disputed_until_it_does() {
 
 #[test]
 fn what_is_open_prevents_the_approval() {
-    let env = in_review();
+    // A protocol in which the fixer need not say what was done about each.
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "issue-to-pr", "own");
+    folder.define(|p| {
+        let fixes = of_type(p, FIX).as_object_mut().unwrap().remove("fixes");
+        let mut fixes = fixes.unwrap();
+        fixes["list"] = json!("/commits");
+        fixes["text"] = json!("/message");
+        fixes["location"] = json!("/sha");
+        for key in ["finding", "commit", "skipped"] {
+            fixes.as_object_mut().unwrap().remove(key);
+        }
+        of_type(p, "implementer-agent-to-reviewer-agent")["fixes"] = fixes;
+    });
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    send_up_to_review(&env);
     sent(&env, sample(REVIEW, Format::Xml, 87));
-    // The work goes back to the reviewer without an answer to what was found.
-    run(&env, "reassign 87.4 --to reviewer-agent --as orchestrator");
-    env.claim("87.4", "reviewer-agent").success();
+    env.claim("87", "fixer-agent").success();
+    sent(&env, sample(FIX, Format::Xml, 87));
+    env.claim("87", "reviewer-agent").success();
     let early = refused(&env, &[], sample(APPROVAL, Format::Xml, 87));
     assert_eq!(early.says(), (4, "findings_refused"));
     assert_snapshot!(early.findings.join("\n"), @"");
     assert_snapshot!(early.hint, @"");
+    env.assert_sound();
 }
 
 #[test]
@@ -290,17 +333,16 @@ fn findings_without_a_place_are_answered_by_id_or_by_all_fixes() {
 #[test]
 fn findings_go_to_another_ledger() {
     let env = in_second_review();
-    let file = env.root().join("issues.jsonl");
-    run(&env, &format!("export --out {}", file.display()));
     let known = env.data(&["status", "87"])["issue"]["findings"].take();
-    let other = TestEnvironment::with_repository();
-    let there = other.root().join("issues.jsonl");
-    fs::copy(&file, &there).unwrap();
-    run(&other, &format!("import {}", there.display()));
-    let same = other.data(&["status", "87"])["issue"]["findings"].take();
+    let log = env.root().join("log");
+    run(&env, &format!("export --format log {}", log.display()));
+    let there = fresh(&env, "there", "issue-to-pr");
+    let log = log.to_str().unwrap();
+    env.handoff_in(&there, &["import", log]).success();
+    let shown = env.handoff_in(&there, &["status", "87", "--json"]);
+    let same = shown.success().json()["data"]["issue"]["findings"].take();
     assert_eq!(same, known);
     assert_eq!(same[1]["state"], "answered");
-    other.assert_sound();
 }
 
 #[test]
@@ -308,10 +350,6 @@ fn an_own_protocol_says_where_its_findings_are() {
     let env = TestEnvironment::with_repository();
     env.handoff(&["init"]).success();
     let folder = Folder::copy(&env, "issue-to-pr", "own");
-    let kind = |p: &mut Value, name: &str| -> usize {
-        let kinds = p["contracts"].as_array().unwrap();
-        kinds.iter().position(|k| k["type"] == name).unwrap()
-    };
     let faults = |change: &dyn Fn(&mut Value)| {
         folder.define(|p| {
             p["name"] = json!("own");
@@ -321,34 +359,37 @@ fn an_own_protocol_says_where_its_findings_are() {
     };
     let mut shown = String::new();
     let original = folder.read("protocol.json");
-    let cases: [&dyn Fn(&mut Value); 5] = [
+    let cases: [&dyn Fn(&mut Value); 6] = [
+        &|p| of_type(p, REVIEW)["settles"] = json!(true),
         &|p| {
-            let i = kind(p, REVIEW);
-            p["contracts"][i]["settles"] = json!(true);
-        },
-        &|p| {
-            let i = kind(p, FIX);
-            p["contracts"][i].as_object_mut().unwrap().remove("fixes");
+            of_type(p, FIX).as_object_mut().unwrap().remove("fixes");
         },
         &|p| {
             for name in [REVIEW, FAILED] {
-                let i = kind(p, name);
-                p["contracts"][i].as_object_mut().unwrap().remove("raises");
+                of_type(p, name).as_object_mut().unwrap().remove("raises");
             }
         },
-        &|p| {
-            let i = kind(p, FIX);
-            p["contracts"][i]["fixes"] = json!({"list": "/fixes_applied", "text": "/description"});
-        },
-        &|p| {
-            let i = kind(p, REVIEW);
-            p["contracts"][i]["raises"]["text"] = json!("/words");
-        },
+        &|p| of_type(p, FIX)["fixes"] = json!({"list": "/fixes_applied", "text": "/description"}),
+        &|p| of_type(p, REVIEW)["raises"]["text"] = json!("/words"),
+        &|p| of_type(p, REVIEW)["reviews"] = json!({}),
     ];
     for case in cases {
         folder.write("protocol.json", original.to_string());
         shown += &faults(case);
         shown += "\n\n";
     }
-    assert_snapshot!(shown, @"");
+    assert_snapshot!(shown, @"
+    protocol.findings /contracts/3/settles: a type has one of `raises`, `fixes` and `settles`, not also `raises`
+
+    protocol.findings /contracts/3/raises: no type answers findings with `fixes`
+    protocol.findings /contracts/7/raises: no type answers findings with `fixes`
+
+    protocol.findings /contracts/4/settles: no type raises findings with `raises`
+    protocol.findings /contracts/5/fixes: no type raises findings with `raises`
+    protocol.findings /contracts/6/settles: no type raises findings with `raises`
+
+    protocol.findings /contracts/5/fixes: nothing says which finding an entry answers: `location` or `finding`
+
+    protocol.unknown_field /contracts/3/raises/text: `/blocking_issues/0/words` is a field that the schema does not have
+    ");
 }

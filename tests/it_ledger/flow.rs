@@ -306,6 +306,11 @@ fn the_whole_workflow_ends_completed() {
       total_commits: 7
       review_iterations: 3
       merge_sha: e60b8d1f7a2c
+      findings:
+        - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; resolved by 87.7; answered by 87.6: Cells that could be formulas are prefixed with a quote
+        - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.7; answered by 87.6: Rows are read and sent in batches of 500
+        - F3 (test): tests/test_export.py::test_empty_range returned 500; resolved by 87.10; answered by 87.9
+        - F4 (lint): src/export/csv.py:12 imports io without using it; resolved by 87.10; answered by 87.9
     87.1   completed  issue-manager → prep-agent          medium  25 minutes ago
       Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago

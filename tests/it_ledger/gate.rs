@@ -263,3 +263,54 @@ fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
         .success();
     assert!(!is_open(&env, &["--issue", "87"]));
 }
+
+/// An issue whose reviewer is at work; its branch has one commit.
+fn in_review() -> TestEnvironment {
+    let env = approved();
+    let reject = ["reject", "87", "--as", "validator-agent", "--reason", "no"];
+    env.handoff(&reject).success();
+    env
+}
+
+#[test]
+fn a_review_says_which_commit_it_is_about() {
+    let head = |env: &TestEnvironment| {
+        env.git(&env.repo(), &["rev-parse", "HEAD"])
+            .trim()
+            .to_owned()
+    };
+    let commit = |env: &TestEnvironment| {
+        let args = ["commit", "-q", "--allow-empty", "-m", "Unseen"];
+        std::fs::write(env.repo().join("unseen.txt"), "x").unwrap();
+        env.git(&env.repo(), &["add", "unseen.txt"]);
+        env.git(&env.repo(), &args);
+    };
+    let names = |id: &str| {
+        let contract = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+        let tag = format!("<reviewed_commit>{id}</reviewed_commit></handoff>");
+        contract.replace("</handoff>", &tag)
+    };
+    let open = |env: &TestEnvironment, id: &str| is_open(env, &["87", "--head", id]);
+
+    // The contract names it, though the branch has moved on.
+    let env = in_review();
+    let reviewed = head(&env);
+    commit(&env);
+    env.send(names(&reviewed)).success();
+    let code = env.data(&["show", "87.4"])["record"]["code"].take();
+    assert_eq!(code["commit"], reviewed);
+    assert!(open(&env, &reviewed) && !open(&env, &head(&env)));
+    env.assert_sound();
+
+    // A commit that is not here has no files.
+    let env = in_review();
+    let elsewhere = "5".repeat(40);
+    env.send(names(&elsewhere)).success();
+    let code = env.data(&["show", "87.4"])["record"]["code"].take();
+    assert_eq!(
+        (&code["commit"], &code["tree"]),
+        (&Value::from(elsewhere), &Value::Null)
+    );
+    assert!(!open(&env, &head(&env)));
+    env.assert_sound();
+}

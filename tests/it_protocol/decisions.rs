@@ -180,10 +180,10 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next TRACE
     ask: TRACE.1 is blocked: the agent that was asked cannot go on without an answer
       research_agent: without a critical input: budget
-      tide_tables (object): High and low water for each month
+      tide_tables (object), optional: High and low water for each month
       budget
     --- stderr
-    next: git handoff answer TRACE.1 tide_tables=VALUE budget=VALUE --as orchestrator
+    next: git handoff answer TRACE.1 budget=VALUE --as orchestrator
     $ git handoff next renewal-api-4
     retry: renewal-api-4.1 is failed (SCHEMA_VALIDATION_FAILED): the request has attempts left
       @dotnet-specialist: The renewal has a field of an unknown type
@@ -253,7 +253,8 @@ fn advice_is_data_as_well() {
         {
           "key": "tide_tables",
           "type": "object",
-          "description": "High and low water for each month"
+          "description": "High and low water for each month",
+          "optional": true
         },
         {
           "key": "budget"
@@ -264,7 +265,7 @@ fn advice_is_data_as_well() {
         "issues/4c/3b/TRACE/0001-document_generator-to-research_agent.json"
       ],
       "commands": [
-        "git handoff answer TRACE.1 tide_tables=VALUE budget=VALUE --as orchestrator"
+        "git handoff answer TRACE.1 budget=VALUE --as orchestrator"
       ],
       "attention": [
         {
@@ -623,11 +624,11 @@ fn an_answer_of_the_wrong_type_is_refused() {
     $ git handoff answer 87.1 port=many tls=maybe names=a colour=red --as orchestrator
     --- stderr
     error: the answer to 87.1 does not match the question
-      /port answer.type "port" must be of type "integer", and this is a text
-      /host answer.missing "host" is asked, and not answered
-      /tls answer.type "tls" must be of type "boolean", and this is a text
-      /names answer.type "names" must be of type "string[]", and this is a text
-      /colour answer.unknown "colour" was not asked; what was: port, host, tls, names
+      /host answer.missing "host" is asked in 87.1, and not answered; given: "port, tls, names, colour"
+      /port answer.type "port" must be of type "integer", as asked in 87.1, and this is a text: "many"
+      /tls answer.type "tls" must be of type "boolean", as asked in 87.1, and this is a text: "maybe"
+      /names answer.type "names" must be of type "string[]", as asked in 87.1, and this is a text: "a"
+      /colour answer.unknown "colour" was not asked in 87.1; asked: "port" (integer), "host", "tls" (boolean), "names" (string[]); given: "red"
     hint: `git handoff answer 87.1 KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
     --- exit 3
     "#);

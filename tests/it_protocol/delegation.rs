@@ -632,3 +632,100 @@ fn skeletons_pass_once_they_are_filled() {
     assert_eq!(record(&env, 1)["state"], "completed");
     env.assert_sound();
 }
+
+/// A trace in which research was asked for these inputs, and works on it.
+fn asked_for(missing: Value) -> TestEnvironment {
+    let env = env();
+    let mut request: Value = serde_json::from_str(&asks(WRITER, RESEARCH, "Tides")).unwrap();
+    request["missingInputs"] = missing;
+    env.send(request.to_string()).success();
+    env.claim(&id(1), RESEARCH).success();
+    env
+}
+
+#[test]
+fn a_resolved_answer_gives_what_was_asked() {
+    let env = asked_for(json!([
+        {"key": "tide_tables", "expectedType": "object", "description": "By month"},
+        {"key": "depth", "expectedType": "number", "description": "In metres"},
+    ]));
+    let mut found = String::new();
+    for given in [
+        json!({}),
+        json!({"depth": 5.5}),
+        json!({"tide_tables": {}, "depth": "deep"}),
+        json!({"tide_tables": {}, "depht": 5.5}),
+        json!({"tide_tables": {}, "depth": 5.5, "currents": []}),
+    ] {
+        let answer = answers(RESEARCH, "resolved", json!({"providedInputs": given}));
+        let error = refused(&env, &answer, 3, "contract_refused");
+        for finding in error["findings"].as_array().unwrap() {
+            let text = |key: &str| finding[key].as_str().unwrap();
+            found += &format!("{} {}: {}\n", text("code"), text("path"), text("message"));
+        }
+        found += "\n";
+    }
+    insta::assert_snapshot!(found.replace(TRACE, "TRACE"), @r#"
+    answer.missing /providedInputs/tide_tables: "tide_tables" (object) (By month) is asked in TRACE.1, and not answered; nothing is given
+    answer.missing /providedInputs/depth: "depth" (number) (In metres) is asked in TRACE.1, and not answered; nothing is given
+
+    answer.missing /providedInputs/tide_tables: "tide_tables" (object) (By month) is asked in TRACE.1, and not answered; given: "depth"
+
+    answer.type /providedInputs/depth: "depth" must be of type "number", as asked in TRACE.1, and this is a text: "deep"
+
+    answer.unknown /providedInputs/depht: "depht" was not asked in TRACE.1; asked: "tide_tables" (object), "depth" (number); given: 5.5
+    answer.missing /providedInputs/depth: "depth" (number) (In metres) is asked in TRACE.1, and not answered; given: "tide_tables, depht"
+
+    answer.unknown /providedInputs/currents: "currents" was not asked in TRACE.1; asked: "tide_tables" (object), "depth" (number); given: []
+    "#);
+    let full = json!({"providedInputs": {"tide_tables": {}, "depth": 5.5}});
+    env.send(answers(RESEARCH, "resolved", full)).success();
+    assert_eq!(record(&env, 1)["state"], "completed");
+    env.assert_sound();
+}
+
+#[test]
+fn what_a_partial_answer_lacks_is_computed() {
+    let inputs = json!([
+        {"key": "tide_tables", "expectedType": "object", "description": "By month"},
+        {"key": "budget", "expectedType": "number", "description": "In euros"},
+    ]);
+    // The answer does not say that it lacks the budget, which is critical.
+    let env = asked_for(inputs.clone());
+    let without = json!({"providedInputs": {"tide_tables": {}}, "unresolved": ["currents"], "failureReason": "None"});
+    env.send(answers(RESEARCH, "partial", without)).success();
+    let blocked = record(&env, 1);
+    assert_eq!(blocked["state"], "blocked");
+    let last = blocked["transitions"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["reason"], "without a critical input: budget");
+    let asked = env.data(&["next", TRACE])["questions"].take();
+    assert_eq!(asked.as_array().unwrap().last().unwrap()["key"], "budget");
+    env.assert_sound();
+    // What is not critical does not prevent that the asking agent goes on.
+    let env = asked_for(inputs);
+    let without = json!({"providedInputs": {"budget": 9}, "unresolved": ["tide_tables"]});
+    env.send(answers(RESEARCH, "partial", without)).success();
+    assert_eq!(record(&env, 1)["state"], "completed");
+    env.assert_sound();
+}
+
+#[test]
+fn the_same_answer_to_another_request_is_that_requests_answer() {
+    let env = with_routes(&[("validator", RESEARCH)]);
+    env.send(asks(WRITER, RESEARCH, "Tides")).success();
+    env.send(asks("validator", RESEARCH, "Currents")).success();
+    env.claim(&id(2), RESEARCH).success();
+    let answer = answers(RESEARCH, "resolved", json!({}));
+    env.send(&answer).success();
+    assert_eq!(record(&env, 3)["answers"], id(2));
+    // Once more, before the other is claimed: it is there already.
+    let tip = env.tip();
+    env.send(&answer).success();
+    assert_eq!(env.tip(), tip);
+    env.claim(&id(1), RESEARCH).success();
+    env.send(&answer).success();
+    assert_eq!(record(&env, 4)["answers"], id(1));
+    assert_eq!(record(&env, 4)["to"], WRITER);
+    assert_eq!(record(&env, 1)["state"], "completed");
+    env.assert_sound();
+}

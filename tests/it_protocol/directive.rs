@@ -862,3 +862,50 @@ fn a_contract_that_names_no_issue_finds_it() {
     assert_eq!(strange.codes(), ["envelope.issue"]);
     env.assert_sound();
 }
+
+#[test]
+fn what_is_blocked_says_what_is_missing() {
+    let env = with_protocol("directive");
+    let none = || handoff("research-1", "ResearchGPT", "DesignGPT", "blocked");
+    let mut empty = none();
+    empty["missing_inputs"] = json!([]);
+    let mut idle = none();
+    idle["missing_inputs"][0]["blocking"] = json!(false);
+    for contract in [empty, idle] {
+        let found = refused(&env, &[], contract.to_string());
+        assert_eq!(found.says(), (3, "contract_refused"));
+        assert_eq!(found.codes(), ["status.nothing_missing"], "{found:?}");
+    }
+}
+
+#[test]
+fn a_user_answers_what_was_asked() {
+    let env = evaluated("blocked");
+    sent(&env, decision("research-1", "USER", "ask").to_string());
+    run(&env, "claim ferry-71.2 --as USER");
+    let new = "new --issue ferry-71 --from USER --to MetaGPT --type user-input";
+    let new: Value = serde_json::from_str(&run(&env, new).stdout).unwrap();
+    insta::assert_snapshot!(format!("{:#}", new["answers"]), @"");
+    let with = |pairs: Value| {
+        let mut contract = answer("research-1");
+        contract["answers"] = pairs;
+        contract.to_string()
+    };
+    let mut found = String::new();
+    for pairs in [
+        json!([{"required": "How many ferries run", "answer": "Two"}]),
+        json!([{"required": "Do foot passengers book ahead?", "answer": " "}]),
+        json!([{"required": "Do foot passengers book ahead?", "answer": "No"}, {"required": "Colour", "answer": "Red"}]),
+    ] {
+        let refused = refused(&env, &[], with(pairs));
+        assert_eq!(refused.says(), (3, "contract_refused"));
+        found += &format!("{}\n\n", refused.findings.join("\n"));
+    }
+    insta::assert_snapshot!(found, @"");
+    // The question, or what the agent lacked: both were asked.
+    sent(
+        &env,
+        with(json!([{"required": "Do foot passengers book ahead?", "answer": "No"}])),
+    );
+    env.assert_sound();
+}

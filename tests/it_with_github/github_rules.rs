@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{opening, prepared};
+use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::team::Folder;
 
 /// What an agent puts in the place of a mark.
@@ -122,6 +122,11 @@ fn events_and_agents_take_an_issue_to_its_end() {
         "{approves:#}"
     );
     finish(&env, &approves, "reviewer-agent-to-validator-agent");
+    // Each review is about the commit that it was of on GitHub.
+    for (id, commit) in [("12.4", "1"), ("12.6", "4")] {
+        let code = env.data(&["show", id])["record"]["code"].take();
+        assert_eq!(code["commit"], commit.repeat(40), "{id}");
+    }
 
     env.claim("12.6", "validator-agent").success();
     let ran = json!({"action": "completed", "repository": repository(), "sender": person("m"), "workflow_run": {
@@ -491,4 +496,62 @@ fn a_ledger_of_older_rules_says_what_brings_newer_ones() {
         why(&data).contains("has rules about GitHub's events") && !why(&data).contains("update"),
         "{data:#}"
     );
+}
+
+#[test]
+fn a_review_on_github_says_which_commit_an_approval_is_about() {
+    let env = TestEnvironment::with_ledger();
+    event(&env, "issues", &issues("opened", issue(12)));
+    env.claim("12.1", "prep-agent").success();
+    let contract = prepared(12);
+    let (_, rest) = contract.split_once("<branch>").unwrap();
+    let (branch, _) = rest.split_once("</branch>").unwrap();
+    env.git(&env.repo(), &["checkout", "-q", "-b", branch]);
+    env.send(&contract).success();
+    env.claim("12.2", "implementer-agent").success();
+    env.send(sample(
+        "implementer-agent-to-reviewer-agent",
+        Format::Xml,
+        12,
+    ))
+    .success();
+    env.claim("12.3", "reviewer-agent").success();
+    let commit = || {
+        let args = ["commit", "-q", "--allow-empty", "-m", "Work"];
+        env.git(&env.repo(), &args);
+        let head = env.git(&env.repo(), &["rev-parse", "HEAD"]);
+        head.trim().to_owned()
+    };
+    let file = |name: &str| {
+        std::fs::write(env.repo().join(name), "x").unwrap();
+        env.git(&env.repo(), &["add", name]);
+    };
+    let code = |id: &str| env.data(&["show", id])["record"]["code"]["commit"].take();
+    let reviews = |state: &str, commit: &str| {
+        let mut review = review(&env, state, "Read.");
+        review["review"]["commit_id"] = json!(commit);
+        let data = event(&env, "pull_request_review", &review);
+        assert!(did(&data)[0].starts_with("noted"), "{data:#}");
+    };
+    let reviewed = commit();
+    reviews("changes_requested", &reviewed);
+    file("later.txt");
+    let later = commit();
+    env.send(sample("reviewer-agent-to-fixer-agent", Format::Xml, 12))
+        .success();
+    assert_eq!(code("12.4"), reviewed);
+    env.claim("12.4", "fixer-agent").success();
+    env.send(sample("fixer-agent-to-reviewer-agent", Format::Xml, 12))
+        .success();
+    assert_eq!(code("12.5"), later);
+    // What was noted before the reviewer was handed the work is not about it.
+    env.claim("12.5", "reviewer-agent").success();
+    file("last.txt");
+    let last = commit();
+    env.send(sample("reviewer-agent-to-validator-agent", Format::Xml, 12))
+        .success();
+    assert_eq!(code("12.6"), last);
+    env.handoff(&["gate", "12", "--head", &last]).success();
+    env.handoff(&["gate", "12", "--head", &reviewed]).exits(1);
+    env.assert_sound();
 }

@@ -374,7 +374,7 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
     /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
-    /// them before the contract: what is required, open findings, the workspace.
+    /// them before the contract: what is required, the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub briefing: Vec<String>,
     /// What traces include from its contracts.
