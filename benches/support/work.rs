@@ -1,6 +1,7 @@
 //! A team at work: issues in flight, each moved on by `ledger::plan`.
 
 use std::convert::Infallible;
+use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, IssueKey};
@@ -51,6 +52,11 @@ impl View<Infallible> for InMemory {
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {
         let found = self.contracts.iter().rposition(|sent| sent == bytes);
         Ok(found.map(|at| at as u32 + 1).into_iter().collect())
+    }
+
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, Infallible> {
+        let at = record.id.number() as usize - 1;
+        Ok(self.contracts[at].as_slice().into())
     }
 }
 

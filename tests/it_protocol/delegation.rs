@@ -659,6 +659,13 @@ fn a_resolved_answer_gives_what_was_asked() {
     ] {
         let answer = answers(RESEARCH, "resolved", json!({"providedInputs": given}));
         let error = refused(&env, &answer, 3, "contract_refused");
+        let checked = env.handoff_with(&["check", "-", "--json"], &answer);
+        let checked = checked.exits(1).json()["error"]["findings"].take();
+        let codes = |found: &Value| -> Vec<Value> {
+            let found = found.as_array().unwrap().iter();
+            found.map(|finding| finding["code"].clone()).collect()
+        };
+        assert_eq!(codes(&checked), codes(&error["findings"]));
         for finding in error["findings"].as_array().unwrap() {
             let text = |key: &str| finding[key].as_str().unwrap();
             found += &format!("{} {}: {}\n", text("code"), text("path"), text("message"));

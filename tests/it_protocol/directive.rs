@@ -874,7 +874,7 @@ fn what_is_blocked_says_what_is_missing() {
     for contract in [empty, idle] {
         let found = refused(&env, &[], contract.to_string());
         assert_eq!(found.says(), (3, "contract_refused"));
-        assert_eq!(found.codes(), ["status.nothing_missing"], "{found:?}");
+        assert_eq!(found.codes(), ["contract.inconsistent"], "{found:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{Allowance, Input};
 use handoff_model::consistency::{self, Ground};
 use handoff_model::intake::{Opened, placed};
-use handoff_model::planner::misplaced;
+use handoff_model::planner::{Holder, held, misanswered, misplaced, ungiven};
 use handoff_model::semantic::gates;
 use handoff_model::{Contract, ImportSource, Reports, Review, View, first_match, review_imported};
 use handoff_protocol::{AgentKind, State};
@@ -167,7 +167,8 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// Compares a contract with what is known of its issue: its tasks, its facts, its figures.
+/// Compares a contract with what is known of its issue: its tasks, its facts, its figures, the
+/// findings of its reviews, and what its sender was asked.
 pub(super) fn placed_in_issue(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -196,7 +197,15 @@ pub(super) fn placed_in_issue(
             is_proved: false,
         };
         let known = consistency::known(protocol, kind, &contract.value, &ground)?;
-        let known = known.into_iter().map(|broken| broken.finding).collect();
+        let mut known: Vec<Finding> = known.into_iter().map(|broken| broken.finding).collect();
+        known.extend(misanswered(protocol, &issue, kind, contract));
+        if let Some(agent) = contract.from.as_ref().or(offer.agent) {
+            let holder = Holder { agent, worker };
+            let held = held(&folder, &issue, kind, contract, offer.answers, holder)?;
+            if let Some(held) = held {
+                known.extend(ungiven(&folder, protocol, kind, contract, &held)?);
+            }
+        }
         found.extend(placed(protocol, rules, kind, offer.input, known)?);
         if found.iter().any(Finding::is_error) {
             review.contract = None;

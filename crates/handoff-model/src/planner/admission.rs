@@ -9,6 +9,7 @@ use handoff_protocol::{ContractType, Ends, State, Style};
 use crate::advice::standing_status;
 use crate::intake::Contract;
 use crate::planner::Planner;
+use crate::planner::given::meant;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::request::SendRequest;
@@ -35,7 +36,7 @@ impl<V> Planner<'_, V> {
         let about = kind.about.as_deref();
         let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
         if let Some((pointer, own)) = about {
-            let meant = self.meant(held)?;
+            let meant = meant(self.view, self.protocol, held)?;
             if meant.contract_id.as_ref() != Some(&own) {
                 return Err(ContractRefusal::NotAbout {
                     field: pointer.trim_start_matches('/').into(),
@@ -65,23 +66,6 @@ impl<V> Planner<'_, V> {
             }
         }
         Ok(())
-    }
-
-    /// The handoff whose contract a handoff is about: contracts that only comment on another one
-    /// are skipped.
-    pub(super) fn meant<E>(&self, held: &Record) -> Result<Record, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let speaks_of_another = |record: &Record| {
-            let kind = self.protocol.contract_type(&record.contract_type);
-            kind.is_some_and(|kind| kind.about.is_some())
-        };
-        let mut meant = held.clone();
-        while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
-            meant = self.record(&id)?;
-        }
-        Ok(meant)
     }
 
     /// Refuses a request to an agent that waits for the sender.

@@ -3,7 +3,6 @@
 use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
 
-use crate::answers::Asked;
 use crate::artifacts::unfit;
 use crate::intake::Contract;
 use crate::message::Account;
@@ -56,11 +55,7 @@ impl<V> Planner<'_, V> {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
         self.ensure_open(&issue)?;
-        let asked = Asked {
-            id: &request.id,
-            questions: &request.missing,
-        };
-        self.gives(kind, contract, &[asked])?;
+        self.gives(kind, contract, Some(&request))?;
         let (event, why) = self.verdict(kind, contract, &request);
         if event == Event::Complete
             && let Some(expected) = &request.expects

@@ -3,7 +3,7 @@
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
 use handoff_base::text::quoted;
-use handoff_protocol::{ContractType, Event, FixFields, RaisedFields};
+use handoff_protocol::{ContractType, Event, FixFields, Protocol, RaisedFields};
 use serde_json::Value;
 
 use crate::intake::Contract;
@@ -22,19 +22,7 @@ impl<V> Planner<'_, V> {
         contract: &Contract,
     ) -> Result<(), ContractRefusal> {
         let id = self.id(issue.handoffs + 1);
-        let outcome = self.protocol.outcome(kind, contract.status.as_deref());
-        let is_done = outcome.event() == Event::Complete;
-        let known = &mut issue.findings;
-        let mut faults = Vec::new();
-        if let Some(fields) = &kind.raises {
-            faults.extend(raise(known, fields, &contract.value, &id));
-        }
-        if let Some(fields) = &kind.fixes {
-            faults.extend(answer(known, fields, &contract.value, &id, is_done));
-        }
-        if kind.settles && is_done {
-            faults.extend(settle(known, &id));
-        }
+        let faults = follow(self.protocol, &mut issue.findings, kind, contract, &id);
         if faults.is_empty() {
             return Ok(());
         }
@@ -43,6 +31,40 @@ impl<V> Planner<'_, V> {
             findings: faults,
         })
     }
+}
+
+/// What does not fit in what a contract says about the findings of an issue's reviews.
+pub fn misanswered(
+    protocol: &Protocol,
+    issue: &Issue,
+    kind: &ContractType,
+    contract: &Contract,
+) -> Vec<Finding> {
+    let id = HandoffId::new(issue.issue.clone(), issue.handoffs + 1);
+    follow(protocol, &mut issue.findings.clone(), kind, contract, &id)
+}
+
+/// Applies what a contract says about findings; returns what does not fit.
+fn follow(
+    protocol: &Protocol,
+    known: &mut Vec<ReviewFinding>,
+    kind: &ContractType,
+    contract: &Contract,
+    id: &HandoffId,
+) -> Vec<Finding> {
+    let outcome = protocol.outcome(kind, contract.status.as_deref());
+    let is_done = outcome.event() == Event::Complete;
+    let mut faults = Vec::new();
+    if let Some(fields) = &kind.raises {
+        faults.extend(raise(known, fields, &contract.value, id));
+    }
+    if let Some(fields) = &kind.fixes {
+        faults.extend(answer(known, fields, &contract.value, id, is_done));
+    }
+    if kind.settles && is_done {
+        faults.extend(settle(known, id));
+    }
+    faults
 }
 
 /// The entries of a list, with the place of each.

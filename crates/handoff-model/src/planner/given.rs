@@ -1,83 +1,101 @@
 //! Whether an answer answers: what it gives against what was asked.
 
-use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::finding::Finding;
 use handoff_base::pointer::escaped_part;
-use handoff_protocol::{ContractType, Event, GivenFields};
+use handoff_protocol::{ContractType, Event, GivenFields, Protocol};
 use serde_json::{Map, Value};
 
 use crate::answers::{Asked, misfits, missing, unanswered};
 use crate::intake::Contract;
-use crate::planner::Planner;
+use crate::planner::{Planner, recorded};
 use crate::record::{Question, Record};
 use crate::refusal::RequestRefusal;
 use crate::step::{Stop, View};
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {
-    /// Refuses an answer that does not give what was asked: a key that nobody asked for, another
-    /// kind of value, or less than its status says. `asked` holds alternatives, the one to name
-    /// first; each that has questions is enough.
-    pub(super) fn gives(
+    /// Refuses an answer that does not give what its sender was asked in the handoff that it holds.
+    pub(super) fn gives<E>(
         &self,
         kind: &ContractType,
         contract: &Contract,
-        asked: &[Asked<'_>],
-    ) -> Result<(), RequestRefusal> {
-        let Some(fields) = &kind.given else {
-            return Ok(());
-        };
-        let asked: Vec<Asked<'_>> = asked
-            .iter()
-            .filter(|asked| !asked.questions.is_empty())
-            .copied()
-            .collect();
-        let Some(first) = asked.first() else {
-            return Ok(());
-        };
-        let values = given(fields, &contract.value);
-        let place = |key: &str| place(fields, &contract.value, key);
-        let mut findings = misfits(&asked, &values, place);
-        let status = contract.status.as_deref();
-        let is_over = self.protocol.outcome(kind, status).event() == Event::Complete;
-        let lacks = |asked: &Asked<'_>| unanswered(asked.questions, &values).next().is_some();
-        if is_over && is_full(fields, status) && asked.iter().all(lacks) {
-            findings.extend(missing(*first, &values, place));
-        }
-        if findings.is_empty() {
-            return Ok(());
-        }
-        let issue = self.key.clone();
-        Err(RequestRefusal::Unfit { issue, findings })
-    }
-
-    /// Refuses an answer in a relay that does not give what its sender was asked, in the handoff
-    /// that it holds or in the contract that both are about.
-    pub(super) fn fits_questions<E>(
-        &self,
-        kind: &ContractType,
-        contract: &Contract,
-        basis: Option<&Record>,
+        held: Option<&Record>,
     ) -> Result<(), Stop<E>>
     where
         V: View<E>,
     {
-        let Some(held) = basis.filter(|_| kind.given.is_some()) else {
+        let Some(held) = held else {
             return Ok(());
         };
-        let meant = match kind.about {
-            Some(_) => Some(self.meant(held)?),
-            None => None,
-        };
-        let asked: Vec<Asked<'_>> = [Some(held), meant.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(|record| Asked {
-                id: &record.id,
-                questions: &record.missing,
-            })
-            .collect();
-        Ok(self.gives(kind, contract, &asked)?)
+        let findings = ungiven(self.view, self.protocol, kind, contract, held)?;
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let issue = self.key.clone();
+        Err(RequestRefusal::Unfit { issue, findings }.into())
     }
+}
+
+/// What is wrong with an answer whose sender holds this handoff: a key that nobody asked for,
+/// another kind of value, or less than its status says. What the handoff asks is enough, and so is
+/// what the contract asks that both are about.
+///
+/// # Errors
+/// [`Stop`]: a handoff has no record, or it can't be read.
+pub fn ungiven<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    kind: &ContractType,
+    contract: &Contract,
+    held: &Record,
+) -> Result<Vec<Finding>, Stop<E>> {
+    let Some(fields) = &kind.given else {
+        return Ok(Vec::new());
+    };
+    let meant = match kind.about {
+        Some(_) => Some(meant(view, protocol, held)?),
+        None => None,
+    };
+    let asked: Vec<Asked<'_>> = [Some(held), meant.as_ref()]
+        .into_iter()
+        .flatten()
+        .filter(|record| !record.missing.is_empty())
+        .map(|record| Asked {
+            id: &record.id,
+            questions: &record.missing,
+        })
+        .collect();
+    let Some(first) = asked.first() else {
+        return Ok(Vec::new());
+    };
+    let values = given(fields, &contract.value);
+    let place = |key: &str| place(fields, &contract.value, key);
+    let mut findings = misfits(&asked, &values, place);
+    let status = contract.status.as_deref();
+    let is_over = protocol.outcome(kind, status).event() == Event::Complete;
+    let lacks = |asked: &Asked<'_>| unanswered(asked.questions, &values).next().is_some();
+    if is_over && is_full(fields, status) && asked.iter().all(lacks) {
+        findings.extend(missing(*first, &values, place));
+    }
+    Ok(findings)
+}
+
+/// The handoff whose contract a handoff is about: contracts that only comment on another one are
+/// skipped.
+pub(super) fn meant<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    held: &Record,
+) -> Result<Record, Stop<E>> {
+    let speaks_of_another = |record: &Record| {
+        let kind = protocol.contract_type(&record.contract_type);
+        kind.is_some_and(|kind| kind.about.is_some())
+    };
+    let mut meant = held.clone();
+    while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
+        meant = recorded(view, &id)?;
+    }
+    Ok(meant)
 }
 
 /// The inputs that an answer says it could not provide.

@@ -40,6 +40,8 @@ use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 use crate::{layout, record};
+pub use findings::misanswered;
+pub use given::ungiven;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};

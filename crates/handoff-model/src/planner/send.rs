@@ -153,7 +153,7 @@ impl<V> Planner<'_, V> {
         let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
-        self.fits_questions(kind, contract, basis.as_ref())?;
+        self.gives(kind, contract, basis.as_ref())?;
         if calls {
             self.ensure_no_loop(&issue, from, &to, basis.as_ref())?;
         }
