@@ -93,13 +93,19 @@ fn a_finding_is_raised_answered_and_resolved() {
     sent(&env, sample(FIX, Format::Json, 87));
     assert_eq!(findings(&env), ["F1 answered", "F2 answered"]);
     let claimed = env.claim("87", "reviewer-agent").success().stdout;
-    assert_snapshot!(lines(&claimed), @"");
+    assert_snapshot!(lines(&claimed), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.5: Cells that could be formulas are prefixed with a quote
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; answered by 87.5: Rows are read and sent in batches of 500
+    ");
     assert_eq!(lines(&run(&env, "context 87").stdout), lines(&claimed));
     let work = env.data(&["prime", "--as", "reviewer-agent"])["work"].take();
     assert_eq!(work["findings"][0]["answered_by"], "87.5");
     sent(&env, sample(APPROVAL, Format::Xml, 87));
     assert_eq!(findings(&env), ["F1 resolved", "F2 resolved"]);
-    assert_snapshot!(lines(&run(&env, "status 87").stdout), @"");
+    assert_snapshot!(lines(&run(&env, "status 87").stdout), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; resolved by 87.6; answered by 87.5: Cells that could be formulas are prefixed with a quote
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.6; answered by 87.5: Rows are read and sent in batches of 500
+    ");
     // What is settled is not brought up again with the work.
     let claimed = env.claim("87", "validator-agent").success().stdout;
     assert_eq!(lines(&claimed), "");
@@ -135,7 +141,10 @@ fn each_finding_needs_an_answer() {
     all.push(json!({"location": "src/export/csv.py:58", "finding": "F3", "description": "Tidied"}));
     let odd = refused(&env, &[], json_of(FIX, &[("/fixes_applied", fixes)]));
     assert_eq!(odd.says(), (4, "findings_refused"));
-    assert_snapshot!(odd.findings.join("\n"), @"");
+    assert_snapshot!(odd.findings.join("\n"), @r#"
+    finding.unknown /fixes_applied/2/location: the issue has no finding at "src/export/csv.py:59"; open: F1 (critical, src/export/csv.py:58); F2 (important, src/history/views.py:133)
+    finding.unknown /fixes_applied/3/finding: the issue has no finding "F3"; open: F1 (critical, src/export/csv.py:58); F2 (important, src/history/views.py:133)
+    "#);
 }
 
 #[test]
@@ -174,7 +183,20 @@ fn a_fixer_begins_with_the_open_findings() {
     let env = in_fixing();
     let new = "new --issue 87 --from fixer-agent --to reviewer-agent --format json";
     let mut skeleton: Value = serde_json::from_str(&run(&env, new).stdout).unwrap();
-    assert_snapshot!(format!("{:#}", skeleton["fixes_applied"]), @"");
+    assert_snapshot!(format!("{:#}", skeleton["fixes_applied"]), @r#"
+    [
+      {
+        "location": "src/export/csv.py:58",
+        "description": "{{fill: what was done about F1: A cell that begins with = is run as a formula by spreadsheets}}",
+        "finding": "F1"
+      },
+      {
+        "location": "src/history/views.py:133",
+        "description": "{{fill: what was done about F2: The whole result is held in memory}}",
+        "finding": "F2"
+      }
+    ]
+    "#);
     let xml = run(
         &env,
         "new --issue 87 --from fixer-agent --to reviewer-agent --format xml",
@@ -278,8 +300,11 @@ fn what_is_open_prevents_the_approval() {
     env.claim("87", "reviewer-agent").success();
     let early = refused(&env, &[], sample(APPROVAL, Format::Xml, 87));
     assert_eq!(early.says(), (4, "findings_refused"));
-    assert_snapshot!(early.findings.join("\n"), @"");
-    assert_snapshot!(early.hint, @"");
+    assert_snapshot!(early.findings.join("\n"), @"
+    finding.open /handoff: F1 (critical, src/export/csv.py:58), raised in 87.4, prevents the approval: A cell that begins with = is run as a formula by spreadsheets
+    finding.open /handoff: F2 (important, src/history/views.py:133), raised in 87.4, prevents the approval: The whole result is held in memory
+    ");
+    assert_snapshot!(early.hint, @"see the findings and what became of them: `git handoff status 87`");
     env.assert_sound();
 }
 
@@ -394,5 +419,7 @@ fn an_own_protocol_says_where_its_findings_are() {
     protocol.findings /contracts/5/fixes: nothing says which finding an entry answers: `location` or `finding`
 
     protocol.unknown_field /contracts/3/raises/text: `/blocking_issues/0/words` is a field that the schema does not have
+
+    protocol.findings /contracts/3/reviews: nothing says which commit it is: `commit` or `fact`
     ");
 }

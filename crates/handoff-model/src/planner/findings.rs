@@ -106,7 +106,7 @@ fn raise(
             (Some(place), _) => dispute(&mut known[place], said, id),
             (None, Some(name)) => {
                 let at = format!("{at}{}", fields.finding.as_deref().unwrap_or_default());
-                faults.push(unknown(known, &at, &format!("{} is", quoted(&name))));
+                faults.push(unknown(known, &at, &quoted(&name)));
             }
             (None, None) => known.push(ReviewFinding {
                 id: format!("F{}", known.len() + 1),
@@ -173,17 +173,14 @@ fn answer(
         };
         let places: Vec<usize> = (0..known.len()).filter(|i| meant(&known[*i])).collect();
         if places.is_empty() {
-            let (key, who) = match (&named, &location) {
-                (Some(name), _) => (&fields.finding, format!("{} is", quoted(name))),
-                (None, Some(at)) => (&fields.location, format!("nothing at {} is", quoted(at))),
-                (None, None) => (
-                    &fields.location,
-                    "an entry without a location is".to_owned(),
-                ),
+            let (key, which) = match (&named, &location) {
+                (Some(name), _) => (&fields.finding, quoted(name)),
+                (None, Some(at)) => (&fields.location, format!("at {}", quoted(at))),
+                (None, None) => (&fields.location, "without a location".to_owned()),
             };
             if named.is_some() || is_any && !any_unplaced {
                 let at = format!("{at}{}", key.as_deref().unwrap_or_default());
-                faults.push(unknown(known, &at, &who));
+                faults.push(unknown(known, &at, &which));
             }
             continue;
         }
@@ -260,14 +257,14 @@ fn unanswered<'f>(
 }
 
 /// That no review has such a finding.
-fn unknown(known: &[ReviewFinding], at: &str, who: &str) -> Finding {
+fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
     let open = known.iter().filter(|f| f.state.is_unanswered());
     let open: Vec<String> = open.map(ReviewFinding::name).collect();
     let open = match &open[..] {
         [] => "none is open".to_owned(),
         open => format!("open: {}", open.join("; ")),
     };
-    let text = format!("{who} no finding of the issue; {open}");
+    let text = format!("the issue has no finding {which}; {open}");
     let finding = Finding::error(FindingCode::FindingUnknown, at, text);
     finding.fix("name a finding by its id or by its exact location")
 }
