@@ -636,8 +636,8 @@ fn an_answer_of_the_wrong_type_is_refused() {
         (
             wrong,
             &[
-                "answer.type",
                 "answer.missing",
+                "answer.type",
                 "answer.type",
                 "answer.type",
                 "answer.unknown",

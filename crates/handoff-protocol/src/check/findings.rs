@@ -90,7 +90,10 @@ impl Checker<'_> {
         given: impl Iterator<Item = (&'static str, &'p str)>,
     ) {
         for (key, pointer) in given {
-            self.pointer(format!("{at}/{key}"), pointer);
+            // An empty one is the entry itself.
+            if !pointer.is_empty() || matches!(key, "list" | "at") {
+                self.pointer(format!("{at}/{key}"), pointer);
+            }
         }
     }
 }
