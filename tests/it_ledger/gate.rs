@@ -297,7 +297,7 @@ fn a_review_says_which_commit_it_is_about() {
     let reviewed = head(&env);
     commit(&env);
     env.send(names(&reviewed)).success();
-    let code = env.data(&["show", "87.4"])["record"]["code"].take();
+    let code = env.data(&["show", "87.5"])["record"]["code"].take();
     assert_eq!(code["commit"], reviewed);
     assert!(open(&env, &reviewed) && !open(&env, &head(&env)));
     env.assert_sound();
@@ -306,7 +306,7 @@ fn a_review_says_which_commit_it_is_about() {
     let env = in_review();
     let elsewhere = "5".repeat(40);
     env.send(names(&elsewhere)).success();
-    let code = env.data(&["show", "87.4"])["record"]["code"].take();
+    let code = env.data(&["show", "87.5"])["record"]["code"].take();
     assert_eq!(
         (&code["commit"], &code["tree"]),
         (&Value::from(elsewhere), &Value::Null)
