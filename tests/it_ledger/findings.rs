@@ -115,7 +115,7 @@ fn a_finding_is_raised_answered_and_resolved() {
         ["F1 resolved", "F2 resolved", "F3 open", "F4 open"]
     );
     let report = env.root().join("report.html");
-    run(&env, &format!("report --out {}", report.display()));
+    run(&env, &format!("report --output {}", report.display()));
     let report = fs::read_to_string(report).unwrap();
     assert!(report.contains("finding F3 (test): "), "{report}");
     env.assert_sound();

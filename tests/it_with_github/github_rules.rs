@@ -75,8 +75,8 @@ fn events_and_agents_take_an_issue_to_its_end() {
         ["answered 12.1"]
     );
     env.claim("12.1", "prep-agent").success();
-    let here = prepared(12).replace("quayside/parcel-desk", "octo/parcels");
-    env.send(here).success();
+    env.send(prepared(12).replace("quayside/parcel-desk", "octo/parcels"))
+        .success();
 
     env.claim("12.2", "implementer-agent").success();
     let opened = event(&env, "pull_request", &pull("opened", pull_request(5, 12)));
@@ -503,17 +503,21 @@ fn a_review_on_github_says_which_commit_an_approval_is_about() {
     let env = TestEnvironment::with_ledger();
     event(&env, "issues", &issues("opened", issue(12)));
     env.claim("12.1", "prep-agent").success();
-    let contract = prepared(12);
+    let here = |contract: String| {
+        let contract = contract.replace("quayside/parcel-desk", "octo/parcels");
+        contract.replace("pull/91", "pull/5").replace(">91<", ">5<")
+    };
+    let contract = here(prepared(12));
     let (_, rest) = contract.split_once("<branch>").unwrap();
     let (branch, _) = rest.split_once("</branch>").unwrap();
     env.git(&env.repo(), &["checkout", "-q", "-b", branch]);
     env.send(&contract).success();
     env.claim("12.2", "implementer-agent").success();
-    env.send(sample(
+    env.send(here(sample(
         "implementer-agent-to-reviewer-agent",
         Format::Xml,
         12,
-    ))
+    )))
     .success();
     env.claim("12.3", "reviewer-agent").success();
     let commit = || {
@@ -537,19 +541,31 @@ fn a_review_on_github_says_which_commit_an_approval_is_about() {
     reviews("changes_requested", &reviewed);
     file("later.txt");
     let later = commit();
-    env.send(sample("reviewer-agent-to-fixer-agent", Format::Xml, 12))
-        .success();
+    env.send(here(sample(
+        "reviewer-agent-to-fixer-agent",
+        Format::Xml,
+        12,
+    )))
+    .success();
     assert_eq!(code("12.4"), reviewed);
     env.claim("12.4", "fixer-agent").success();
-    env.send(sample("fixer-agent-to-reviewer-agent", Format::Xml, 12))
-        .success();
+    env.send(here(sample(
+        "fixer-agent-to-reviewer-agent",
+        Format::Xml,
+        12,
+    )))
+    .success();
     assert_eq!(code("12.5"), later);
     // What was noted before the reviewer was handed the work is not about it.
     env.claim("12.5", "reviewer-agent").success();
     file("last.txt");
     let last = commit();
-    env.send(sample("reviewer-agent-to-validator-agent", Format::Xml, 12))
-        .success();
+    env.send(here(sample(
+        "reviewer-agent-to-validator-agent",
+        Format::Xml,
+        12,
+    )))
+    .success();
     assert_eq!(code("12.6"), last);
     env.handoff(&["gate", "12", "--head", &last]).success();
     env.handoff(&["gate", "12", "--head", &reviewed]).exits(1);
