@@ -249,6 +249,7 @@ fn advice_is_data_as_well() {
       "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
       "to": null,
       "reason": "without a critical input: budget",
+      "decided": null,
       "questions": [
         {
           "key": "tide_tables",
