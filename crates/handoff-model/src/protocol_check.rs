@@ -531,10 +531,8 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     kind.retry_multiplier
         .iter()
         .for_each(|p| add("retry_multiplier".to_owned(), p));
-    for (at, pointer) in kind.inputs.iter().flat_map(input_pointers) {
-        add(at, &pointer);
-    }
-    for (at, pointer) in entry_pointers(kind) {
+    let inputs = kind.inputs.iter().flat_map(input_pointers);
+    for (at, pointer) in inputs.chain(entry_pointers(kind)) {
         add(at, &pointer);
     }
     found

@@ -18,7 +18,8 @@ use crate::stored::VERSION;
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {
-    /// Refuses a decision that its basis does not allow.
+    /// Refuses a decision that its basis does not allow, and an answer that does not give what its
+    /// basis asks.
     pub(super) fn fits_basis<E>(
         &self,
         kind: &ContractType,
@@ -65,7 +66,7 @@ impl<V> Planner<'_, V> {
                 .into());
             }
         }
-        Ok(())
+        self.gives(kind, contract, held)
     }
 
     /// Refuses a request to an agent that waits for the sender.

@@ -55,7 +55,7 @@ impl<V> Planner<'_, V> {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
         self.ensure_open(&issue)?;
-        self.gives(kind, contract, Some(&request))?;
+        self.gives(kind, contract, &request)?;
         let (event, why) = self.verdict(kind, contract, &request);
         if event == Event::Complete
             && let Some(expected) = &request.expects

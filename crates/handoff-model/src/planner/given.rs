@@ -19,14 +19,11 @@ impl<V> Planner<'_, V> {
         &self,
         kind: &ContractType,
         contract: &Contract,
-        held: Option<&Record>,
+        held: &Record,
     ) -> Result<(), Stop<E>>
     where
         V: View<E>,
     {
-        let Some(held) = held else {
-            return Ok(());
-        };
         let findings = ungiven(self.view, self.protocol, kind, contract, held)?;
         if findings.is_empty() {
             return Ok(());

@@ -153,7 +153,6 @@ impl<V> Planner<'_, V> {
         let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
-        self.gives(kind, contract, basis.as_ref())?;
         if calls {
             self.ensure_no_loop(&issue, from, &to, basis.as_ref())?;
         }
@@ -348,10 +347,7 @@ impl<V> Planner<'_, V> {
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
-            code: kind.map_or_else(
-                || send.code.cloned(),
-                |kind| reviewed(kind, contract, send.code),
-            ),
+            code: reviewed(kind, contract, send.code),
             attempt: 1,
             redriven_at: None,
             not_before: None,
@@ -537,9 +533,9 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
 }
 
 /// The commit that a contract is about: the one that it names, else the one that it was sent with.
-fn reviewed(kind: &ContractType, contract: &Contract, code: Option<&Code>) -> Option<Code> {
+fn reviewed(kind: Option<&ContractType>, contract: &Contract, code: Option<&Code>) -> Option<Code> {
     let mut code = code?.clone();
-    if let Some(named) = contract.reviewed_commit(kind)
+    if let Some(named) = kind.and_then(|kind| contract.reviewed_commit(kind))
         && code.commit != named
     {
         named.clone_into(&mut code.commit);
