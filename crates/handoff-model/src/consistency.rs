@@ -371,76 +371,8 @@ fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> 
     if values.any(|value| value.as_str().is_some_and(|text| text.contains(FILL))) {
         return None;
     }
-    // A rule speaks of the contract first.
-    let is_turned = left.term.place().is_none();
+    let text = contradiction(&rule.compare, left, right)?;
     let place = left.term.place().or(right.term.place()).unwrap_or_default();
-    let text = match &rule.compare {
-        Comparison::Same(..) => {
-            let differs = left.values.len() != right.values.len()
-                || left
-                    .values
-                    .iter()
-                    .zip(&right.values)
-                    .any(|(a, b)| !equal(a, b));
-            let (one, other) = if is_turned {
-                (right, left)
-            } else {
-                (left, right)
-            };
-            differs.then(|| told(one, other))
-        }
-        Comparison::AtMost(..) => {
-            let number = |operand: &Operand<'_>| operand.values.first()?.as_f64();
-            let over = number(left)? > number(right)?;
-            over.then(|| {
-                format!(
-                    "{} is {}, more than {} ({})",
-                    left.called,
-                    left.shown(),
-                    right.called,
-                    right.shown()
-                )
-            })
-        }
-        Comparison::SubsetOf(..) => {
-            let (items, of) = (items(left), items(right));
-            let strange = items.into_iter().filter(|item| !of.contains(item));
-            not_there(strange, left, right)
-        }
-        Comparison::EqualSets(..) => {
-            let (one, other) = (items(left), items(right));
-            let strange = one.iter().filter(|item| !other.contains(item)).cloned();
-            let missing = other.iter().filter(|item| !one.contains(item)).cloned();
-            not_there(strange, left, right).or_else(|| not_there(missing, right, left))
-        }
-        Comparison::OrderedBy(..) => out_of_order(left, right),
-        Comparison::Lasts(..) => {
-            let words = left.values.first().and_then(scalar)?;
-            let seconds = right.values.first()?.as_i64()?;
-            let (lasts, unit) = duration(&words)?;
-            let differs = (lasts - seconds).abs() >= unit;
-            differs.then(|| {
-                format!(
-                    "{} is {}, and {} {seconds} s",
-                    left.called,
-                    quoted(&words),
-                    right.called
-                )
-            })
-        }
-        Comparison::Distinct(..) => {
-            let of = items(right);
-            let shared = items(left).into_iter().find(|item| of.contains(item));
-            shared.map(|item| {
-                format!(
-                    "{} is {}, which is {} too",
-                    left.called,
-                    quoted(&item),
-                    right.called
-                )
-            })
-        }
-    }?;
     let mut finding = Finding::error(
         FindingCode::ContractInconsistent,
         first_place(place),
@@ -453,6 +385,57 @@ fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> 
         rule: rule.name.clone(),
         finding,
     })
+}
+
+/// What two operands contradict each other in, if a comparison does not hold.
+fn contradiction(
+    comparison: &Comparison,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
+) -> Option<String> {
+    let (called, other) = (&left.called, &right.called);
+    match comparison {
+        Comparison::Same(..) => {
+            let mut pairs = left.values.iter().zip(&right.values);
+            let differs = left.values.len() != right.values.len()
+                || pairs.any(|(left, right)| !equal(left, right));
+            // The contract is spoken of first.
+            differs.then(|| match left.term.place() {
+                Some(_) => told(left, right),
+                None => told(right, left),
+            })
+        }
+        Comparison::AtMost(..) => {
+            let number = |operand: &Operand<'_>| operand.values.first()?.as_f64();
+            let over = number(left)? > number(right)?;
+            let (value, most) = (left.shown(), right.shown());
+            over.then(|| format!("{called} is {value}, more than {other} ({most})"))
+        }
+        Comparison::SubsetOf(..) => {
+            let (items, of) = (items(left), items(right));
+            let strange = items.into_iter().filter(|item| !of.contains(item));
+            not_there(strange, left, right)
+        }
+        Comparison::EqualSets(..) => {
+            let (one, two) = (items(left), items(right));
+            let strange = one.iter().filter(|item| !two.contains(item)).cloned();
+            let missing = two.iter().filter(|item| !one.contains(item)).cloned();
+            not_there(strange, left, right).or_else(|| not_there(missing, right, left))
+        }
+        Comparison::OrderedBy(..) => out_of_order(left, right),
+        Comparison::Lasts(..) => {
+            let words = left.values.first().and_then(scalar)?;
+            let seconds = right.values.first()?.as_i64()?;
+            let (lasts, unit) = duration(&words)?;
+            let differs = (lasts - seconds).abs() >= unit;
+            differs.then(|| format!("{called} is {}, and {other} {seconds} s", quoted(&words)))
+        }
+        Comparison::Distinct(..) => {
+            let of = items(right);
+            let shared = items(left).into_iter().find(|item| of.contains(item));
+            shared.map(|item| format!("{called} is {}, which is {other} too", quoted(&item)))
+        }
+    }
 }
 
 /// A pointer without what follows its first `*`.

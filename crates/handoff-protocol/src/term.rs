@@ -242,8 +242,8 @@ impl Term {
 
     /// What its filters leave of these values; `None` if they find nothing to compare.
     pub fn filtered(&self, values: Vec<Value>) -> Option<Vec<Value>> {
-        let filters = self.filters.iter();
-        filters.fold(Some(values), |values, filter| filter.apply(values?))
+        let mut filters = self.filters.iter();
+        filters.try_fold(values, |values, filter| filter.apply(values))
     }
 }
 
@@ -312,8 +312,8 @@ fn key_of(words: &str) -> String {
 }
 
 fn last_number(text: &str) -> Option<u64> {
-    let digits = text.split(|c: char| !c.is_ascii_digit());
-    digits.filter(|d| !d.is_empty()).next_back()?.parse().ok()
+    let mut digits = text.split(|c: char| !c.is_ascii_digit());
+    digits.rfind(|d| !d.is_empty())?.parse().ok()
 }
 
 /// An address without the last two parts of its path: `…/owner/name` of `…/owner/name/pull/7`.

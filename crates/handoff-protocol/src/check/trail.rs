@@ -25,11 +25,9 @@ impl Checker<'_> {
                 self.fault(FindingCode::ProtocolTrail, at, text);
             }
         }
-        if let Some(name) = &trail.pull_request {
-            if !self.states(name) {
-                let text = format!("no fact is called `{}`", name.escape_debug());
-                self.fault(FindingCode::ProtocolTrail, "/trail/pull_request", text);
-            }
+        if let Some(name) = trail.pull_request.as_ref().filter(|n| !self.states(n)) {
+            let text = format!("no fact is called `{}`", name.escape_debug());
+            self.fault(FindingCode::ProtocolTrail, "/trail/pull_request", text);
         }
     }
 }
