@@ -101,6 +101,7 @@ impl InMemory {
                     evidence: Some(&[]),
                     policy: Policy::Off,
                     answers: None,
+                    replaces: None,
                     token: None,
                     contract,
                     code: None,

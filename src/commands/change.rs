@@ -3,12 +3,15 @@
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_ledger::{Ledger, Session, Snapshot};
+use handoff_contract::{Allowance, Input};
+use handoff_ledger::{Ledger, Offer, Session, Snapshot};
 use handoff_model::{EventArgs, Question, Record, Update, View};
 use handoff_protocol::Event;
 
 use crate::args::text::{self, OptionalReason, Reason};
+use crate::commands::send::deliver;
 use crate::context::{Context, handoff_id};
+use crate::contracts::input;
 use crate::environment::drawn;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -62,16 +65,27 @@ pub(crate) struct Block {
 ///
 /// It can be claimed again once the protocol's delay has passed. Its sender, its receiver or an
 /// orchestrator can retry it.
+///
+/// With --with, its sender corrects the contract: a new handoff takes the place of what failed. It
+/// keeps the contract's own id, goes on counting the attempts, and names what it replaces.
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  git handoff retry 123.2 --as orchestrator \\\n      --reason 'the module is published now'"
-)]
+#[command(after_help = "Examples:
+  git handoff retry 123.2 --as orchestrator \\
+      --reason 'the module is published now'
+  git handoff retry 123.2 --with corrected.xml")]
 pub(crate) struct Retry {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
     why: OptionalReason,
+    /// The corrected contract, of the same type and receiver; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "reason")]
+    with: Option<String>,
+    /// Send text of the corrected contract that a rule takes for a secret, at one place or
+    /// anywhere; this is recorded
+    #[arg(long, value_name = "RULE[@PLACE]", requires = "with")]
+    allow_secret: Vec<Allowance>,
 }
 
 /// Give a handoff to another agent
@@ -176,16 +190,47 @@ changes! {
         token: a.token,
         ..because(a.why.reason.clone())
     };
-    Retry: Retry, |a| EventArgs {
-        jitter: Some(drawn()),
-        ..because(a.why.reason.clone())
-    };
     Reassign: Reassign, |a| EventArgs {
         receiver: Some(a.to.clone()),
         ..because(a.why.reason.clone())
     };
     Redrive: Redrive, |a| because(a.why.reason.clone());
     Reject: Reject, |a| because(a.why.reason.clone());
+}
+
+impl Retry {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        if let Some(file) = &self.with {
+            return self.corrected(context, output, file);
+        }
+        let args = EventArgs {
+            jitter: Some(drawn()),
+            ..because(self.why.reason.clone())
+        };
+        change(context, output, &self.id, Event::Retry, args)
+    }
+
+    /// Sends the corrected contract.
+    fn corrected(&self, context: &Context, output: &mut Output, file: &str) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let agent = context.agent(&repository)?;
+        let bytes = input::contract(context, file)?;
+        let id = handoff_id(&ledger.tip()?, &self.id, agent.as_ref())?;
+        let offer = Offer {
+            input: &Input::read(&bytes),
+            agent: agent.as_ref(),
+            issue: Some(id.issue()),
+            protocol: None,
+            answers: None,
+            replaces: Some(id.number()),
+            token: None,
+            allow: &self.allow_secret,
+            reports: None,
+            imported: None,
+        };
+        deliver(&mut ledger, &session, &offer, output)
+    }
 }
 
 /// What a cancel ends.

@@ -105,6 +105,7 @@ impl Arguments {
                         issue: issue.as_ref(),
                         protocol: protocol.as_ref(),
                         answers: None,
+                        replaces: None,
                         token: None,
                         allow: &[],
                         reports: None,

@@ -74,6 +74,7 @@ impl Arguments {
             message: text::kept(&self.message)?,
             details: self.details.as_deref().map(text::kept).transpose()?,
             recoverable: self.recoverable,
+            no_retry: false,
             suggested_action: self
                 .suggested_action
                 .as_deref()

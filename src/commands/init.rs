@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
     /// Whether claims about the repository are checked when a contract is sent
-    /// [default: off]
+    /// [default: warn]
     #[arg(long, value_name = "POLICY")]
     evidence: Option<Evidence>,
 }
@@ -98,7 +98,7 @@ impl Arguments {
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
-            evidence: self.evidence.map_or(Policy::Off, Policy::from),
+            evidence: self.evidence.map_or(Policy::Warn, Policy::from),
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
@@ -122,7 +122,7 @@ impl Arguments {
             return Err(other_protocol(protocol, named));
         }
         if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != evidence) {
-            return Err(other_evidence(evidence, wanted));
+            return Err(other_evidence(protocol, evidence, wanted));
         }
         if let Some(name) = &named_remote {
             repository.set_config("handoff.remote", name)?;
@@ -140,6 +140,11 @@ impl Arguments {
         if let Some(before) = before {
             output.say(&format!(
                 "this branch held another ledger before, and it was deleted: `git branch {branch}-before {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`"
+            ));
+        }
+        if commit.is_some() && evidence == Policy::Warn {
+            output.say(&format!(
+                "evidence is `warn`: a claim that the repository contradicts is accepted with a warning; `git handoff protocol set {protocol} evidence enforce` has it refused"
             ));
         }
         let rules = tip.default_rules()?;
@@ -203,13 +208,13 @@ fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
     Failure::new(ErrorCode::OtherProtocol, text).hint(hint)
 }
 
-fn other_evidence(evidence: Policy, wanted: Policy) -> Failure {
+fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Failure {
     let text = format!(
         "the ledger already exists, with --evidence {}",
         evidence.as_str()
     );
     let hint = format!(
-        "set it in the protocol instead: change its `evidence` to {{\"policy\": \"{}\"}} and run `git handoff protocol update`",
+        "set it in the protocol instead: `git handoff protocol set {protocol} evidence {}`",
         wanted.as_str()
     );
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)

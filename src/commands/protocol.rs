@@ -8,8 +8,8 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::moment::{self, rfc3339};
 use handoff_base::text::{plain, quoted};
-use handoff_ledger::{ProtocolChange, PutMode, open_issues};
-use handoff_model::check_protocol;
+use handoff_ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
+use handoff_model::{Assignment, SETTINGS, check_protocol};
 use handoff_protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
 use handoff_templates::{BUILT_IN, built_in};
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 
-/// List, show, check, copy, add and update protocols
+/// List, show, check, copy, add, update and adjust protocols
 ///
 /// A protocol is a folder of data: protocol.json, schemas and templates. A
 /// ledger can hold several; each issue follows one. What is in force is kept in
@@ -35,7 +35,8 @@ use crate::view::{Look, columns};
   git handoff protocol show issue-to-pr
   git handoff protocol copy issue-to-pr ./our-way     (a folder to start from)
   git handoff protocol check ./our-way
-  git handoff protocol add ./our-way")]
+  git handoff protocol add ./our-way
+  git handoff protocol set issue-to-pr evidence enforce")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -98,6 +99,25 @@ enum Action {
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
     },
+    /// Set one policy of a protocol in force
+    ///
+    /// Writes a new version that differs in this alone: 1.2.0 becomes 1.2.0+1. Without
+    /// a key, lists what can be set. A later update from a folder replaces it.
+    #[command(after_help = "Examples:
+  git handoff protocol set issue-to-pr
+  git handoff protocol set issue-to-pr evidence enforce
+  git handoff protocol set issue-to-pr evidence.coverage default")]
+    Set {
+        /// A protocol in force here
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// What to set
+        #[arg(value_name = "KEY", requires = "value")]
+        key: Option<String>,
+        /// Its value; `default` leaves it out
+        #[arg(value_name = "VALUE")]
+        value: Option<String>,
+    },
 }
 
 impl Arguments {
@@ -112,6 +132,10 @@ impl Arguments {
             Action::Copy { name, folder } => copy(context, output, name, folder),
             Action::Add { name } => put(context, output, name, PutMode::Add),
             Action::Update { name } => put(context, output, name, PutMode::Update),
+            Action::Set { name, key, value } => match key.as_deref().zip(value.as_deref()) {
+                Some((key, value)) => set(context, output, name, key, value),
+                None => settings(context, output, name),
+            },
         }
     }
 }
@@ -592,6 +616,86 @@ fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> R
     let changed = ledger.put_protocol(&session, &files, change)?;
     output.follow(&ledger);
     output.answer(&changed)
+}
+
+fn set(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+    key: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let assignment = Assignment::new(key, value).map_err(|source| {
+        let name = plain(name);
+        ProtocolError::Setting { name, source }
+    })?;
+    let repository = context.repository()?;
+    let (mut ledger, session) = context.writer(&repository, output)?;
+    let changed = ledger.set_in_protocol(&session, name, &assignment)?;
+    output.follow(&ledger);
+    output.answer(&changed)
+}
+
+/// Lists what can be set in a protocol.
+fn settings(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
+    let repository = context.repository()?;
+    let tip = context.tip(&repository)?;
+    let known = tip.protocols()?;
+    if !known.iter().any(|protocol| protocol == name) {
+        let name = name.to_owned();
+        return Err(ProtocolError::Unknown { name, known }.into());
+    }
+    let files = tip.rules(name)?.files()?;
+    let definition = files.iter().find(|(path, _)| path == "protocol.json");
+    let definition = definition.map_or(&[][..], |(_, bytes)| bytes);
+    let definition: Value = serde_json::from_slice(definition).unwrap_or_default();
+    let settings = SETTINGS.iter().flat_map(|setting| {
+        let given = setting.values(&definition).into_iter();
+        given.map(|(key, value)| SettingView {
+            key,
+            value,
+            takes: setting.takes(),
+            about: setting.about,
+        })
+    });
+    output.answer(&SettingsView {
+        protocol: name,
+        settings: settings.collect(),
+    })
+}
+
+/// What can be set in a protocol.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProtocolSettings")]
+pub(crate) struct SettingsView<'a> {
+    /// the protocol
+    protocol: &'a str,
+    /// each setting
+    settings: Vec<SettingView>,
+}
+
+/// A policy of a protocol that can be set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Setting")]
+struct SettingView {
+    /// its key; `*` stands for a name
+    key: String,
+    /// its value; `default` if it is left out
+    value: String,
+    /// the values that it takes
+    takes: String,
+    /// what it sets
+    about: &'static str,
+}
+
+impl Answer for SettingsView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let rows = self.settings.iter().map(|setting| {
+            let cells = [&*setting.key, &setting.value, &setting.takes, setting.about];
+            cells.map(plain).to_vec()
+        });
+        columns(&rows.collect::<Vec<_>>())
+    }
 }
 
 impl Answer for ProtocolChange {

@@ -86,22 +86,33 @@ impl Arguments {
             issue: issue.as_ref(),
             protocol: protocol.as_ref(),
             answers: answers.map(|id| id.number()),
+            replaces: None,
             token: self.token,
             allow: &self.allow_secret,
             reports: Some(&reports),
             imported: None,
         };
-        let done = match ledger.send(&session, &offer) {
-            Ok(done) => done,
-            Err(error) => return Err(refused(&mut ledger, &session, &offer, error)),
-        };
-        output.follow(&ledger);
-        let receipt = ReceiptView::new(&done, output);
-        output.answer(&receipt)?;
-        receipt.say_warnings(output);
-        receipt.say_next(output);
-        Ok(())
+        deliver(&mut ledger, &session, &offer, output)
     }
+}
+
+/// Sends a contract, and prints its receipt.
+pub(super) fn deliver(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    offer: &Offer<'_>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let done = match ledger.send(session, offer) {
+        Ok(done) => done,
+        Err(error) => return Err(refused(ledger, session, offer, error)),
+    };
+    output.follow(ledger);
+    let receipt = ReceiptView::new(&done, output);
+    output.answer(&receipt)?;
+    receipt.say_warnings(output);
+    receipt.say_next(output);
+    Ok(())
 }
 
 /// The failure of a refused contract. It is noted in this clone, and on record in the ledger if the

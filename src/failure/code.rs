@@ -60,6 +60,7 @@ error_codes! {
     Contended = "contended", TIMED_OUT;
     ContractRefused = "contract_refused", CONTRACT;
     Cooldown = "cooldown", PROTOCOL;
+    CorrectionRefused = "correction_refused", PROTOCOL;
     Cycle = "cycle", PROTOCOL;
     DecisionRefused = "decision_refused", PROTOCOL;
     Demo = "demo", ENVIRONMENT;
@@ -143,6 +144,7 @@ error_codes! {
     NotTheSender = "not_the_sender", PROTOCOL;
     NotWorking = "not_working", PROTOCOL;
     NotYours = "not_yours", PROTOCOL;
+    NothingFailed = "nothing_failed", PROTOCOL;
     NothingToClaim = "nothing_to_claim", NOT_FOUND;
     NothingToDecide = "nothing_to_decide", NOT_FOUND;
     NothingToImport = "nothing_to_import", NOT_FOUND;

@@ -57,6 +57,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
             issue: None,
             protocol: None,
             answers: None,
+            replaces: None,
             token: None,
             allow: &[],
             reports: None,

@@ -79,6 +79,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "protocol check" => commands::protocol::ProtocolCheckView;
         "protocol copy" => commands::protocol::ProtocolCopyView;
         "protocol list" => commands::protocol::ProtocolsView;
+        "protocol set" => handoff_ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
         "reap" => commands::reap::ReapView, ReplayedView;
         "rejected drop" => commands::rejected::DroppedView;

@@ -17,6 +17,7 @@ use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
 use handoff_model::ReviewFinding;
+use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
     Record, RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
@@ -87,11 +88,13 @@ fn contract_details(record: &Record) -> Vec<Detail> {
     let (contract, kind) = (&record.contract, &record.contract_type);
     let priority = record.priority.as_deref().map(plain);
     let follows = record.follows.as_ref().map(ToString::to_string);
+    let replaces = record.replaces.as_ref().map(ToString::to_string);
     let mut details = vec![
         ("type", format!("{kind} ({})", contract.format)),
         ("sha256", contract.sha256.clone()),
         ("priority", priority.unwrap_or_default()),
         ("follows", follows.unwrap_or_default()),
+        ("replaces", replaces.unwrap_or_default()),
     ];
     if let Some(code) = &record.code {
         // A record that was tampered with may hold any text here.
@@ -175,6 +178,9 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     let contradictions = record.contradictions.iter();
     let said = contradictions.map(|known| ("contradicts", plain(&known.message)));
     details.extend(said);
+    let absent = record.not_applicable.iter();
+    let said = absent.map(|known| ("n/a", plain(&format!("{}: {}", known.path, known.reason))));
+    details.extend(said);
     details
 }
 
@@ -221,7 +227,9 @@ pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
         text += &indented(&fact(key, value));
     }
     if let Some(failure) = &t.failure {
-        let retry = if failure.recoverable {
+        let retry = if failure.no_retry {
+            "no further attempt"
+        } else if failure.recoverable {
             "recoverable"
         } else {
             "not recoverable"
@@ -444,6 +452,15 @@ fn claims(evidence: &[Evidence]) -> String {
         (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
     });
     named.collect::<Vec<_>>().join("; ")
+}
+
+/// The places that do not apply, with their number.
+fn absent(places: &[NotApplicable]) -> String {
+    let named = places
+        .iter()
+        .map(|place| format!("{} ({})", place.path, place.reason));
+    let named = plain(&named.collect::<Vec<_>>().join(", "));
+    format!("  n/a in {}: {named}\n", counted(places.len(), "place"))
 }
 
 fn task(task: &Task) -> String {

@@ -5,6 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::plain;
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
+use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
     Artifact, Change, Evidence, FailureContext, IssueStatus, Record, issue_folder,
 };
@@ -12,7 +13,7 @@ use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{advice, claims, headline, kept};
+use super::{absent, advice, claims, headline, kept};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
@@ -57,6 +58,8 @@ pub(crate) struct ReceiptView<'a> {
     artifacts: &'a [Artifact],
     /// the results of checking the contract's claims
     evidence: &'a [Evidence],
+    /// the places of the contract that do not apply, each with the reason
+    not_applicable: &'a [NotApplicable],
     /// its sender's actions against its role
     violations: &'a [String],
     /// the commit that was written; null if nothing was
@@ -109,6 +112,7 @@ impl<'a> ReceiptView<'a> {
             not_before: record.not_before,
             artifacts: &record.artifacts,
             evidence: &record.evidence,
+            not_applicable: &record.not_applicable,
             violations: &record.violations,
             commit: done.commit,
             repeated: receipt.repeated,
@@ -179,6 +183,9 @@ impl Answer for ReceiptView<'_> {
         }
         if !record.evidence.is_empty() && record.transitions.len() == 1 {
             text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
+        }
+        if !record.not_applicable.is_empty() && record.transitions.len() == 1 {
+            text += &absent(&record.not_applicable);
         }
         if let Some(lease) = &record.lease {
             let end = lease

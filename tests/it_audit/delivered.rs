@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::desk::{BRANCH, Desk, implemented};
+use crate::desk::{BRANCH, Desk};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
@@ -14,13 +14,17 @@ fn with_report(policy: &str) -> (Desk, String) {
     let desk = Desk::with(policy, |protocol| {
         protocol["contracts"][2]["artifacts"] = json!({"path": "/data/report"});
     });
-    let [first, _] = desk.work();
-    let contract = implemented(2, &[&first]);
-    let contract = contract.replace(
+    desk.work();
+    let contract = delivering(&desk, 2);
+    (desk, contract)
+}
+
+/// The contract that delivers the report, with all that the branch has.
+fn delivering(desk: &Desk, files: u32) -> String {
+    desk.done(files).replace(
         "</handoff>",
         &format!("<data><report>{REPORT}</report></data></handoff>"),
-    );
-    (desk, contract)
+    )
 }
 
 fn put(desk: &Desk, text: &str) {
@@ -113,9 +117,9 @@ fn a_file_that_is_gone_is_named() {
 
 #[test]
 fn a_committed_file_is_looked_for_on_its_branch() {
-    let (desk, contract) = with_report("enforce");
+    let (desk, _) = with_report("enforce");
     desk.commit(BRANCH, &[(REPORT, "all well\n")], "report");
-    let contract = contract.replace("<files_changed>2<", "<files_changed>3<");
+    let contract = delivering(&desk, 3);
     desk.git(&["checkout", "-q", "main"]);
     desk.env.send(&contract).success();
     assert_eq!(artifact(&desk)["committed"], true);

@@ -98,7 +98,7 @@ impl Desk {
 
     /// Hands work on until the fixer holds it.
     pub(crate) fn reviewed(&self, commits: &[&str]) {
-        self.env.send(implemented(2, commits)).success();
+        self.env.send(self.implemented(2, commits)).success();
         self.env.claim("87.3", "reviewer-agent").success();
         self.env
             .send(sample("reviewer-agent-to-fixer-agent", Format::Xml, 87))
@@ -108,12 +108,31 @@ impl Desk {
 
     /// Hands work on until the validator holds it.
     pub(crate) fn approved(&self, commits: &[&str]) {
-        self.env.send(implemented(2, commits)).success();
+        self.env.send(self.implemented(2, commits)).success();
         self.env.claim("87.3", "reviewer-agent").success();
         self.env
             .send(sample("reviewer-agent-to-validator-agent", Format::Xml, 87))
             .success();
         self.env.claim("87.4", "validator-agent").success();
+    }
+
+    /// The implementer's contract with these claims; each commit has its own subject.
+    pub(crate) fn implemented(&self, files: u32, commits: &[&str]) -> String {
+        let subject = |id: &&str| {
+            let args = ["log", "-1", "--format=%s", *id];
+            let found = self.env.git_any(&self.env.repo(), &args).stdout;
+            (id.to_string(), found.trim().to_owned())
+        };
+        let commits: Vec<(String, String)> = commits.iter().map(subject).collect();
+        listing(files, &commits)
+    }
+
+    /// The implementer's contract with all that the branch has.
+    pub(crate) fn done(&self, files: u32) -> String {
+        let range = format!("main..{BRANCH}");
+        let args = ["log", "--reverse", "--no-merges", "--format=%H", &range];
+        let commits = self.git(&args);
+        self.implemented(files, &commits.lines().collect::<Vec<_>>())
     }
 
     /// The checks of a handoff: each with its result, and why.
@@ -199,13 +218,24 @@ impl Desk {
 
 /// The implementer's contract with these claims.
 pub(crate) fn implemented(files: u32, commits: &[&str]) -> String {
+    let commits = commits.iter().map(|id| (id.to_string(), String::new()));
+    listing(files, &commits.collect::<Vec<_>>())
+}
+
+/// The implementer's contract with these commits and their messages.
+pub(crate) fn listing(files: u32, commits: &[(String, String)]) -> String {
     let text = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
     let (start, rest) = text.split_once("<commits>").unwrap();
     let (_, end) = rest.split_once("</commits>").unwrap();
-    let commits: String = commits
-        .iter()
-        .map(|sha| format!("<commit sha=\"{sha}\">a change</commit>"))
-        .collect();
+    let commit = |(sha, message): &(String, String)| {
+        let message = if message.is_empty() {
+            "a change"
+        } else {
+            message
+        };
+        format!("<commit sha=\"{sha}\">{message}</commit>")
+    };
+    let commits: String = commits.iter().map(commit).collect();
     let start = start.replace("<files_changed>7<", &format!("<files_changed>{files}<"));
     format!("{start}<commits>{commits}</commits>{end}")
 }

@@ -20,13 +20,13 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
     let [first, second] = desk.work();
     let sent = desk
         .env
-        .send(implemented(2, &[&first[..7], &second]))
+        .send(desk.implemented(2, &[&first[..7], &second]))
         .success();
     assert_snapshot!(sent.shown, @"
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch, commits, files_changed; skipped coverage
+      claims: passed branch, commits, files_changed; skipped tests_added, coverage
       commit [commit]
     --- stderr
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
@@ -35,6 +35,7 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
     branch passed
     commits passed
     files_changed passed
+    tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
     let record = desk.env.data(&["show", "87.3"])["record"].take();
@@ -59,7 +60,7 @@ fn each_lie_about_commits_is_refused_and_named() {
     let tag = desk.git(&["rev-parse", "v1"]);
     let nothing = "1234567890abcdef1234567890abcdef12345678";
     let all = [&*first, &base, &other, &tree, &tag, nothing];
-    let found = desk.refused(&implemented(2, &all), &["evidence.commits"; 5]);
+    let found = desk.refused(&desk.implemented(2, &all), &["evidence.commits"; 5]);
     assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
     /handoff/commits/commit[2]/@sha "[commit]" was on main before the work on enhancement/87-csv-export
     /handoff/commits/commit[3]/@sha "[commit]" is not on enhancement/87-csv-export
@@ -88,7 +89,7 @@ fn an_id_that_may_be_one_of_several_objects_is_refused() {
     let mut starts: Vec<&str> = ids.lines().map(|id| &id[..4]).collect();
     starts.sort_unstable();
     let several = starts.windows(2).find(|two| two[0] == two[1]).unwrap()[0];
-    let found = desk.refused(&implemented(2, &[several]), &["evidence.commits"]);
+    let found = desk.refused(&desk.implemented(2, &[several]), &["evidence.commits"]);
     assert!(
         found[0].ends_with("may be one of several objects"),
         "{found:?}"
@@ -100,7 +101,7 @@ fn each_wrong_count_is_refused_and_named() {
     let desk = Desk::new("enforce");
     let [first, second] = desk.work();
     for files in [0, 1, 3, 700] {
-        let found = desk.refused(&implemented(files, &[&first]), &["evidence.files_changed"]);
+        let found = desk.refused(&desk.done(files), &["evidence.files_changed"]);
         assert!(found[0].contains("and 2 are changed"), "{found:?}");
     }
     desk.reviewed(&[&first, &second]);
@@ -134,14 +135,14 @@ fn a_branch_that_is_nowhere_is_refused() {
 fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     let desk = Desk::new("warn");
     let [first, _] = desk.work();
-    let contract = implemented(9, &[&first, "1234567"]);
+    let contract = desk.implemented(9, &[&first, "1234567"]);
     let checked = desk.env.handoff_with(&["check", "-"], &contract).success();
     assert_snapshot!(checked.shown, @r#"
     $ git handoff check -
     -: complete (implementer-agent-to-reviewer-agent)
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
           see `git diff --name-only main...enhancement/87-csv-export`
-      13:92 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
+      13:109 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
           list commits that `git log main..enhancement/87-csv-export` shows
     "#);
     let sent = desk.env.send(&contract).success();
@@ -149,12 +150,12 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch; contradicted commits, files_changed; skipped coverage
+      claims: passed branch; contradicted commits, files_changed; skipped tests_added, coverage
       commit [commit]
     --- stderr
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
           see `git diff --name-only main...enhancement/87-csv-export`
-      13:92 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
+      13:109 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
           list commits that `git log main..enhancement/87-csv-export` shows
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
     "#);
@@ -168,6 +169,7 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     claim     branch passed
     claim     commits contradicted: "1234567" is no commit of this repository
     claim     files_changed contradicted: the contract says 9 files, and 2 are changed
+    claim     tests_added skipped: no test report was given
     claim     coverage skipped: no coverage report was given
     "#);
     // The same again is no news, and no warning.
@@ -203,7 +205,7 @@ fn warnings_are_in_the_document_that_json_prints() {
             .iter()
             .all(|f| f["severity"] == "warning")
     );
-    assert_eq!(data["evidence"].as_array().unwrap().len(), 4);
+    assert_eq!(data["evidence"].as_array().unwrap().len(), 5);
 }
 
 #[test]
@@ -233,7 +235,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
     desk.on_branch("enhancement/87-no-export");
     let sent = desk
         .env
-        .send(implemented(9, &[&tip]).replace("87-csv", "87-no"));
+        .send(desk.implemented(9, &[&tip]).replace("87-csv", "87-no"));
     sent.success().says("warning evidence.branch");
     assert!(
         !desk
@@ -258,7 +260,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
 fn a_repeated_contract_gets_its_receipt_whatever_became_of_its_branch() {
     let desk = Desk::new("enforce");
     let [first, second] = desk.work();
-    let contract = implemented(2, &[&first, &second]);
+    let contract = desk.implemented(2, &[&first, &second]);
     let receipt = desk
         .env
         .handoff_with(&["send", "-", "--json"], &contract)
@@ -286,7 +288,7 @@ fn a_moved_file_may_be_counted_once_or_twice() {
         desk.git(&["mv", "old.py", "new.py"]);
         desk.git(&["commit", "-q", "-m", "move"]);
         let tip = desk.git(&["rev-parse", "HEAD"]);
-        desk.env.send(implemented(files, &[&tip])).success();
+        desk.env.send(desk.implemented(files, &[&tip])).success();
         assert_eq!(desk.check("87.3", "files_changed"), "passed");
         desk.env.assert_sound();
     }
@@ -299,9 +301,14 @@ fn what_the_base_branch_did_meanwhile_is_not_the_branchs() {
     let foreign = desk.commit("main", &[("a.txt", "1\n"), ("b.txt", "2\n")], "meanwhile");
     desk.git(&["checkout", "-q", BRANCH]);
     desk.git(&["merge", "-q", "--no-edit", "main"]);
-    let found = desk.refused(&implemented(2, &[&first, &foreign]), &["evidence.commits"]);
+    let found = desk.refused(
+        &desk.implemented(2, &[&first, &foreign]),
+        &["evidence.commits"],
+    );
     assert!(found[0].contains("was on main before"), "{found:?}");
-    desk.env.send(implemented(2, &[&first, &second])).success();
+    desk.env
+        .send(desk.implemented(2, &[&first, &second]))
+        .success();
     assert_eq!(desk.check("87.3", "files_changed"), "passed");
 }
 
@@ -314,7 +321,8 @@ fn a_branch_that_only_origin_has_counts() {
     desk.git(&["remote", "add", "origin", "../origin.git"]);
     desk.git(&["push", "-q", "origin", BRANCH, "main"]);
     desk.git(&["branch", "-D", BRANCH]);
-    desk.env.send(implemented(2, &[&commits[0]])).success();
+    let commits = [&*commits[0], &*commits[1]];
+    desk.env.send(desk.implemented(2, &commits)).success();
     assert_eq!(desk.check("87.3", "branch"), "passed");
     assert_eq!(desk.check("87.3", "commits"), "passed");
 }
@@ -351,17 +359,17 @@ fn with_paths(policy: &str) -> Desk {
 #[test]
 fn what_a_role_may_not_change_is_named() {
     let desk = with_paths("enforce");
-    let [first, second] = desk.work();
+    desk.work();
     desk.commit(
         BRANCH,
         &[("deploy/keys.txt", "1\n"), ("tests/a.py", "2\n")],
         "more",
     );
-    let found = desk.refused(&implemented(4, &[&first, &second]), &["evidence.paths"]);
+    let found = desk.refused(&desk.done(4), &["evidence.paths"]);
     assert_snapshot!(found.join("\n"), @r#"/handoff implementer-agent changed "deploy/keys.txt", which its role may not"#);
     desk.git(&["rm", "-q", "deploy/keys.txt"]);
     desk.git(&["commit", "-q", "-m", "not mine"]);
-    desk.env.send(implemented(3, &[&first, &second])).success();
+    desk.env.send(desk.done(3)).success();
     assert_eq!(desk.check("87.3", "paths"), "passed");
     desk.env.assert_sound();
 }
@@ -369,9 +377,9 @@ fn what_a_role_may_not_change_is_named() {
 #[test]
 fn a_role_answers_for_what_it_changed_itself() {
     let desk = with_paths("enforce");
-    let [first, second] = desk.work();
+    desk.work();
     desk.commit(BRANCH, &[("tests/a.py", "2\n")], "the implementer's test");
-    desk.env.send(implemented(3, &[&first, &second])).success();
+    desk.env.send(desk.done(3)).success();
     desk.env.claim("87.3", "reviewer-agent").success();
     let review = test_support::contracts::sample(
         "reviewer-agent-to-fixer-agent",
@@ -448,12 +456,13 @@ fn what_a_shallow_clone_cannot_know_is_skipped() {
     let found = cloned(&["--depth=1", "--no-single-branch"], |desk| {
         let [first, _] = desk.work();
         desk.git(&["checkout", "-q", "main"]);
-        implemented(9, &[&first, "1234567"])
+        desk.implemented(9, &[&first, "1234567"])
     });
     assert_snapshot!(found.join("\n"), @"
     branch passed
     commits skipped: this clone is shallow, and what is asked for may be in the history that it does not have
     files_changed skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
 }
@@ -461,14 +470,15 @@ fn what_a_shallow_clone_cannot_know_is_skipped() {
 #[test]
 fn a_clone_that_follows_one_branch_says_nothing_of_others() {
     let found = cloned(&["--single-branch", "--branch", "main"], |desk| {
-        let [first, _] = desk.work();
+        desk.work();
         desk.git(&["checkout", "-q", "main"]);
-        implemented(9, &[&first])
+        desk.done(9)
     });
     assert_snapshot!(found.join("\n"), @"
     branch skipped: this clone does not follow branch enhancement/87-csv-export of origin
     commits skipped: branch enhancement/87-csv-export is not here
     files_changed skipped: branch enhancement/87-csv-export is not here
+    tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
 }
@@ -477,14 +487,15 @@ fn a_clone_that_follows_one_branch_says_nothing_of_others() {
 fn a_clone_without_blobs_counts_all_the_same() {
     let found = cloned(&["--filter=blob:none"], |desk| {
         desk.git(&["config", "uploadpack.allowFilter", "true"]);
-        let [first, _] = desk.work();
+        desk.work();
         desk.git(&["checkout", "-q", "main"]);
-        implemented(2, &[&first])
+        desk.done(2)
     });
     assert_snapshot!(found.join("\n"), @"
     branch passed
     commits passed
     files_changed passed
+    tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
 }
@@ -497,7 +508,7 @@ fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
     let first = desk.git(&["rev-parse", "HEAD"]);
     let main = desk.git(&["rev-parse", "main"]);
     desk.on_branch("orphan");
-    let contract = |ids: &[&str]| implemented(2, ids).replace(BRANCH, "orphan");
+    let contract = |ids: &[&str]| desk.implemented(2, ids).replace(BRANCH, "orphan");
     let found = desk.refused(
         &contract(&["deadbeef", &main, &first]),
         &["evidence.commits"; 2],
@@ -511,6 +522,7 @@ fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
     branch passed
     commits passed
     files_changed skipped: the branch and its base have no commit in common
+    tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
     desk.env.assert_sound();
@@ -521,7 +533,7 @@ fn the_ledgers_own_branch_is_no_code_branch() {
     let desk = Desk::new("enforce");
     let tip = desk.env.tip();
     desk.on_branch("handoffs");
-    let contract = implemented(2, &[&tip]).replace(BRANCH, "handoffs");
+    let contract = desk.implemented(2, &[&tip]).replace(BRANCH, "handoffs");
     let found = desk.refused(&contract, &["evidence.branch"]);
     assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's own branch"#);
 }
@@ -533,17 +545,39 @@ fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
     let main = desk.git(&["rev-parse", "main"]);
     desk.git(&["branch", "-M", "main", "trunk"]);
     let found = desk.refused(
-        &implemented(2, &["deadbeef", &first]),
+        &desk.implemented(2, &["deadbeef", &first]),
         &["evidence.commits"],
     );
     assert_snapshot!(found.join("\n"), @r#"/handoff/commits/commit[1]/@sha "deadbeef" is no commit of this repository"#);
     // Which of its commits are its own is not known.
-    desk.env.send(implemented(2, &[&first, &main])).success();
+    desk.env
+        .send(desk.implemented(2, &[&first, &main]))
+        .success();
     assert_eq!(
         desk.check("87.3", "commits"),
         "skipped: no base branch is known"
     );
     desk.env.assert_sound();
+}
+
+#[test]
+fn a_new_ledger_warns_and_says_so() {
+    let env = test_support::TestEnvironment::with_repository();
+    let begun = env.handoff(&["init"]).success();
+    assert_snapshot!(begun.shown, @"
+    $ git handoff init
+    started the ledger on branch handoffs, protocol issue-to-pr
+      commit [commit]
+    --- stderr
+    evidence is `warn`: a claim that the repository contradicts is accepted with a warning; `git handoff protocol set issue-to-pr evidence enforce` has it refused
+    next: git handoff new --issue N --from issue-manager --to prep-agent
+    ");
+    assert_eq!(env.data(&["status"])["evidence"], "warn");
+    for policy in ["enforce", "off"] {
+        let args = ["init", "--branch", policy, "--evidence", policy];
+        let begun = env.handoff(&args).success();
+        assert!(!begun.shown.contains("evidence is"), "{}", begun.shown);
+    }
 }
 
 #[test]
@@ -555,7 +589,7 @@ fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
     let other = env.handoff(&["init", "--evidence", "enforce"]).exits(4);
     assert_snapshot!(other.stderr, @r#"
     error: the ledger already exists, with --evidence warn
-    hint: set it in the protocol instead: change its `evidence` to {"policy": "enforce"} and run `git handoff protocol update`
+    hint: set it in the protocol instead: `git handoff protocol set issue-to-pr evidence enforce`
     "#);
     assert_eq!(env.data(&["status"])["evidence"], "warn");
 }
@@ -605,7 +639,9 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         protocol["facts"]["branch"]["last"] = json!(["/branch", "/review_status"]);
     }));
     let [first, second] = desk.work();
-    desk.env.send(implemented(2, &[&first, &second])).success();
+    desk.env
+        .send(desk.implemented(2, &[&first, &second]))
+        .success();
     desk.env.claim("87.3", "reviewer-agent").success();
     std::env::set_current_dir(desk.env.repo()).unwrap();
     let repository = Repository::open_here().unwrap();
@@ -635,6 +671,7 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         issue: None,
         protocol: None,
         answers: None,
+        replaces: None,
         token: None,
         allow: &[],
         reports: None,

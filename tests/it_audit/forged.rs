@@ -201,8 +201,8 @@ fn a_merge_that_was_judged_at_an_older_state_is_found() {
 #[test]
 fn a_report_that_was_never_given_is_found() {
     let desk = Desk::new("warn");
-    let [first, _] = desk.work();
-    desk.env.send(implemented(2, &[&first])).success();
+    desk.work();
+    desk.env.send(desk.done(2)).success();
     forge(&desk, "87.3", |record| passed(record, "coverage"));
     assert_eq!(
         damage(&desk),
@@ -215,10 +215,10 @@ fn a_file_that_the_branch_never_had_so_is_found() {
     let desk = Desk::with("warn", |protocol| {
         protocol["contracts"][2]["artifacts"] = json!({"path": "/data/report"});
     });
-    let [first, _] = desk.work();
+    desk.work();
     let report = "<data><report>src/export.py</report></data></handoff>";
     desk.env
-        .send(implemented(2, &[&first]).replace("</handoff>", report))
+        .send(desk.done(2).replace("</handoff>", report))
         .success();
     let artifact = desk.env.data(&["show", "87.3"])["record"]["artifacts"][0].take();
     assert_eq!(artifact["committed"], true);
@@ -274,8 +274,8 @@ fn a_step_without_the_checks_that_are_demanded_is_no_step() {
 #[test]
 fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
     let desk = Desk::new("warn");
-    let [first, _] = desk.work();
-    desk.env.send(implemented(9, &[&first])).success();
+    desk.work();
+    desk.env.send(desk.done(9)).success();
     let out = desk.env.root().join("out");
     let out = out.to_str().unwrap();
     desk.env
@@ -301,7 +301,7 @@ fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
     other.handoff(&["import", out]).success();
     let again = other.data(&["show", "87.3"])["record"]["evidence"].take();
     let again = again.as_array().unwrap();
-    assert_eq!(again.len(), 4);
+    assert_eq!(again.len(), 5);
     assert!(
         again
             .iter()

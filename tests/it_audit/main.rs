@@ -8,6 +8,7 @@
 mod attacks;
 mod audit;
 mod audit_trail;
+mod commits;
 mod deep_trees;
 mod delivered;
 mod desk;
@@ -15,6 +16,7 @@ mod evidence;
 mod forged;
 mod keys;
 mod merges;
+mod on_remote;
 #[cfg(unix)]
 mod openpgp;
 mod reports;

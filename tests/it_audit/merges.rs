@@ -143,9 +143,9 @@ fn a_file_that_both_lines_changed_is_merged_from_both() {
         desk.commit("main", &[("both.txt", &lines("a", "z"))], "on main");
         desk.git(&["checkout", "-q", BRANCH]);
         desk.git(&["merge", "-q", "--ff-only", "main"]);
-        let [first, second] = desk.work();
+        desk.work();
         desk.commit(BRANCH, &[("both.txt", &lines("a", "Z"))], "the end");
-        let contract = crate::desk::implemented(3, &[&first, &second]);
+        let contract = desk.done(3);
         desk.env.send(contract).success();
         desk.env.claim("87.3", "reviewer-agent").success();
         let approval = test_support::contracts::sample(
@@ -196,7 +196,7 @@ fn what_an_older_state_of_the_branch_became_is_not_its_merge() {
         let desk = Desk::new("enforce");
         let first = desk.commit(BRANCH, &[("src/export.py", "rows\n")], "export: rows");
         // The ledger sees the older state too.
-        let contract = crate::desk::implemented(1, &[&first]);
+        let contract = desk.implemented(1, &[&first]);
         desk.env.send(contract).success();
         desk.env.claim("87.3", "reviewer-agent").success();
         desk.commit(BRANCH, &[("src/history.py", "link\n")], "history: link");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::desk::{BRANCH, Desk, implemented, merged};
+use crate::desk::{BRANCH, Desk, merged};
 use insta::assert_snapshot;
 use serde_json::Value;
 use test_support::{Ran, TestEnvironment};
@@ -19,9 +19,10 @@ const RED: &str = "<testsuite><testcase name=\"c\"><failure>no</failure></testca
 fn implemented_at(policy: &str) -> (Desk, String) {
     let desk = Desk::new(policy);
     let commits = desk.work();
-    let contract = desk
-        .env
-        .file("contract.xml", implemented(2, &[&commits[0]]));
+    let contract = desk.env.file(
+        "contract.xml",
+        desk.implemented(2, &[&commits[0], &commits[1]]),
+    );
     (desk, contract)
 }
 
@@ -35,7 +36,7 @@ fn coverage_is_compared_with_lcov_and_with_cobertura() {
             .success();
         assert_eq!(desk.check("87.3", "coverage"), "passed");
         let record = desk.env.data(&["show", "87.3"])["record"].take();
-        let file = &record["evidence"][3]["files"][0];
+        let file = &record["evidence"][4]["files"][0];
         assert_eq!(file["name"], report);
         assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
         desk.env.assert_sound();
@@ -248,4 +249,54 @@ fn an_answer_says_whether_its_tests_pass() {
         .success()
         .says("passed artifacts, tests");
     env.assert_sound();
+}
+
+#[test]
+fn added_tests_are_compared_with_the_report_or_listed_as_unchecked() {
+    let (desk, contract) = implemented_at("enforce");
+    let report = desk.env.file("junit.xml", GREEN);
+    // The contract says 15.
+    let ran = desk
+        .env
+        .handoff(&["send", &contract, "--tests", &report])
+        .exits(3);
+    ran.says("evidence.tests_added the contract says \"15\", and the report has only 2 tests");
+    let two = fs::read_to_string(&contract)
+        .unwrap()
+        .replace(">15<", ">2<");
+    fs::write(&contract, two).unwrap();
+    desk.env
+        .handoff(&["send", &contract, "--tests", &report])
+        .success();
+    assert_eq!(
+        desk.check("87.3", "tests_added"),
+        "skipped: a report does not say which of its tests are new"
+    );
+    desk.env.assert_sound();
+
+    let (desk, contract) = implemented_at("enforce");
+    desk.env.handoff(&["send", &contract]).success();
+    assert_eq!(
+        desk.check("87.3", "tests_added"),
+        "skipped: no test report was given"
+    );
+}
+
+#[test]
+fn coverage_that_does_not_apply_is_skipped_for_its_reason_unless_a_report_has_one() {
+    let (desk, contract) = implemented_at("enforce");
+    let text = fs::read_to_string(&contract).unwrap();
+    fs::write(&contract, text.replace("88.5%", "n/a: only documents")).unwrap();
+    let report = desk.env.file("lcov.info", LCOV);
+    let ran = desk
+        .env
+        .handoff(&["send", &contract, "--coverage", &report])
+        .exits(3);
+    ran.says("the contract says \"n/a: only documents\", and the report 88.50%");
+    desk.env.handoff(&["send", &contract]).success();
+    assert_eq!(
+        desk.check("87.3", "coverage"),
+        "skipped: the contract says that it does not apply: only documents"
+    );
+    desk.env.assert_sound();
 }

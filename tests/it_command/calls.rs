@@ -170,6 +170,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed
+      claims: passed artifacts; skipped tests, coverage
       commit [commit]
     $ git handoff show loan-list-21.1
     loan-list-21.1 @frontend-specialist → @react-specialist: completed
@@ -189,6 +190,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       follows   loan-list-21.1
       answers   loan-list-21.1
       artifact  artifacts/react/loan-list-[commit].json: 138 bytes, sha256 [sha256]
+      claim     artifacts passed
+      claim     tests skipped: no test report was given
+      claim     coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
@@ -416,26 +420,27 @@ fn a_failure_fails_the_request_and_says_what_to_do() {
     env.handoff(&["retry", "loans.1", "--as", FRONTEND])
         .success();
     env.claim("loans", REACT).success();
-    let silent = failure(
-        "loans",
-        &[
+    let silent = |retries: u32| {
+        let changes = [
             ("/error/code", json!("DEPENDENCY_MISSING")),
             ("/recovery_actions", json!([])),
-        ],
-    );
-    env.send(&silent).success();
-    repeated(&env, &silent, "loans.3");
+            ("/retry_count", json!(retries)),
+        ];
+        failure("loans", &changes)
+    };
+    env.send(silent(1)).success();
+    repeated(&env, silent(1), "loans.3");
     let asked = record(&env, "loans.1");
     let told = &asked["transitions"].as_array().unwrap().last().unwrap()["failure"];
     assert_eq!(
         told["suggested_action"],
         "Have that artifact made first, then retry"
     );
-    // After a retry, the same failure can be reported again: it is a report of another attempt.
+    // After a retry, the same failure is a report of another attempt.
     env.handoff(&["retry", "loans.1", "--as", FRONTEND])
         .success();
     env.claim("loans", REACT).success();
-    env.send(&silent).success().says("loans.4");
+    env.send(silent(2)).success().says("loans.4");
     // The request allows no third retry.
     assert_eq!(record(&env, "loans.1")["state"], "dead");
     env.assert_sound();
@@ -1023,4 +1028,243 @@ fn an_inbox_ends_the_wait_when_a_request_of_the_agent_is_answered() {
     assert_eq!(stdout, format!("loans.2 answered: {ARTIFACT}\n"));
     let known = format!("next: git handoff annotate loans.2 --as {FRONTEND} --note seen\n");
     assert_eq!(stderr, known);
+}
+
+#[test]
+fn a_failure_that_allows_no_further_attempt_ends_the_retries() {
+    let env = claimed("loans", &[]);
+    env.send(failure("loans", &[("/retry_available", json!(false))]))
+        .success();
+    let asked = record(&env, "loans.1");
+    assert_eq!(asked["state"], "dead");
+    let changes = asked["transitions"].as_array().unwrap();
+    let [.., failed, given_up] = &changes[..] else {
+        panic!("{asked:#}");
+    };
+    assert_eq!(failed["failure"]["no_retry"], true);
+    assert_eq!(failed["sent"], "loans.2");
+    assert_eq!(
+        given_up["reason"],
+        "@react-specialist says that there is no further attempt"
+    );
+    let error = denied(
+        &env,
+        &["retry", "loans.1", "--as", FRONTEND],
+        4,
+        "retries_spent",
+    );
+    assert_eq!(
+        error["message"],
+        "loans.1 cannot be retried: @react-specialist says that there is no further attempt"
+    );
+    let next = env.data(&["next", "loans"]);
+    assert!(!next.to_string().contains("\"retry\""), "{next}");
+    let shown = env.handoff(&["show", "loans.1"]).success();
+    assert!(
+        shown.stdout.contains("no further attempt"),
+        "{}",
+        shown.shown
+    );
+
+    // Whoever is in charge can still begin anew, and the count does.
+    let redrive = [
+        "redrive",
+        "loans.1",
+        "--as",
+        FRONTEND,
+        "--reason",
+        "a new start",
+    ];
+    env.handoff(&redrive).success();
+    env.claim("loans", REACT).success();
+    env.send(failure("loans", &[("/retry_count", json!(0))]))
+        .success();
+    assert_eq!(record(&env, "loans.1")["state"], "failed");
+    env.assert_sound();
+}
+
+#[test]
+fn a_failure_counts_the_retries_that_the_ledger_counts() {
+    let env = claimed("loans", &[]);
+    let wrong = failure("loans", &[("/retry_count", json!(50))]);
+    let told =
+        "`retry_count` is 50, and the ledger's count of retries of loans.1 is 0 (rule `retries`)";
+    let error = refused(&env, &wrong, 4, "inconsistent");
+    assert_eq!(error["findings"][0]["path"], "/retry_count");
+    assert_eq!(error["findings"][0]["message"], told);
+    env.handoff_with(&["check", "-", "--as", REACT], &wrong)
+        .exits(1)
+        .says(told);
+
+    env.send(failure("loans", &[])).success();
+    env.handoff(&["retry", "loans.1", "--as", FRONTEND])
+        .success();
+    env.claim("loans", REACT).success();
+    // A skeleton has the right figure.
+    let to = ["--to", FRONTEND, "--type", "failure"];
+    let new = ["new", "--issue", "loans", "--from", REACT];
+    let skeleton = env.handoff(&[&new[..], &to].concat()).success().stdout;
+    let skeleton: Value = serde_json::from_str(&skeleton).unwrap();
+    assert_eq!(skeleton["retry_count"], 1);
+    refused(&env, failure("loans", &[]), 4, "inconsistent");
+    env.send(failure("loans", &[("/retry_count", json!(1))]))
+        .success();
+    env.assert_sound();
+}
+
+/// A request that failed, and its corrected form in a file.
+fn failed_and_corrected() -> (TestEnvironment, String, String) {
+    let env = claimed("loans", &[]);
+    env.send(failure("loans", &[])).success();
+    let corrected = request("loans", &[("/context/tech_stack/version", json!("19.2"))]);
+    let file = env.file("corrected.json", &corrected);
+    (env, corrected, file)
+}
+
+#[test]
+fn a_failed_request_is_corrected_under_its_own_id() {
+    let (env, corrected, file) = failed_and_corrected();
+    let error = refused(&env, &corrected, 5, "id_taken");
+    let hint = error["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("git handoff retry loans.1 --with FILE"),
+        "{hint}"
+    );
+
+    let done = env
+        .handoff(&["retry", "loans.1", "--with", &file])
+        .success();
+    done.says("loans.3");
+    let failed = record(&env, "loans.1");
+    assert_eq!(failed["state"], "cancelled");
+    let last = failed["transitions"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["sent"], "loans.3");
+    let next = record(&env, "loans.3");
+    assert_eq!(
+        (
+            &next["state"],
+            &next["attempt"],
+            &next["replaces"],
+            &next["contract_id"]
+        ),
+        (
+            &json!("pending"),
+            &json!(2),
+            &json!("loans.1"),
+            &json!("loans")
+        )
+    );
+    let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
+    env.claim("loans", REACT).success();
+    assert!(
+        subject.starts_with("loans.3 sent to @react-specialist, corrected, attempt 2"),
+        "{subject}"
+    );
+    let shown = env.handoff(&["show", "loans.3"]).success();
+    assert!(shown.stdout.contains("replaces"), "{}", shown.shown);
+    assert_eq!(env.data(&["metrics"])["figures"]["retries"], 1);
+    let told = env.data(&["inbox", "--as", FRONTEND]);
+    assert_eq!(told["handoffs"], json!([]), "{told:#}");
+
+    // Once more is a repeat.
+    let before = env.tip();
+    let again = env.handoff(&["retry", "loans.1", "--with", &file, "--json"]);
+    assert_eq!(again.success().json()["data"]["repeated"], true);
+    assert_eq!(env.tip(), before);
+
+    // The next attempt counts on.
+    refused(&env, failure("loans", &[]), 4, "inconsistent");
+    env.send(failure("loans", &[("/retry_count", json!(1))]))
+        .success();
+    let third = request("loans", &[("/context/tech_stack/version", json!("19.3"))]);
+    let third = env.file("third.json", third);
+    env.handoff(&["retry", "loans.3", "--with", &third])
+        .success();
+    env.claim("loans", REACT).success();
+    env.send(failure("loans", &[("/retry_count", json!(2))]))
+        .success();
+    assert_eq!(record(&env, "loans.5")["state"], "dead");
+    let fourth = request("loans", &[("/context/tech_stack/version", json!("19.4"))]);
+    let fourth = env.file("fourth.json", fourth);
+    denied(
+        &env,
+        &["retry", "loans.5", "--with", &fourth],
+        4,
+        "retries_spent",
+    );
+    env.assert_sound();
+
+    // It goes there and back.
+    env.handoff(&["export", "--format", "steps", "out"])
+        .success();
+    let copy = env.root().join("copy");
+    env.git(env.root(), &["init", "-q", copy.to_str().unwrap()]);
+    let out = env.repo().join("out");
+    env.handoff_in(&copy, &["import", out.to_str().unwrap()])
+        .success();
+    let tree = |repo: &Path| env.git(repo, &["rev-parse", "handoffs:issues"]);
+    assert_eq!(tree(&copy), tree(&env.repo()));
+}
+
+#[test]
+fn a_corrected_request_waits_as_long_as_another_attempt_would() {
+    let delay = ("/retry_policy/retry_delay_seconds", json!(600));
+    let env = claimed("loans", std::slice::from_ref(&delay));
+    env.send(failure("loans", &[])).success();
+    let version = ("/context/tech_stack/version", json!("19.2"));
+    let file = env.file("corrected.json", request("loans", &[delay, version]));
+    env.handoff(&["retry", "loans.1", "--with", &file])
+        .success();
+    assert_eq!(
+        record(&env, "loans.3")["not_before"],
+        "2026-03-02T09:17:00Z"
+    );
+    denied(&env, &["claim", "loans.3", "--as", REACT], 4, "too_early");
+    env.assert_sound();
+}
+
+#[test]
+fn only_the_same_request_corrects_a_failed_one() {
+    let (env, _, file) = failed_and_corrected();
+    let refused = "correction_refused";
+    let told = |contract: String| {
+        let corrected = env.file("other.json", contract);
+        let args = ["retry", "loans.1", "--with", &corrected];
+        denied(&env, &args, 4, refused)["message"].clone()
+    };
+    assert_eq!(
+        told(request("loans", &[])),
+        "loans.1 cannot be retried with this contract: this is the contract that failed, byte for byte"
+    );
+    assert_eq!(
+        told(contract(
+            "request-database",
+            "loans",
+            &[("/source/agent_id", json!(FRONTEND))]
+        )),
+        "loans.1 cannot be retried with this contract: it is for @react-specialist, and this is for @database-specialist"
+    );
+    let other = env.file("failure.json", failure("loans", &[]));
+    let args = ["retry", "loans.1", "--with", &other];
+    let error = denied(&env, &args, 4, refused);
+    assert!(error["message"].as_str().unwrap().contains("it is from"));
+    let as_another = ["retry", "loans.1", "--with", &file, "--as", REACT];
+    denied(&env, &as_another, 4, "not_the_sender");
+    let incomplete = env.file("bad.json", request("loans", &[("/target", Value::Null)]));
+    denied(
+        &env,
+        &["retry", "loans.1", "--with", &incomplete],
+        3,
+        "contract_refused",
+    );
+    // What did not fail is not retried.
+    env.handoff(&["retry", "loans.1", "--as", FRONTEND])
+        .success();
+    denied(
+        &env,
+        &["retry", "loans.1", "--with", &file],
+        4,
+        "illegal_transition",
+    );
+    env.assert_sound();
 }

@@ -85,6 +85,9 @@ fn before(command: &str, line: &str) -> &'static str {
         }
         "answer" if has("=") || has("answers.json") => "blocked --needs port:integer --needs host",
         "answer" => "blocked",
+        "retry" if has("--with") => {
+            "failed --recoverable; sed s/4187/4188/ $S/prepared.xml > corrected.xml"
+        }
         "retry" => "failed --recoverable",
         "restore" => "failed --recoverable --snapshot --attach build.log",
         "redrive" => "dead",
@@ -194,7 +197,10 @@ exported() {
   git update-ref -d refs/heads/handoffs; rm -rf .git/handoff
 }
 logged() {
-  tasks environment; exported log log; mv log/handoff_log.json .
+  tasks environment
+  git handoff claim environment.1 --as task-orchestrator
+  git handoff fail environment.1 --as task-orchestrator --message 'the disk is full'
+  exported log log; mv log/handoff_log.json .
   git handoff init --protocol task-breakdown
 }
 "#;

@@ -23,6 +23,8 @@ mod leases;
 mod limits;
 mod milliseconds;
 mod on_record;
+mod outcomes;
+mod own_needs;
 mod refusals;
 #[cfg(unix)]
 mod restore;

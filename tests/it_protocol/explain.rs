@@ -26,7 +26,7 @@ fn a_code_is_explained_with_a_case_and_a_cure() {
     assert_snapshot!(explain("field.undecided").success().shown, @"
     $ git handoff explain field.undecided
     field.undecided  (finding in contracts)
-      cause    a warning: the value lists all choices
+      cause    the value lists all choices; a warning in the examples that the protocol names
       example  `<type>feature, bug, enhancement, refactor or chore</type>`
       cure     pick one
     ");

@@ -89,7 +89,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "issue-to-pr",
-            vec![("/contracts/8/outcome/gone", json!("fail"))],
+            vec![("/contracts/8/outcome", json!({"gone": "fail"}))],
         ),
         ("issue-to-pr", vec![("/merge/0", json!("blessed"))]),
         (
@@ -242,7 +242,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "issue-to-pr",
-            vec![("/contracts/8/outcome/ready", json!("fail"))],
+            vec![("/contracts/8/outcome", json!({"ready": "fail"}))],
         ),
         ("issue-to-pr", vec![("/status/parked", json!("blocked"))]),
         (
@@ -434,7 +434,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_agent /contracts/9/implied_from: no agent is called `nobody`
     issue-to-pr /contracts/9/implied_to = "nobody"
       protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
-    issue-to-pr /contracts/8/outcome/gone = "fail"
+    issue-to-pr /contracts/8/outcome = {"gone":"fail"}
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
     issue-to-pr /merge/0 = "blessed"
@@ -520,7 +520,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /contracts/8/failure: `/error/code` is a field that the schema does not have
     issue-to-pr /facts/branch = {"last":["/branch","/bough"]}
       protocol.unknown_field /facts/branch/last/1: `/bough` is a field that the schema does not have
-    issue-to-pr /contracts/8/outcome/ready = "fail"
+    issue-to-pr /contracts/8/outcome = {"ready":"fail"}
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `ready`
     issue-to-pr /status/parked = "blocked"
       protocol.unreachable_state /status/parked: no contract can have the status `parked`, so that blocked is not reached by it

@@ -132,6 +132,157 @@ fn what_is_in_force_is_listed_and_shown() {
 }
 
 #[test]
+fn a_policy_is_set_with_one_command_and_one_commit() {
+    let env = with_protocol("issue-to-pr");
+    let before = env.git(
+        &env.repo(),
+        &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
+    );
+    let mut text = run(&env, "protocol set issue-to-pr evidence enforce").shown;
+    text += &run(&env, "protocol set issue-to-pr evidence.coverage off").shown;
+    text += &run(&env, "protocol set issue-to-pr evidence enforce").shown;
+    text += &run(
+        &env,
+        "protocol set issue-to-pr consistency.cycle-time enforce",
+    )
+    .shown;
+    text += &run(&env, "log -n 3").shown;
+    insta::assert_snapshot!(text, @"
+    $ git handoff protocol set issue-to-pr evidence enforce
+    updated protocol issue-to-pr from 1.2.0 to 1.2.0+1
+      commit [commit]
+    $ git handoff protocol set issue-to-pr evidence.coverage off
+    updated protocol issue-to-pr from 1.2.0+1 to 1.2.0+2
+      commit [commit]
+    $ git handoff protocol set issue-to-pr evidence enforce
+    protocol issue-to-pr 1.2.0+2 is already in force; nothing changed
+    $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
+    updated protocol issue-to-pr from 1.2.0+2 to 1.2.0+3
+      commit [commit]
+    $ git handoff log -n 3
+    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.2.0+3
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.2.0+2
+    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.2.0+1
+    --- stderr
+    the same with git: git log -n 3 handoffs
+    ");
+    let diff = env.git(
+        &env.repo(),
+        &["diff", "--stat", "--summary", "handoffs~3", "handoffs"],
+    );
+    insta::assert_snapshot!(diff, @"
+    protocols/issue-to-pr/protocol.json | 10 ++++++++--
+    1 file changed, 8 insertions(+), 2 deletions(-)
+    ");
+    env.assert_sound();
+    // It holds for what is sent from then on.
+    env.handoff_with(&["send", "-"], opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    env.handoff_with(&["send", "-"], prepared(87))
+        .exits(3)
+        .says("evidence.branch");
+    // What is taken back leaves no trace but the version.
+    run(&env, "protocol set issue-to-pr consistency.cycle-time warn");
+    run(&env, "protocol set issue-to-pr evidence.coverage default");
+    run(&env, "protocol set issue-to-pr evidence default");
+    let after = env.git(
+        &env.repo(),
+        &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
+    );
+    let after: Value = serde_json::from_str(&after.replace("1.2.0+6", "1.2.0")).unwrap();
+    assert_eq!(after, serde_json::from_str::<Value>(&before).unwrap());
+    env.assert_sound();
+}
+
+#[test]
+fn what_can_be_set_is_listed_and_anything_else_is_refused() {
+    let env = with_protocol("delegation");
+    insta::assert_snapshot!(run(&env, "protocol set delegation").stdout, @"
+    evidence                              default  enforce, warn, off or default                                                      what happens to claims that the repository contradicts
+    evidence.*                            default  enforce, warn, off or default                                                      the same for one check, such as evidence.coverage
+    consistency.resolved-leaves-nothing   default  enforce, warn, off or default                                                      what happens to contracts that break this rule
+    consistency.partial-leaves-something  default  enforce, warn, off or default                                                      what happens to contracts that break this rule
+    consistency.handled-lacks-nothing     default  enforce, warn, off or default                                                      what happens to contracts that break this rule
+    leases                                30       a whole number                                                                     how long a claim holds, in seconds
+    retry                                 2        a whole number or default                                                          how many attempts may follow the first
+    limits.handoffs                       10       a whole number or default                                                          how many handoffs an issue may have
+    limits.item                           3        a whole number                                                                     how many handoffs may be about one item
+    limits.deadline_seconds               default  a whole number or default                                                          how long after its start an issue may be handed on
+    limits.cooldown_seconds               5        a whole number or default                                                          how long a sender waits between two handoffs to one receiver
+    limits.rounds.*                       default  a whole number                                                                     how many rounds of this name an issue may have
+    on_record                             default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
+    ");
+    let tip = env.tip();
+    let mut text = String::new();
+    for given in [
+        "protocol set delegation agents 3",
+        "protocol set delegation evidence on",
+        "protocol set delegation evidence.weather off",
+        "protocol set delegation leases default",
+        "protocol set delegation limits.rounds.none 3",
+        "protocol set delegation consistency.no-such-rule off",
+        "protocol set delegation evidence",
+        "protocol set waterfall evidence off",
+        "protocol set waterfall",
+    ] {
+        text += &env.handoff(&given.split(' ').collect::<Vec<_>>()).shown;
+    }
+    insta::assert_snapshot!(text, @r#"
+    $ git handoff protocol set delegation agents 3
+    --- stderr
+    error: protocol delegation was not changed: there is no setting "agents"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation evidence on
+    --- stderr
+    error: protocol delegation was not changed: evidence takes enforce, warn, off or default, not "on"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation evidence.weather off
+    --- stderr
+    error: the protocol is invalid
+      156:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
+    hint: fix it until `git handoff protocol check FOLDER` finds nothing
+    --- exit 3
+    $ git handoff protocol set delegation leases default
+    --- stderr
+    error: protocol delegation was not changed: leases takes a whole number, not "default"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation limits.rounds.none 3
+    --- stderr
+    error: protocol delegation was not changed: the protocol has no "limits.rounds.none"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation consistency.no-such-rule off
+    --- stderr
+    error: protocol delegation was not changed: the protocol has no "consistency.no-such-rule"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation evidence
+    --- stderr
+    error: the following required arguments were not provided:
+      <VALUE>
+
+    Usage: git handoff protocol set <NAME> <KEY> <VALUE>
+
+    For more information, try '--help'.
+    --- exit 2
+    $ git handoff protocol set waterfall evidence off
+    --- stderr
+    error: the ledger has no protocol waterfall
+    hint: the ledger has: delegation; `git handoff protocol add` puts another in force
+    --- exit 6
+    $ git handoff protocol set waterfall
+    --- stderr
+    error: the ledger has no protocol waterfall
+    hint: the ledger has: delegation; `git handoff protocol add` puts another in force
+    --- exit 6
+    "#);
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
 fn a_copy_is_the_same_protocol() {
     for name in BUILT_IN {
         let env = with_protocol(name);
@@ -285,6 +436,7 @@ fn an_update_leaves_no_open_handoff_behind() {
             d["facts"] = json!({});
             d["consistency"] = json!([]);
             d.as_object_mut().unwrap().remove("trail");
+            d.as_object_mut().unwrap().remove("exclusive");
             d["github"] = json!({"rules": []});
             d["version"] = json!("1.9.0");
             change(d);
@@ -357,6 +509,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         d["facts"] = json!({});
         d["consistency"] = json!([]);
         d.as_object_mut().unwrap().remove("trail");
+        d.as_object_mut().unwrap().remove("exclusive");
         d["github"] = json!({"rules": []});
         d["version"] = json!("1.9.0");
         d["contracts"][1]["type"] = json!("prepared");

@@ -33,6 +33,13 @@ const NATIVE_ONLY: [(&str, &str); 8] = [
     ),
 ];
 
+/// Places where the two cannot agree on such a finding, and why.
+const NATIVE_ONLY_AT: [(&str, &str, &str); 1] = [(
+    "field.missing",
+    "/handoff/port",
+    "an XML Schema cannot ask for one element by the text of another",
+)];
+
 /// What only xmllint refuses: a CDATA section of blanks between elements, which it counts as text although
 /// a comment or a blank there is none.
 const BLANK_CDATA: [&str; 2] = ["<![CDATA[]]>", "<![CDATA[ ]]>"];
@@ -145,6 +152,8 @@ fn assert_agreement(rules: &Rules, cases: &[Case]) -> (usize, usize) {
         let refused = by_xsd
             && found.iter().all(|(code, path, _)| {
                 let listed = NATIVE_ONLY.iter().any(|(known, _)| code.starts_with(known));
+                let is_there = |known: &(&str, &str, &str)| (known.0, known.1) == (code, path);
+                let listed = listed || NATIVE_ONLY_AT.iter().any(is_there);
                 listed || is_within_data(path)
             });
         if !refused && !blank {

@@ -135,7 +135,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 22] = [
+const VERBS: [Verb; 23] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "id"),
     verb("claim", opened, CLAIM, "record"),
@@ -203,6 +203,12 @@ const VERBS: [Verb; 22] = [
         "protocol update",
         own_protocol,
         "protocol update ../own",
+        "version",
+    ),
+    verb(
+        "protocol set",
+        empty,
+        "protocol set issue-to-pr evidence enforce",
         "version",
     ),
     verb(

@@ -21,6 +21,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
+      contracts' claims are checked: warn
     up to date with origin
     ");
     let same = json!({"name": "origin", "seen": true, "unpublished": 0, "behind": 0});
@@ -31,7 +32,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' claims are checked: warn\nup to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
@@ -140,6 +141,7 @@ fn status_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
+      contracts' claims are checked: warn
     origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);

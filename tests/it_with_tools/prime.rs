@@ -133,12 +133,12 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
       <branch>{{fill: code branch of the work}}</branch>
       <workspace_path>[root]/repo</workspace_path>
       <workspace_type>{{fill: worktree, in-place or cloud}}</workspace_type>
-      <port>{{fill: port of the development server; without one, the port that it would have}}</port>
+      <port>{{fill: port of the development server; leave it out if dev_server says n/a}}</port>
       <status>ready</status>
       <validation>
         <dependencies>{{fill: outcome of installing the dependencies, or why there are none}}</dependencies>
         <build>{{fill: outcome of the first build and test run}}</build>
-        <dev_server>{{fill: outcome of starting the development server, or why there is none}}</dev_server>
+        <dev_server>{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}</dev_server>
       </validation>
     </handoff>
     ```

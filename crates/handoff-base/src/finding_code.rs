@@ -68,6 +68,7 @@ finding_codes! {
     ContractInconsistent = "contract.inconsistent";
     ContractNotInForce = "contract.not_in_force";
     ContractRoot = "contract.root";
+    ContractShared = "contract.shared";
     ContractType = "contract.type";
     EnvelopeIssue = "envelope.issue";
     ErrorUnknown = "error.unknown";
@@ -81,6 +82,7 @@ finding_codes! {
     EvidenceMerge = "evidence.merge";
     EvidencePaths = "evidence.paths";
     EvidenceTests = "evidence.tests";
+    EvidenceTestsAdded = "evidence.tests_added";
     FailureAltered = "failure.altered";
     FieldFormat = "field.format";
     FieldInvalid = "field.invalid";
@@ -173,6 +175,7 @@ finding_codes! {
     ProtocolDecision = "protocol.decision";
     ProtocolDuplicate = "protocol.duplicate";
     ProtocolErrorCode = "protocol.error_code";
+    ProtocolExample = "protocol.example";
     ProtocolFact = "protocol.fact";
     ProtocolField = "protocol.field";
     ProtocolFieldType = "protocol.field_type";
@@ -230,6 +233,7 @@ finding_codes! {
     SignersOption = "signers.option";
     SignersSyntax = "signers.syntax";
     StatusClaimed = "status.claimed";
+    StatusClosing = "status.closing";
     StatusUnfinished = "status.unfinished";
     StepBackdated = "step.backdated";
     StepIllegal = "step.illegal";

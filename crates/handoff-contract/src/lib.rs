@@ -9,6 +9,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod contains;
+pub mod edit;
 mod explain;
 mod input;
 mod json;

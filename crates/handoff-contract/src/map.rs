@@ -404,13 +404,13 @@ fn open(document: &Document, element: &Element) -> Value {
 /// A scalar from its text; text of another type stays, so that the schema reports it.
 fn coerce(raw: &str, leaf: LeafType) -> Value {
     let as_it_is = || Value::String(raw.to_owned());
-    if leaf.string {
+    let is_numeric = leaf.integer || leaf.number;
+    // Where numbers and texts are valid, a number is one.
+    if leaf.string && !is_numeric {
         return as_it_is();
     }
     let trimmed = text::trim(raw);
-    if (leaf.integer || leaf.number)
-        && let Some(number) = integer(trimmed)
-    {
+    if is_numeric && let Some(number) = integer(trimmed) {
         return Value::Number(number);
     }
     if leaf.number

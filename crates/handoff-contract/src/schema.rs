@@ -10,7 +10,7 @@ use super::explain::Explainer;
 use super::map::Mapped;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree};
-use super::{FILL, MAX_FINDINGS, contains, map, pattern, text};
+use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, text};
 
 /// A compiled schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
 #[derive(Debug)]
@@ -182,6 +182,7 @@ impl Schema {
             }
             more = explainer.more;
         }
+        self.copied(source, wrapper, &value, &mut findings);
         if more > 0 {
             let message = format!("{more} more faults are not listed");
             let mut note = Finding::error(FindingCode::FindingsMore, "", message);
@@ -210,7 +211,7 @@ impl Schema {
         }
     }
 
-    /// Warns about every value that repeats the list of choices instead of choosing one.
+    /// Reports every value that repeats the list of choices instead of choosing one.
     fn undecided(
         &self,
         source: &Source,
@@ -219,17 +220,69 @@ impl Schema {
         findings: &mut Vec<Finding>,
     ) {
         self.shape.undecided(value, |pointer, list, choices| {
-            if findings.len() >= MAX_FINDINGS {
-                return;
+            if findings.len() < MAX_FINDINGS {
+                let place = source.place(&self.shape, wrapper, pointer);
+                findings.push(undecided_finding(place, list, choices));
             }
-            let place = source.place(&self.shape, wrapper, pointer);
-            let message = format!("`{}` lists all the choices: pick one", text::short(list));
-            let mut finding = Finding::error(FindingCode::FieldUndecided, place.path, message);
-            finding.severity = Severity::Warning;
-            (finding.line, finding.column) = (place.line, place.column);
-            let choices: Vec<String> = choices.iter().map(|choice| text::short(choice)).collect();
-            findings.push(finding.fix(format!("use one of: {}", choices.join(", "))));
         });
+    }
+
+    /// Reports every other text that is nothing but the list of some value's choices, as a template
+    /// has it. A place with choices of its own has its finding.
+    fn copied(
+        &self,
+        source: &Source,
+        wrapper: Option<&str>,
+        value: &Value,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut found = Vec::new();
+        texts(value, &mut String::new(), &mut |pointer, text| {
+            if let Some(choices) = self.shape.listed(text) {
+                let place = source.place(&self.shape, wrapper, pointer);
+                found.push(undecided_finding(place, text, choices));
+            }
+        });
+        for finding in found {
+            let known = findings.iter().any(|f| f.path == finding.path);
+            if !known && findings.len() < MAX_FINDINGS {
+                findings.push(finding);
+            }
+        }
+    }
+}
+
+/// The finding that a value lists the choices instead of choosing one.
+fn undecided_finding(place: Place, list: &str, choices: &[String]) -> Finding {
+    let message = format!("`{}` lists all the choices: pick one", text::short(list));
+    let mut finding = Finding::error(FindingCode::FieldUndecided, place.path, message);
+    (finding.line, finding.column) = (place.line, place.column);
+    let choices: Vec<String> = choices.iter().map(|choice| text::short(choice)).collect();
+    finding.fix(format!("use one of: {}", choices.join(", ")))
+}
+
+/// Calls `see` for every text in a value, with its pointer; recursion is bounded by the depth of the
+/// source.
+fn texts(value: &Value, pointer: &mut String, see: &mut impl FnMut(&str, &str)) {
+    let mut into = |part: &str, value: &Value| {
+        let length = pointer.len();
+        push_part(pointer, part);
+        texts(value, pointer, see);
+        pointer.truncate(length);
+    };
+    match value {
+        Value::String(text) => see(pointer, text),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                into(&index.to_string(), item);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                into(key, member);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,9 +1,10 @@
 //! Queries about the user's own branches, which are only read.
 
 use git2::{Oid, Sort};
-use handoff_base::Code;
+use handoff_base::{Code, ObjectId};
 
 use super::error::GitError;
+use super::evidence::{Added, FactError};
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 
@@ -76,7 +77,6 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
-    /// [`GitError`] when history can't be read.
     pub fn commits_between(
         &self,
         base: &str,
@@ -86,20 +86,56 @@ impl Repository {
         let Some(tip) = self.find_code_branch(branch) else {
             return Ok(None);
         };
-        let known = |oid: &Oid| self.inner.find_commit(*oid).is_ok();
-        let base = self
-            .find_code_branch(base)
-            .or_else(|| Oid::from_str(base).ok().filter(known));
-        let Some(base) = base else {
+        let Some(base) = self.find_base(base)? else {
             return Ok(None);
         };
         let mut walk = self.inner.revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL)?;
         walk.push(tip)?;
         walk.hide(base)?;
+        let ids = walk.map(|oid| Ok(object_id(oid?)));
+        self.without_merges(ids, limit).map(Some)
+    }
+
+    /// A branch's own commits, as claims about them are checked: the oldest first, without merges,
+    /// at most the newest `limit`. `None` if they are not known here.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn own_commits(
+        &self,
+        base: &str,
+        branch: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<CodeCommit>>, GitError> {
+        let Some(added) = self.added_by(base, branch)? else {
+            return Ok(None);
+        };
+        let ids = added.commits.into_iter().map(|(id, _)| Ok(id));
+        self.without_merges(ids, limit).map(Some)
+    }
+
+    /// What a branch added to its base, if that is known here.
+    fn added_by(&self, base: &str, branch: &str) -> Result<Option<Added>, GitError> {
+        let (Some(base), Some(tip)) = (self.find_base(base)?, self.find_code_branch(branch)) else {
+            return Ok(None);
+        };
+        match self.added(object_id(base), object_id(tip)) {
+            Ok(added) => Ok(Some(added)),
+            Err(FactError::Unknown(_)) => Ok(None),
+            Err(FactError::Git(error)) => Err(error),
+        }
+    }
+
+    /// The first of these commits that are not merges, the last of them first.
+    fn without_merges(
+        &self,
+        ids: impl Iterator<Item = Result<ObjectId, GitError>>,
+        limit: usize,
+    ) -> Result<Vec<CodeCommit>, GitError> {
         let mut commits = Vec::new();
-        for oid in walk {
-            let commit = self.inner.find_commit(oid?)?;
+        for id in ids {
+            let commit = self.inner.find_commit(id?.oid())?;
             if commit.parent_count() < 2 {
                 let message = String::from_utf8_lossy(commit.message_bytes());
                 let subject = message.lines().next().unwrap_or_default().to_owned();
@@ -113,37 +149,17 @@ impl Repository {
             }
         }
         commits.reverse();
-        Ok(Some(commits))
+        Ok(commits)
     }
 
-    /// Counts a branch's own commits without merges: those since it left its base, also if they
-    /// have been merged. `None` if that is unknown here, or the count reaches `limit`.
-    ///
-    /// # Errors
-    /// [`GitError`] when history can't be read.
-    /// [`GitError`] when history can't be read.
-    pub fn commits_on(
-        &self,
-        base: &str,
-        branch: &str,
-        sent: &[&str],
-        limit: usize,
-    ) -> Result<Option<usize>, GitError> {
-        let Some(tip) = self.find_code_branch(base).filter(|_| !self.is_shallow()) else {
-            return Ok(None);
+    /// The commit of a base branch, by the rule of [`Self::base_code`], or the commit with this id.
+    fn find_base(&self, base: &str) -> Result<Option<Oid>, GitError> {
+        let known = |oid: &Oid| self.inner.find_commit(*oid).is_ok();
+        let id = match self.base_code(base)? {
+            Some(code) => code.commit,
+            None => base.to_owned(),
         };
-        let mut before = None;
-        for id in self.first_parents(object_id(tip)).take(DEPTH) {
-            let commit = self.inner.find_commit(id?.oid())?;
-            let mut merged = commit.parent_ids().skip(1);
-            if merged.any(|parent| sent.contains(&parent.to_string().as_str())) {
-                before = commit.parent_id(0).ok();
-            }
-        }
-        let base = before.map_or_else(|| base.to_owned(), |before| before.to_string());
-        let commits = self.commits_between(&base, branch, limit)?;
-        let count = commits.map(|commits| commits.len());
-        Ok(count.filter(|count| (1..limit).contains(count)))
+        Ok(Oid::from_str(&id).ok().filter(known))
     }
 
     /// Counts the files that a branch changed since it left another.
@@ -151,23 +167,22 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn files_changed(&self, base: &str, branch: &str) -> Result<Option<usize>, GitError> {
-        let (Some(base), Some(tip)) = (self.find_code_branch(base), self.find_code_branch(branch))
+        let (Some(added), Some(tip)) =
+            (self.added_by(base, branch)?, self.find_code_branch(branch))
         else {
             return Ok(None);
         };
-        let Ok(fork) = self.inner.merge_base(base, tip) else {
-            return Ok(None);
-        };
-        let tree = |oid: Oid| Ok::<_, GitError>(object_id(self.inner.find_commit(oid)?.tree_id()));
-        let tip = super::tree::Tree::new(self, tree(tip)?);
-        let changes = tip.changes_since(Some(tree(fork)?), |_| false)?;
-        Ok(Some(changes.len()))
+        match self.differences(added.fork, object_id(tip)) {
+            Ok(changed) => Ok(Some(changed.len())),
+            Err(FactError::Unknown(_)) => Ok(None),
+            Err(FactError::Git(error)) => Err(error),
+        }
     }
 
     /// The commit that merged a branch into the base branch: the newest merge whose second parent
     /// is the branch's commit.
     pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
-        let tip = self.find_code_branch(base)?;
+        let tip = self.find_base(base).ok()??;
         let wanted = Oid::from_str(commit).ok()?;
         let mut walk = self.inner.revwalk().ok()?;
         walk.simplify_first_parent().ok()?;

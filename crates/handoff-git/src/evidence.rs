@@ -311,8 +311,17 @@ impl Repository {
         self.known(count())
     }
 
-    /// The commit of a branch on `origin` when it was last fetched.
-    pub(crate) fn on_origin(&self, branch: &str) -> Option<ObjectId> {
+    /// The message of a commit.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub fn message_of(&self, commit: ObjectId) -> Result<String, GitError> {
+        let commit = self.inner.find_commit(commit.oid())?;
+        Ok(String::from_utf8_lossy(commit.message_bytes()).into_owned())
+    }
+
+    /// The commit of a branch on `origin` when it was last fetched or pushed.
+    pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
         let name = format!("refs/remotes/origin/{branch}");
         let valid = git2::Reference::is_valid_name(&name);
         let found = valid.then(|| self.inner.refname_to_id(&name).ok());

@@ -31,6 +31,8 @@ pub(super) fn events(
         let count = match metric {
             Metric::Contradicted => handoff.contradicted,
             Metric::Violations => handoff.violations,
+            // A corrected contract is the next attempt of what failed.
+            Metric::Retries => u32::from(handoff.replaces.is_some()),
             _ => 0,
         };
         for _ in 0..count {

@@ -13,6 +13,7 @@ use handoff_protocol::{AgentKind, State};
 
 use super::error::{ContractError, LedgerError, ProtocolError};
 use super::snapshot::{Rules, Snapshot};
+use super::write::canonical;
 
 /// A contract offered to the ledger.
 #[derive(Clone, Copy)]
@@ -28,6 +29,8 @@ pub struct Offer<'a> {
     /// The number of the request that it answers, if its sender works on several; the default is
     /// the newest.
     pub answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrects.
+    pub replaces: Option<u32>,
     /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
     /// Matches of secret patterns that are allowed.
@@ -189,22 +192,29 @@ pub(super) fn placed_in_issue(
             found = misplaced(&issue, fields, &fields.read(&contract.value), from);
             gates(protocol, &mut found);
         }
+        let actor = canonical(protocol, offer.agent.or(contract.from.as_ref()));
+        let held = match &actor {
+            Some(actor) => {
+                let agent = contract.sender(actor);
+                let from = Holder { agent, worker };
+                held(&folder, &issue, kind, contract, offer.answers, from)?
+            }
+            None => None,
+        };
         let ground = Ground {
             issue: Some(&issue),
             view: &folder,
             worker,
+            held: held.as_ref(),
+            replaces: offer.replaces,
             at,
             is_proved: false,
         };
         let known = consistency::known(protocol, kind, &contract.value, &ground)?;
         let mut known: Vec<Finding> = known.into_iter().map(|broken| broken.finding).collect();
         known.extend(misanswered(protocol, &issue, kind, contract));
-        if let Some(agent) = contract.from.as_ref().or(offer.agent) {
-            let holder = Holder { agent, worker };
-            let held = held(&folder, &issue, kind, contract, offer.answers, holder)?;
-            if let Some(held) = held {
-                known.extend(ungiven(&folder, protocol, kind, contract, &held)?);
-            }
+        if let Some(held) = &held {
+            known.extend(ungiven(&folder, protocol, kind, contract, held)?);
         }
         found.extend(placed(protocol, rules, kind, offer.input, known)?);
         if found.iter().any(Finding::is_error) {

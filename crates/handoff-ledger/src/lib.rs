@@ -36,6 +36,7 @@ mod remote;
 mod requirement;
 mod sending;
 mod session;
+mod shared;
 mod signing;
 mod snapshot;
 mod survey;

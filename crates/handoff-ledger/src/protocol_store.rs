@@ -11,8 +11,10 @@ use handoff_contract::{Input, Schema};
 use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
+use handoff_model::setting::only_setting_changed;
 use handoff_model::{
-    FileChanges, IssueStatus, ProtocolFiles, Refusal, Schemas, View, check_protocol, layout,
+    Assignment, FileChanges, IssueStatus, ProtocolFiles, Refusal, Schemas, View, check_protocol,
+    layout,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 use schemars::JsonSchema;
@@ -89,6 +91,46 @@ impl<'r> Ledger<'r> {
             Ok(match step {
                 None => Decided::Nothing(outcome),
                 Some(step) => Decided::Write(step.draft(None, demand), outcome),
+            })
+        })?;
+        done.commit = commit;
+        Ok(done)
+    }
+
+    /// Sets one policy of an active protocol.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn set_in_protocol(
+        &mut self,
+        session: &Session,
+        name: &str,
+        assignment: &Assignment,
+    ) -> Result<ProtocolChange, LedgerError> {
+        let (mut done, commit) = self.write(session, None, |_, tip, _| {
+            if tip.rules_id(name)?.is_none() {
+                let (name, known) = (name.to_owned(), tip.protocols()?);
+                return Err(ProtocolError::Unknown { name, known }.into());
+            }
+            let rules = tip.rules(name)?;
+            let mut files = rules.files()?;
+            for (_, bytes) in files.iter_mut().filter(|(path, _)| path == DEFINITION) {
+                let refused = |source| {
+                    let name = name.to_owned();
+                    ProtocolError::Setting { name, source }
+                };
+                let text = std::str::from_utf8(bytes).unwrap_or_default();
+                if let Some(changed) = assignment.applied(text).map_err(refused)? {
+                    *bytes = changed.into_bytes();
+                }
+            }
+            let (step, outcome) = protocol_step(tip, &files, PutMode::Update)?;
+            Ok(match step {
+                None => Decided::Nothing(outcome),
+                Some(step) => {
+                    let demand = Demand::of(&rules, By::Committer)?;
+                    Decided::Write(step.draft(None, demand), outcome)
+                }
             })
         })?;
         done.commit = commit;
@@ -189,7 +231,7 @@ pub(super) fn protocol_step(
                 }
                 .into());
             }
-            format!("Update protocol {name} from {before} to {version}\n\nProtocol: {name}\n")
+            update_message(known.as_ref(), before, &version, &changes, definition)?
         }
         (Some(before), PutMode::Add) => {
             let version = before.clone();
@@ -207,6 +249,44 @@ pub(super) fn protocol_step(
         }),
         outcome,
     ))
+}
+
+/// The message of an update. A policy that was set is named: the version alone would not say what
+/// is different.
+fn update_message(
+    known: Option<&Rules<'_>>,
+    before: &str,
+    version: &str,
+    changes: &FileChanges,
+    definition: &[u8],
+) -> Result<String, LedgerError> {
+    let name = known
+        .map(|known| known.protocol().name())
+        .unwrap_or_default();
+    let subject = match set_alone(known, changes, definition)? {
+        Some((key, value)) => format!("Set {key} to {value} in protocol {name}, version {version}"),
+        None => format!("Update protocol {name} from {before} to {version}"),
+    };
+    Ok(format!("{subject}\n\nProtocol: {name}\n"))
+}
+
+/// The only setting that an update changes, with its new value, if it changes nothing else.
+fn set_alone(
+    known: Option<&Rules<'_>>,
+    changes: &FileChanges,
+    definition: &[u8],
+) -> Result<Option<(String, String)>, LedgerError> {
+    let (Some(known), [(path, _)]) = (known, &changes[..]) else {
+        return Ok(None);
+    };
+    if *path != layout::protocol_file(known.protocol().name(), DEFINITION) {
+        return Ok(None);
+    }
+    let files = known.files()?;
+    let before = files.iter().find(|(path, _)| path == DEFINITION);
+    let before = before.and_then(|(_, bytes)| std::str::from_utf8(bytes).ok());
+    let both = before.zip(std::str::from_utf8(definition).ok());
+    Ok(both.and_then(|(before, after)| only_setting_changed(before, after)))
 }
 
 /// Whether steps under an active protocol must be signed.

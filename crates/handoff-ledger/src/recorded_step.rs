@@ -61,6 +61,7 @@ impl RecordedStep {
                 evidence: Some(&record.evidence),
                 policy,
                 answers: record.answers.as_ref().map(HandoffId::number),
+                replaces: record.replaces.as_ref().map(HandoffId::number),
                 token: None,
             }),
             RecordedRequest::Update(update) => Request::Update(update),

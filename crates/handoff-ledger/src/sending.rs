@@ -18,8 +18,9 @@ use super::artifacts::gather;
 use super::contract_match::{ContractMatch, Offer, accepted, placed_in_issue};
 use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
-use super::evidence::{Ground, Judge, Judged, Merged, changed};
+use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::session::Session;
+use super::shared::shared;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 use super::write::{Done, Ledger, canonical};
 
@@ -67,6 +68,8 @@ struct PreparedContract<'r, 'o> {
     code: Option<Code>,
     artifacts: Vec<Artifact>,
     demanded: Demanded,
+    /// Whether its sender stays offline, and can't push now.
+    is_offline: bool,
     /// The results of the checks, for a sender that held this handoff.
     judged: Option<(Option<HandoffId>, Judged)>,
 }
@@ -99,10 +102,14 @@ impl<'r> Ledger<'r> {
                 return Err(error);
             }
         }
+        let mut sharing = Vec::new();
         let mut done = self.publish(session, Some(snapshot), |ledger, tip, at| {
             let rules = &prepared.rules;
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
                 prepared = ledger.prepared(tip, session, offer, origin)?;
+            }
+            if matches!(origin, Origin::Here) {
+                sharing = shared(tip, &prepared.rules, &prepared.contract, offer.input)?;
             }
             ledger.decide(&mut prepared, tip, session, at)
         })?;
@@ -113,6 +120,7 @@ impl<'r> Ledger<'r> {
             let judged = prepared.judged.take();
             done.warnings
                 .extend(judged.into_iter().flat_map(|(_, judged)| judged.findings));
+            done.warnings.extend(sharing);
         }
         Ok(done)
     }
@@ -135,12 +143,12 @@ impl<'r> Ledger<'r> {
             let mut prepared =
                 PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
             prepared.worker = worker.cloned();
-            let mut found = Vec::new();
+            let mut found = shared(snapshot, &prepared.rules, &prepared.contract, offer.input)?;
             if !prepared.demanded.is_empty() {
                 self.gather(&mut prepared, snapshot)?;
                 let held = prepared.held(snapshot)?.map(|record| record.id);
                 let judged = self.judge(&mut prepared, snapshot, held.as_ref())?;
-                found = judged.findings;
+                found.splice(0..0, judged.findings);
             }
             let refused = found.iter().any(Finding::is_error);
             review.findings.extend(found);
@@ -169,6 +177,7 @@ impl<'r> Ledger<'r> {
         }
         let mut prepared = PreparedContract::new(tip, rules, contract, offer, origin);
         prepared.worker.clone_from(&session.worker);
+        prepared.is_offline = session.offline;
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
     }
@@ -233,6 +242,7 @@ impl<'r> Ledger<'r> {
                 evidence,
                 policy: tip.manifest().evidence,
                 answers: prepared.offer.answers,
+                replaces: prepared.offer.replaces,
                 token: prepared.offer.token,
             });
             let planned = plan(protocol, folder.key(), &folder, &actor, &request);
@@ -321,10 +331,11 @@ impl<'r> Ledger<'r> {
             is_ledger: branch.as_deref() == Some(self.branch()),
             tip: prepared.code.as_ref().and_then(id),
             merged,
-            base_branch,
             base: base.as_ref().and_then(id),
             since: since.filter(own).as_ref().and_then(id),
+            remote: self.on_remote(prepared, base_branch.as_deref()),
             branch,
+            base_branch,
         };
         if demanded.iter().any(|(check, _)| *check == Check::Artifacts)
             && let Some(tip) = ground.tip
@@ -344,6 +355,27 @@ impl<'r> Ledger<'r> {
         judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
+    }
+
+    /// What `origin` has of the code, if the ledger is shared and this clone has an `origin`.
+    ///
+    /// Only this clone's knowledge is used, which every push and fetch updates: a check makes
+    /// nobody wait for the network.
+    fn on_remote(
+        &self,
+        prepared: &PreparedContract<'_, '_>,
+        base: Option<&str>,
+    ) -> Option<OnRemote> {
+        let repository = self.repository();
+        if !self.is_shared() || repository.remote_url("origin").is_none() {
+            return None;
+        }
+        let at = |branch: Option<&str>| repository.on_origin(branch?);
+        Some(OnRemote {
+            branch: at(prepared.branch.as_deref()),
+            base: at(base),
+            is_out_of_reach: prepared.is_offline || self.out_of_reach().is_some(),
+        })
     }
 
     /// The commit a branch was at when it was merged: its tip, here or on `origin`; if it was
@@ -412,6 +444,7 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             branch: None,
             code: None,
             artifacts: Vec::new(),
+            is_offline: false,
             judged: None,
         }
     }

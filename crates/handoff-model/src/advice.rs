@@ -9,7 +9,7 @@ use handoff_protocol::{
     Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State, TaskState,
 };
 
-use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds};
+use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds, why_spent};
 use crate::record::{Decision, Issue, IssueStatus, OpenHandoff, Question, Record, Task};
 use crate::request::{EventArgs, Update};
 use crate::step::View;
@@ -404,7 +404,7 @@ impl<'a> Case<'a> {
             _ if expired => Some(TIMED_OUT),
             _ => code,
         };
-        let spent = protocol.why_spent(code, record.retries(), record.max_retries);
+        let spent = why_spent(protocol, record, code);
         let state = match (expired, &spent) {
             (false, _) => record.state,
             (true, Some(_)) if protocol.definition().retry.is_some() => State::Dead,

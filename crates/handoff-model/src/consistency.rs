@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::intake::Opened;
-use crate::record::{Issue, Task};
+use crate::record::{Issue, Record, Task};
 use crate::step::View;
 use crate::value::scalar;
 
@@ -64,6 +64,10 @@ pub struct Ground<'a, V> {
     pub view: &'a V,
     /// The worker that sends the contract, if known.
     pub worker: Option<&'a WorkerId>,
+    /// The handoff that its sender holds, or the request that it answers.
+    pub held: Option<&'a Record>,
+    /// The number of the failed handoff whose corrected contract it is.
+    pub replaces: Option<u32>,
     /// The time of the comparison.
     pub at: Moment,
     /// Whether an outside event states the contract: what it says outranks what agents said.
@@ -286,12 +290,20 @@ impl<V> Ground<'_, V> {
                     "the worker that sends it",
                 )
             }),
+            Subject::Known(Known::Retries, _) => self.held.and_then(|held| {
+                Operand::known(
+                    term,
+                    vec![json!(held.retries())],
+                    format!("the ledger's count of retries of {}", held.id),
+                )
+            }),
             Subject::Place(_) | Subject::Fixed(_) => None,
         })
     }
 
     /// Names where a fact comes from; `false` if it no longer holds: it was stated before the issue
-    /// was reopened, or by an agent whose word an event outranks.
+    /// was reopened, by the contract that this one corrects, or by an agent whose word an event
+    /// outranks.
     fn find_source<E>(&self, protocol: &Protocol, operand: &mut Operand<'_>) -> Result<bool, E>
     where
         V: View<E>,
@@ -323,10 +335,12 @@ impl<V> Ground<'_, V> {
             let bytes = self.view.contract(&record)?;
             if states(protocol, &bytes, places) {
                 operand.called += &format!(", by {} from {},", record.id, record.from);
-                return Ok(issue
-                    .reopened
-                    .last()
-                    .is_none_or(|last| number > last.handoffs));
+                let is_corrected = self.replaces == Some(number);
+                return Ok(!is_corrected
+                    && issue
+                        .reopened
+                        .last()
+                        .is_none_or(|last| number > last.handoffs));
             }
         }
         Ok(true)

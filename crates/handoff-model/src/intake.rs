@@ -6,9 +6,10 @@ use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::{quoted, summary_line};
-use handoff_contract::{Allowance, Format, Input, Place, Shape, Source};
+use handoff_contract::{Allowance, Checked, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
-    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
+    AgentKind, ContractType, Envelope, FailureFields, Fields, Outcome, Protocol, Resolved, State,
+    Style, Unresolved,
 };
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::consistency;
 use crate::record::{Failure, ImportSource};
 use crate::schemas::Schemas;
 use crate::semantic;
-use crate::value::scalar;
+use crate::value::{content_digest, scalar};
 
 /// A contract that passed the pipeline.
 #[derive(Clone, Debug)]
@@ -277,8 +278,12 @@ pub fn review_imported<S: Schemas>(
     let schema = schemas.schema(kind)?;
     let checked = schema.check(source, wrapper);
     place_all(&mut findings, source, schema.shape(), wrapper);
-    add_all(&mut findings, checked.findings);
-    let value = checked.value;
+    let Checked {
+        value,
+        findings: mut checked,
+    } = checked;
+    excuse_example(kind, &value, &mut checked);
+    add_all(&mut findings, checked);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
     let new_at = protocol.field(kind, |f| &f.new_issue);
     let new_issue = new_at.and_then(|at| issue_at(at, &value));
@@ -289,6 +294,9 @@ pub fn review_imported<S: Schemas>(
     found.extend(unfinished(protocol, kind, &value));
     let root = opened.root.as_deref();
     found.extend(inconsistent(protocol, kind, &value, &findings, root));
+    if let Some(to) = resolved.as_ref().and_then(|resolved| resolved.to.as_ref()) {
+        found.extend(closes_badly(protocol, kind, to, &value));
+    }
     place_all(&mut found, source, schema.shape(), wrapper);
     prefer_unfinished(&mut findings, &found);
     add_all(&mut findings, found);
@@ -373,6 +381,18 @@ fn known_unknown(
     ImportSource {
         unknown,
         ..imported.clone()
+    }
+}
+
+/// A document's example may list all the choices of a value; it is named by the protocol.
+fn excuse_example(kind: &ContractType, value: &Value, findings: &mut [Finding]) {
+    if kind.examples.is_empty() {
+        return;
+    }
+    let undecided = |f: &&mut Finding| f.code == FindingCode::FieldUndecided;
+    let mut undecided = findings.iter_mut().filter(undecided).peekable();
+    if undecided.peek().is_some() && kind.examples.contains(&content_digest(value)) {
+        undecided.for_each(|finding| finding.severity = Severity::Warning);
     }
 }
 
@@ -586,7 +606,7 @@ pub fn placed<S: Schemas>(
 fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     let text = |pointer: &str| scalar(value.pointer(pointer)?);
     let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
-    let recoverable = fields.recoverable.as_deref().and_then(|p| value.pointer(p));
+    let is = |at: &Option<String>| value.pointer(at.as_deref()?)?.as_bool();
     let code = if fields.code.starts_with('/') {
         text(&fields.code)?
     } else {
@@ -596,8 +616,9 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
         code,
         message: text(&fields.message)?,
         details: optional(&fields.details),
-        recoverable: recoverable.and_then(Value::as_bool).unwrap_or(false),
+        recoverable: is(&fields.recoverable).unwrap_or(false),
         suggested_action: optional(&fields.suggested_action),
+        no_retry: is(&fields.retry_available) == Some(false),
     })
 }
 
@@ -654,6 +675,24 @@ fn issue_of(
             None
         }
     }
+}
+
+/// The contract that ends the work can't say that it failed or is blocked.
+fn closes_badly(
+    protocol: &Protocol,
+    kind: &ContractType,
+    to: &AgentName,
+    value: &Value,
+) -> Option<Finding> {
+    let at = protocol.field(kind, |f| &f.status)?;
+    let word = scalar(value.pointer(at)?)?;
+    let fails = protocol.outcome(kind, Some(&word)) != Outcome::Complete;
+    if !fails || !protocol.is_kind(to.as_str(), AgentKind::End) {
+        return None;
+    }
+    let text = format!("status `{word}` says that the work did not succeed, and {to} would end it");
+    let finding = Finding::error(FindingCode::StatusClosing, at, text);
+    Some(finding.fix("send it to the agent that decides what follows, or fail or block what you hold: git handoff fail, git handoff block"))
 }
 
 /// A contract may be sent once its sender is done, successfully or not; a request before anybody

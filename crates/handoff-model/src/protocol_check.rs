@@ -384,8 +384,14 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
     let artifacts = kind.artifacts.as_ref().and_then(|a| a.list.as_ref());
     let critical = kind.critical_inputs.as_ref().map(|c| &c.at);
+    let failure = kind.failure.as_ref();
     let single = [
         ("max_retries", kind.max_retries.as_ref(), &["integer"][..]),
+        (
+            "failure",
+            failure.and_then(|f| f.retry_available.as_ref()),
+            &["boolean"],
+        ),
         ("actions", kind.actions.as_ref(), LIST),
         ("artifacts/list", artifacts, LIST),
         ("critical_inputs/at", critical, LIST),
@@ -479,13 +485,8 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
         pointer.iter().for_each(|p| add(key.to_owned(), p));
     }
     if let Some(failure) = &kind.failure {
-        let optional = [
-            &failure.details,
-            &failure.recoverable,
-            &failure.suggested_action,
-        ];
-        let all = [&failure.code, &failure.message].into_iter();
-        all.chain(optional.into_iter().flatten())
+        let all = [&*failure.code, &*failure.message].into_iter();
+        all.chain(failure.optional())
             .for_each(|p| add("failure".to_owned(), p));
     }
     for (i, named) in kind.named_schemas.iter().enumerate() {

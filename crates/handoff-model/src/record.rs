@@ -11,6 +11,7 @@ use crate::annotation::Annotation;
 use crate::consistency::Contradiction;
 use crate::delivery::{Delivered, Delivery};
 use crate::evidence::Evidence;
+use crate::not_applicable::NotApplicable;
 pub use crate::stored::StoredError;
 pub use crate::stored::{VERSION, read, write};
 use crate::traceparent::TraceParent;
@@ -651,6 +652,9 @@ pub struct Failure {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_action: Option<String>,
+    /// Whether its agent says that there is no further attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_retry: bool,
 }
 
 /// One change of a handoff's state.
@@ -817,6 +821,9 @@ pub struct Record {
     /// The request that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<HandoffId>,
+    /// The failed handoff whose contract it corrects, and whose attempts it goes on counting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<HandoffId>,
     /// The task that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskName>,
@@ -839,6 +846,9 @@ pub struct Record {
     /// What it contradicts, where the protocol's rules only warn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contradictions: Vec<Contradiction>,
+    /// The places of its contract that do not apply, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_applicable: Vec<NotApplicable>,
     /// The number of retries it may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,

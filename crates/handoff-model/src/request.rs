@@ -40,6 +40,8 @@ pub struct SendRequest<'a> {
     pub policy: Policy,
     /// The number of the request that it answers, if given.
     pub answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrects.
+    pub replaces: Option<u32>,
     /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
 }

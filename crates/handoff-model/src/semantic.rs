@@ -150,9 +150,10 @@ fn gate_of(code: FindingCode) -> Gate {
         FindingCode::FieldMissing | FindingCode::FieldUnfilled => Gate::RequiredFields,
         FindingCode::TaskOrphan => Gate::NoOrphanedTasks,
         FindingCode::TaskState => Gate::StateConsistency,
-        FindingCode::AgentUnknown | FindingCode::AgentName | FindingCode::StatusUnfinished => {
-            Gate::ValidTransition
-        }
+        FindingCode::AgentUnknown
+        | FindingCode::AgentName
+        | FindingCode::StatusClosing
+        | FindingCode::StatusUnfinished => Gate::ValidTransition,
         _ if code.is_route() => Gate::ValidTransition,
         _ => Gate::DataIntegrity,
     }

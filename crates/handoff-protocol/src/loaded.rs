@@ -13,6 +13,7 @@ use crate::definition::{
     Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Outcome, Policy,
     Route,
 };
+use crate::lifecycle::State;
 
 /// A valid protocol: its parts fit together.
 #[derive(Clone, Debug)]
@@ -300,12 +301,18 @@ impl Protocol {
             .unwrap_or(words.len() / 2)
     }
 
-    /// The outcome of the sender's own handoff for a contract of this type with this status.
+    /// The outcome of the sender's own handoff for a contract of this type with this status: what
+    /// the type says of the word, else what the word means.
     pub fn outcome(&self, kind: &ContractType, status: Option<&str>) -> Outcome {
-        status
-            .and_then(|word| kind.outcome.get(word))
-            .copied()
-            .unwrap_or(Outcome::Complete)
+        let Some(word) = status else {
+            return Outcome::Complete;
+        };
+        let own = kind.outcome.get(word).copied();
+        own.unwrap_or_else(|| match self.definition.status.get(word) {
+            Some(State::Failed | State::Dead) => Outcome::Fail,
+            Some(State::Blocked) => Outcome::Block,
+            _ => Outcome::Complete,
+        })
     }
 }
 

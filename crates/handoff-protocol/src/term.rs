@@ -33,10 +33,12 @@ pub enum Known {
     Workers,
     /// The worker that sends the contract.
     Worker,
+    /// The retries of the handoff that the sender holds, or of the request that it answers.
+    Retries,
 }
 
 impl Known {
-    const ALL: [(&'static str, Self); 7] = [
+    const ALL: [(&'static str, Self); 8] = [
         ("issue:key", Self::Key),
         ("issue:age", Self::Age),
         ("tasks:all", Self::Tasks),
@@ -44,6 +46,7 @@ impl Known {
         ("tasks:remaining", Self::TasksRemaining),
         ("workers:of", Self::Workers),
         ("worker", Self::Worker),
+        ("held:retries", Self::Retries),
     ];
 }
 

@@ -77,7 +77,7 @@ fn on_branch(
         let one = |c: handoff_git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
         commits.into_iter().map(one).collect()
     };
-    if let Some(commits) = repository.commits_between(base, branch, COMMITS)?
+    if let Some(commits) = repository.own_commits(base, branch, COMMITS)?
         && !commits.is_empty()
     {
         set("commits", json!(listed(commits)));
@@ -151,6 +151,11 @@ pub fn known_at_tip(
             break;
         }
     }
+    if let Some(only) = only_held(issue, from)
+        && let Some(record) = folder.record(only)?
+    {
+        set("retries", json!(record.retries()));
+    }
     for (name, value) in answers {
         set(name, value);
     }
@@ -207,6 +212,16 @@ fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value
         ("completed_count", json!(done.len())),
         ("remaining_count", json!(left.len())),
     ]
+}
+
+/// The number of the handoff that an agent works on, if it is the only one.
+fn only_held(issue: Option<&Issue>, agent: &AgentName) -> Option<u32> {
+    let mut held = issue?.open.iter();
+    let mut held = held
+        .by_ref()
+        .filter(|open| open.to == *agent && open.state == State::InProgress);
+    let only = held.next()?;
+    held.next().is_none().then(|| only.id.number())
 }
 
 /// The values of what was asked in an issue, the newest first: the answers, and what contracts

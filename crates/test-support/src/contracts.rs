@@ -40,7 +40,8 @@ pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
     value
 }
 
-/// A sample of the protocol issue-to-pr by its name, about another issue.
+/// A sample of the protocol issue-to-pr by its name, about another issue, which has a branch, a
+/// workspace and a port of its own.
 pub fn sample(name: &str, format: Format, issue: u32) -> String {
     let extension = match format {
         Format::Xml => "xml",
@@ -60,6 +61,9 @@ pub fn sample(name: &str, format: Format, issue: u32) -> String {
     assert!(text.contains(&was), "{name} names no issue");
     text.replace(&was, &is)
         .replace("issues/87", &format!("issues/{issue}"))
+        .replace("enhancement/87-", &format!("enhancement/{issue}-"))
+        .replace("parcel-desk-87", &format!("parcel-desk-{issue}"))
+        .replace("4187", &(4100 + issue).to_string())
 }
 
 /// The contract that opens an issue.

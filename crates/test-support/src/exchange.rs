@@ -28,8 +28,11 @@ fn send(env: &TestEnvironment, value: &Value) {
 pub fn fresh(env: &TestEnvironment, name: &str, protocol: &str) -> PathBuf {
     env.git(env.root(), &["init", "-q", name]);
     let repo = env.root().join(name);
-    env.handoff_in(&repo, &["init", "--protocol", protocol])
-        .success();
+    env.handoff_in(
+        &repo,
+        &["init", "--protocol", protocol, "--evidence", "off"],
+    )
+    .success();
     repo
 }
 
@@ -226,7 +229,10 @@ fn specialists(env: &TestEnvironment) {
         env,
         &with(
             failing,
-            &[("/error/message", json!("It still has the field"))],
+            &[
+                ("/error/message", json!("It still has the field")),
+                ("/retry_count", json!(1)),
+            ],
         ),
     );
     send(

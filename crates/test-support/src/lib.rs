@@ -156,7 +156,7 @@ impl TestEnvironment {
     pub fn with_ledger() -> Self {
         Self::prepared("ledger", || {
             let env = Self::with_repository();
-            env.handoff(&["init"]).success();
+            env.handoff(&["init", "--evidence", "off"]).success();
             env
         })
     }

@@ -75,7 +75,7 @@ impl Ledger {
     fn made() -> Self {
         let ledger = Self::empty();
         ledger.git(&["init", "-q", "-b", "main"]);
-        ledger.handoff(0, &["init"], "");
+        ledger.handoff(0, &["init", "--evidence", "off"], "");
         let send = |minute, name: &str, issue: u32| {
             ledger.handoff(minute, &["send", "-"], &contract(name, issue));
         };

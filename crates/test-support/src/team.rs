@@ -24,7 +24,8 @@ pub const BUILT_IN: [&str; 5] = [
 pub fn with_protocol(name: &str) -> TestEnvironment {
     TestEnvironment::prepared(name, || {
         let env = TestEnvironment::with_repository();
-        env.handoff(&["init", "--protocol", name]).success();
+        env.handoff(&["init", "--protocol", name, "--evidence", "off"])
+            .success();
         if name == "task-breakdown" {
             env.pace(1);
         }

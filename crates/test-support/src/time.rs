@@ -20,7 +20,7 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let folder = Folder::copy(&env, protocol, "own");
     folder.define(change);
-    env.handoff(&["init", "--protocol", &folder.path()])
+    env.handoff(&["init", "--protocol", &folder.path(), "--evidence", "off"])
         .success();
     env
 }
@@ -146,8 +146,11 @@ pub fn assert_goes_there_and_back(env: &TestEnvironment, protocol: &str) {
     done(env, &format!("export --format log {dir}"));
     env.git(env.root(), &["init", "-q", "other"]);
     let other = env.root().join("other");
-    env.handoff_in(&other, &["init", "--protocol", protocol])
-        .success();
+    env.handoff_in(
+        &other,
+        &["init", "--protocol", protocol, "--evidence", "off"],
+    )
+    .success();
     env.handoff_in(&other, &["import", dir]).success();
     env.handoff_in(&other, &["verify"]).success();
     let trees = |repo: &Path| {

@@ -1,6 +1,7 @@
 //! Protocols and their documents.
 
 use handoff_ledger::ProtocolError;
+use handoff_model::SettingError;
 
 use crate::failure::{ErrorCode, Failure, chain};
 
@@ -19,6 +20,13 @@ impl From<ProtocolError> for Failure {
                     "the ledger has: {}; `git handoff protocol add` puts another in force",
                     known.join(", ")
                 )),
+            ProtocolError::Setting { name, source } => at(ErrorCode::Usage).hint(match source {
+                SettingError::Edit(_) => {
+                    "copy the protocol, edit its protocol.json and use `git handoff protocol update`"
+                        .to_owned()
+                }
+                _ => format!("`git handoff protocol set {name}` lists what can be set"),
+            }),
             ProtocolError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
                 .advice("finish the open handoffs first, or keep what they need in the definition")
                 .findings(findings),

@@ -15,9 +15,19 @@ impl From<ContractRefusal> for Failure {
                     "check the contract against that protocol: `git handoff check FILE --protocol {protocol} --issue {issue}`"
                 ))
             }
+            ContractRefusal::IdTaken {
+                id, failed: true, ..
+            } => at(ErrorCode::IdTaken).hint(format!(
+                "if this corrects what failed, `git handoff retry {id} --with FILE` sends it under the same id; use a new id for anything else"
+            )),
             ContractRefusal::IdTaken { id, .. } => at(ErrorCode::IdTaken).hint(format!(
                 "use a new id for a different contract; see `git handoff show {id}`"
             )),
+            ContractRefusal::NothingFailed { issue, agent, .. } => {
+                at(ErrorCode::NothingFailed).hint(format!(
+                    "claim the work first if it waits for you: `git handoff inbox --as {agent}`; see `git handoff status {issue}`"
+                ))
+            }
             ContractRefusal::Tasks { issue, findings } => at(ErrorCode::TasksRefused)
                 .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
                 .findings(findings),

@@ -14,6 +14,9 @@ impl From<RetryRefusal> for Failure {
             RetryRefusal::Spent { id, .. } => at(ErrorCode::RetriesSpent).hint(format!(
                 "`git handoff redrive {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
             )),
+            RetryRefusal::NotCorrectable { id, .. } => at(ErrorCode::CorrectionRefused).hint(format!(
+                "see `git handoff show {id}`; `git handoff retry {id}` gives it another attempt as it is"
+            )),
             RetryRefusal::UnknownCode { codes, .. } => {
                 at(ErrorCode::UnknownFailureCode).advice(format!("use one of: {}", codes.join(", ")))
             }

@@ -17,16 +17,32 @@ pub(super) struct Choices {
     leaves: HashMap<usize, (String, Vec<String>)>,
     /// For each node, whether it leads to one of them; empty if there are none.
     leads: Vec<bool>,
+    /// The choices of every enumeration, with the text that lists them all.
+    lists: Vec<(String, Vec<String>)>,
 }
 
 impl Choices {
     /// Adds the enumeration of a node, if it has such a member.
     pub(super) fn add(&mut self, node: usize, allowed: &[&Value]) {
         let texts: Vec<String> = allowed.iter().map(|value| scalar_text(value)).collect();
-        if let Some(list) = listing(&texts) {
-            let rest = texts.iter().filter(|text| *text != list).cloned().collect();
+        let list = listing(&texts);
+        let is_choice = |text: &&String| Some(*text) != list;
+        let rest: Vec<String> = texts.iter().filter(is_choice).cloned().collect();
+        if rest.len() > 1 {
+            self.lists.push((rest.join("|"), rest.clone()));
+        }
+        if let Some(list) = list {
             self.leaves.insert(node, (list.clone(), rest));
         }
+    }
+
+    /// The choices of the enumeration that a text lists, wherever the text is.
+    pub(super) fn listed(&self, text: &str) -> Option<&[String]> {
+        if !text.contains('|') {
+            return None;
+        }
+        let known = self.lists.iter().find(|(list, _)| list == text.trim());
+        known.map(|(_, choices)| &choices[..])
     }
 
     /// Determines which nodes lead to an enumeration that was added.

@@ -98,6 +98,11 @@ impl Shape {
         self.choices.undecided(&self.nodes, ROOT, value, report);
     }
 
+    /// The choices of the enumeration that a text lists, if it is such a list.
+    pub(super) fn listed(&self, text: &str) -> Option<&[String]> {
+        self.choices.listed(text)
+    }
+
     pub(super) fn root(&self) -> usize {
         ROOT
     }

@@ -529,7 +529,7 @@ fn mixed_and_alternative_schemas_have_a_shape() {
 }
 
 #[test]
-fn a_value_that_lists_the_choices_is_a_warning() {
+fn a_value_that_lists_the_choices_is_refused() {
     let schema = Schema::compile(&json!({
         "type": "object",
         "properties": {
@@ -550,10 +550,15 @@ fn a_value_that_lists_the_choices_is_a_warning() {
     // A member that combines only some of the others may be intended.
     let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
     let expected = [
-        "Warning field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
-        "Warning field.undecided /z: `x|y` lists all the choices: pick one",
+        "Error field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
+        "Error field.undecided /z: `x|y` lists all the choices: pick one",
     ];
     assert_eq!(shown(text), expected);
+    // A text elsewhere that is nothing but such a list was copied from a template.
+    assert_eq!(
+        shown(r#"{"part": [{"note": "x|y"}, {"size": "m"}]}"#),
+        ["Error field.undecided /part/0/note: `x|y` lists all the choices: pick one"]
+    );
     assert_eq!(
         shown(r#"{"size": "xl"}"#),
         ["Error field.value /size: `xl` is not one of `s`, `m`, `l`"]

@@ -97,6 +97,7 @@ impl Work<'_, '_> {
             issue: Some(&self.key),
             protocol: named.as_ref(),
             answers: None,
+            replaces: None,
             token: None,
             allow: &[],
             reports: None,

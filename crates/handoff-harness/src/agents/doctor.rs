@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_contract::edit;
 use serde_json::Value;
 
-use super::{Acts, Harness, Hooks, calls_us, guide, json, leftovers};
+use super::{Acts, Harness, Hooks, calls_us, guide, leftovers};
 
 /// What only the command line knows.
 #[derive(Debug, Default)]
@@ -152,7 +153,7 @@ impl<'a> Examination<'a> {
         let Some(Hooks { file, .. }) = &self.harness.hooks else {
             return;
         };
-        match read_text(&self.around.root.join(file)).map(|text| json::read(&text)) {
+        match read_text(&self.around.root.join(file)).map(|text| edit::read(&text)) {
             None => self.reinstall(FindingCode::AgentsEntry, file, "there are no hooks"),
             Some(Err(fault)) => {
                 let text = format!("the harness can't read it: {fault}");
@@ -292,7 +293,7 @@ pub fn is_installed(harness: &Harness, root: &Path) -> bool {
 fn has_hook(harness: &Harness, root: &Path) -> bool {
     let text = harness.hooks.as_ref().map(|hooks| root.join(&hooks.file));
     let text = text.and_then(|path| read_text(&path)).unwrap_or_default();
-    let Ok(config) = json::read(&text) else {
+    let Ok(config) = edit::read(&text) else {
         return false;
     };
     let hooks = harness.entries(&Acts::default());

@@ -7,7 +7,6 @@
 
 mod doctor;
 mod guide;
-mod json;
 mod leftovers;
 mod plan;
 

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_contract::edit::{self, EditError, Leaf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::{Fault, Leaf};
-use super::{Acts, ExpectedHook, Harness, SKILL, guide, is_installed, json, leftovers};
+use super::{Acts, ExpectedHook, Harness, SKILL, guide, is_installed, leftovers};
 use crate::hooks::{Found, WriteError, read_path, replace_as};
 
 /// What happens to a file.
@@ -154,12 +154,12 @@ impl Plan {
                     let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
                     let is_same =
                         |key: Option<&str>, value: &Value| own(key, value) && *value == server;
-                    if json::replace(text, &at, is_same, &server)?.is_some() {
+                    if edit::replace(text, &at, is_same, &server)?.is_some() {
                         return Ok(text.to_owned());
                     }
-                    match json::replace(text, &at, own, &server)? {
+                    match edit::replace(text, &at, own, &server)? {
                         Some(replaced) => Ok(replaced),
-                        None => json::add(text, &at, Leaf::Member(SERVER, &server)),
+                        None => edit::add(text, &at, Leaf::Member(SERVER, &server)),
                     }
                 })?;
             }
@@ -194,7 +194,7 @@ impl Plan {
                 let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
                 let named = serde_json::json!({ SERVER: mcp.value });
                 draft.remove_from(&mcp.file, EMPTY, (&at, &named), |text| {
-                    json::remove(text, &at, |key, value| {
+                    edit::remove(text, &at, |key, value| {
                         key == Some(SERVER) && harness.is_our_server(value)
                     })
                 })?;
@@ -260,8 +260,8 @@ const SERVER: &str = "git-handoff";
 const EMPTY: &str = "{\n}\n";
 
 /// A configuration with a hook, in place of ours if there is one. Everything beside it stays.
-fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, Fault> {
-    let config = json::read(text)?;
+fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditError> {
+    let config = edit::read(text)?;
     let handlers = expected.handlers(&config);
     let ours = handlers
         .iter()
@@ -272,29 +272,29 @@ fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, Fault> {
         Some((path, handler)) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let is_it = |_: Option<&str>, value: &Value| value == *handler;
-            let replaced = json::replace(text, &path, is_it, expected.handler())?;
+            let replaced = edit::replace(text, &path, is_it, expected.handler())?;
             Ok(replaced.unwrap_or_else(|| text.to_owned()))
         }
-        None => json::add(text, &expected.at, Leaf::Element(&expected.entry)),
+        None => edit::add(text, &expected.at, Leaf::Element(&expected.entry)),
     }
 }
 
 /// A configuration without our hooks; `None` if it has none.
-fn without_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<Option<String>, Fault> {
+fn without_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<Option<String>, EditError> {
     let mut left = None;
     loop {
         let text = left.as_deref().unwrap_or(text);
-        let whole = json::remove(text, &expected.at, |_, value| expected.is_whole(value))?;
+        let whole = edit::remove(text, &expected.at, |_, value| expected.is_whole(value))?;
         let next = match whole {
             Some(next) => next,
             None => {
-                let config = json::read(text)?;
+                let config = edit::read(text)?;
                 let mut handlers = expected.handlers(&config).into_iter();
                 let Some((path, ours)) = handlers.find(|(_, h)| expected.acts(h).is_some()) else {
                     return Ok(left);
                 };
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                match json::remove(text, &path, |_, value| value == ours)? {
+                match edit::remove(text, &path, |_, value| value == ours)? {
                     Some(next) => next,
                     None => return Ok(left),
                 }
@@ -447,7 +447,7 @@ impl<'a> Draft<'a> {
         path: &str,
         empty: &str,
         by_hand: (&[&str], &Value),
-        edit: impl Fn(&str) -> Result<String, Fault>,
+        edit: impl Fn(&str) -> Result<String, EditError>,
     ) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
             return Ok(());
@@ -468,7 +468,7 @@ impl<'a> Draft<'a> {
         path: &str,
         empty: &str,
         by_hand: (&[&str], &Value),
-        edit: impl Fn(&str) -> Result<Option<String>, Fault>,
+        edit: impl Fn(&str) -> Result<Option<String>, EditError>,
     ) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
             return Ok(());
@@ -486,7 +486,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn unclear(&mut self, path: &str, fault: &Fault, (at, entry): (&[&str], &Value)) {
+    fn unclear(&mut self, path: &str, fault: &EditError, (at, entry): (&[&str], &Value)) {
         let text = format!("{path} can't be edited: {fault}");
         let fix = format!(
             "fix it and take comments out of it, and run the same again; or do it by hand: under `{}`, {entry}",
@@ -498,7 +498,7 @@ impl<'a> Draft<'a> {
     /// The current server of our name in a configuration.
     fn server(&self, path: &str, at: &[&str]) -> Option<Value> {
         let bytes = std::fs::read_to_string(self.root.join(path)).ok()?;
-        let config = json::read(&bytes).ok()?;
+        let config = edit::read(&bytes).ok()?;
         let list = at.iter().try_fold(&config, |value, key| value.get(*key))?;
         list.get(SERVER).cloned()
     }
@@ -516,7 +516,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn text_of(bytes: &[u8]) -> Result<String, Fault> {
+fn text_of(bytes: &[u8]) -> Result<String, EditError> {
     let text = String::from_utf8(bytes.to_vec());
-    text.map_err(|_| Fault::Syntax("it is not UTF-8".to_owned()))
+    text.map_err(|_| EditError::Syntax("it is not UTF-8".to_owned()))
 }

@@ -96,6 +96,9 @@ fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
     if let Some(task) = &record.task {
         add(format!("task {}", escaped(&task.id)));
     }
+    if let Some(failed) = &record.replaces {
+        add(format!("replaces {failed}"));
+    }
     if let Some(request) = &record.answers {
         add(format!("answers {request}"));
     } else if let Some(before) = &record.follows {
@@ -294,7 +297,9 @@ fn change(text: &mut String, one: &Transition) {
         ));
     }
     if let Some(failure) = &one.failure {
-        let again = if failure.recoverable {
+        let again = if failure.no_retry {
+            "no further attempt"
+        } else if failure.recoverable {
             "recoverable"
         } else {
             "not recoverable"

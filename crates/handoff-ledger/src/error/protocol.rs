@@ -1,6 +1,7 @@
 //! Protocols and their documents.
 
 use handoff_base::finding::Finding;
+use handoff_model::SettingError;
 
 /// The protocol or the document was refused, or does not exist.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,9 @@ pub enum ProtocolError {
     /// There is no protocol with that name.
     #[error("the ledger has no protocol {name}")]
     Unknown { name: String, known: Vec<String> },
+    /// A policy can't be set in a protocol.
+    #[error("protocol {name} was not changed")]
+    Setting { name: String, source: SettingError },
     /// Open handoffs could not continue under a new definition.
     #[error("protocol {name} cannot change this way while handoffs are open")]
     Orphans {

@@ -30,6 +30,8 @@ pub(crate) fn again(
     for entry in passed {
         let why = match entry.check {
             Check::Artifacts => artifacts(repository, protocol, contract, record)?,
+            // That no test was added needs no report.
+            Check::TestsAdded => None,
             Check::Tests | Check::Coverage => {
                 let without = entry.files.is_empty();
                 without.then(|| "no report is recorded".to_owned())
@@ -104,6 +106,8 @@ fn history(
             base_branch: None,
             base,
             since,
+            // What was on the remote at the time is not recorded.
+            remote: None,
         },
         artifacts: &record.artifacts,
         reports: &Reports::default(),

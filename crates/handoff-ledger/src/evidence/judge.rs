@@ -3,9 +3,10 @@
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
-use handoff_git::{FactError, GitError, Named, Repository, Unknown};
-use handoff_model::evidence::{Claimed, Found, check_coverage, check_tests, count};
-use handoff_model::value::scalar;
+use handoff_git::{FactError, GitError, Repository};
+use handoff_model::evidence::{
+    Claimed, Found, check_coverage, check_tests, check_tests_added, count,
+};
 use handoff_model::{Artifact, Evidence, Reports, Verdict};
 use handoff_protocol::{Check, PathPattern, Policy};
 use serde_json::Value;
@@ -36,6 +37,30 @@ pub(crate) struct Ground {
     pub(crate) base: Option<ObjectId>,
     /// The code branch's commit when the sender received the work.
     pub(crate) since: Option<ObjectId>,
+    /// Set if what is claimed must be on `origin`.
+    pub(crate) remote: Option<OnRemote>,
+}
+
+/// What `origin` has, as far as this clone knows, if the ledger is shared: what others are to go on
+/// with must be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnRemote {
+    pub(crate) branch: Option<ObjectId>,
+    pub(crate) base: Option<ObjectId>,
+    /// Whether it can't be pushed to now: the caller is offline, or it could not be reached.
+    pub(crate) is_out_of_reach: bool,
+}
+
+/// Whether `origin` has a commit.
+pub(super) enum Pushed {
+    Yes,
+    /// Not known here, and why.
+    Unknown(String),
+    /// It has not: why, and the command that pushes it.
+    No {
+        why: String,
+        fix: String,
+    },
 }
 
 /// The results of all checks of a contract.
@@ -93,7 +118,10 @@ impl Judge<'_> {
                     f
                 }));
             }
-            let of_history = !matches!(check, Check::Artifacts | Check::Tests | Check::Coverage);
+            let of_history = !matches!(
+                check,
+                Check::Artifacts | Check::Tests | Check::TestsAdded | Check::Coverage
+            );
             let id = |id: Option<ObjectId>| id.filter(|_| of_history).map(|id| id.to_string());
             let counts = matches!(check, Check::CommitsAdded | Check::Paths);
             let ground = &self.ground;
@@ -119,7 +147,7 @@ impl Judge<'_> {
         tip: &mut Option<ObjectId>,
     ) -> Result<Found, GitError> {
         let found = match check {
-            Check::Branch => Ok(self.branch()),
+            Check::Branch => self.branch(),
             Check::Commits => self.commits(),
             Check::FilesChanged => self.files_changed(),
             Check::CommitsAdded => self.commits_added(),
@@ -127,6 +155,7 @@ impl Judge<'_> {
             Check::Artifacts => Ok(self.artifacts()),
             Check::Paths => self.paths(),
             Check::Tests => Ok(check_tests(&self.claimed, self.reports)),
+            Check::TestsAdded => Ok(check_tests_added(&self.claimed, self.reports)),
             Check::Coverage => Ok(check_coverage(&self.claimed, self.reports)),
         };
         match found {
@@ -137,7 +166,7 @@ impl Judge<'_> {
     }
 
     /// The branch and its base, or why a check can't be made without them.
-    fn both(&self) -> Result<(ObjectId, ObjectId), Found> {
+    pub(super) fn both(&self) -> Result<(ObjectId, ObjectId), Found> {
         let ground = &self.ground;
         let Some(tip) = ground.tip else {
             return Err(Found::Skipped(match &ground.branch {
@@ -158,118 +187,95 @@ impl Judge<'_> {
         self.ground.branch.as_deref().unwrap_or("the branch")
     }
 
-    fn named_base(&self) -> &str {
+    pub(super) fn named_base(&self) -> &str {
         self.ground.base_branch.as_deref().unwrap_or("its base")
     }
 
-    fn branch(&self) -> Found {
+    /// The base as `git log` takes it: the branch here may be behind the commit that counts.
+    pub(super) fn base_range(&self) -> String {
+        let base = self.named_base();
+        let here = self.repository.code(base);
+        let here = here.and_then(|code| code.commit.parse::<ObjectId>().ok());
+        let is_origins = self.ground.base.is_some() && self.ground.base != here;
+        let origin = if is_origins { "origin/" } else { "" };
+        format!("{origin}{base}..{}", self.named_branch())
+    }
+
+    /// Whether `origin` has a commit of a branch, if it must.
+    pub(super) fn pushed(
+        &self,
+        branch: Option<&str>,
+        commit: ObjectId,
+    ) -> Result<Pushed, FactError> {
+        let (Some(remote), Some(branch)) = (self.ground.remote, branch) else {
+            return Ok(Pushed::Yes);
+        };
+        let there = if self.ground.base_branch.as_deref() == Some(branch) {
+            remote.base
+        } else {
+            remote.branch
+        };
+        if let Some(there) = there
+            && self.repository.has_commit(there, commit)?
+        {
+            return Ok(Pushed::Yes);
+        }
+        // What was merged is there, even if its branch is gone. On the base's own line it may be
+        // the commit from which a branch starts that nobody pushed.
+        if let Some(base) = remote.base
+            && self.repository.has_commit(base, commit)?
+            && !self.repository.is_on_line(base, commit)?
+        {
+            return Ok(Pushed::Yes);
+        }
+        if remote.is_out_of_reach {
+            let text = format!(
+                "whether origin has {branch} as it is here is not known: it is out of reach"
+            );
+            return Ok(Pushed::Unknown(text));
+        }
+        if !self.repository.follows(branch) {
+            let text = format!("this clone does not follow branch {branch} of origin");
+            return Ok(Pushed::Unknown(text));
+        }
+        let why = match there {
+            None => format!("is only here: origin has no branch {}", quoted(branch)),
+            Some(_) => format!("is only here: it is not on origin's {}", quoted(branch)),
+        };
+        let fix = format!("push it: `git push origin {branch}`");
+        Ok(Pushed::No { why, fix })
+    }
+
+    fn branch(&self) -> Result<Found, FactError> {
         let Some(branch) = self.claimed.branch() else {
-            return Found::Skipped("no code branch is known".to_owned());
+            return Ok(Found::Skipped("no code branch is known".to_owned()));
         };
         let at = self.claimed.branch_at().unwrap_or_default();
         if self.ground.is_ledger {
             let text = format!("{} is the ledger's own branch", quoted(branch));
             let finding = Finding::error(Check::Branch.code(), at, text);
-            return Found::because(finding.fix("name the branch that the work is on"));
+            return Ok(Found::because(
+                finding.fix("name the branch that the work is on"),
+            ));
         }
-        if self.ground.tip.is_some() {
-            return Found::Passed;
+        if let Some(tip) = self.ground.tip {
+            return Ok(match self.pushed(Some(branch), tip)? {
+                Pushed::Yes => Found::Passed,
+                Pushed::Unknown(why) => Found::Skipped(why),
+                Pushed::No { why, fix } => {
+                    let text = format!("commit {} of {} {why}", tip.short(), quoted(branch));
+                    Found::because(Finding::error(Check::Branch.code(), at, text).fix(fix))
+                }
+            });
         }
         if !self.repository.follows(branch) {
             let text = format!("this clone does not follow branch {branch} of origin");
-            return Found::Skipped(text);
+            return Ok(Found::Skipped(text));
         }
         let text = format!("there is no branch {}, here or on origin", quoted(branch));
         let finding = Finding::error(Check::Branch.code(), at, text);
-        Found::because(finding.fix("create or fetch the branch, or name the right one"))
-    }
-
-    fn commits(&self) -> Result<Found, FactError> {
-        let claims = self.claimed.kind.claims.as_ref();
-        let Some(claim) = claims.and_then(|c| c.commits.as_ref()) else {
-            return Ok(Found::Passed);
-        };
-        let unknown = self.both().err();
-        let Some(tip) = self.ground.tip else {
-            return Ok(unknown.unwrap_or(Found::Passed));
-        };
-        // Without a base, every commit of the branch counts as its own.
-        let own = match self.ground.base {
-            Some(base) => match self.repository.added(base, tip) {
-                Ok(added) => {
-                    let ids = added.commits.iter().map(|(id, _)| id.to_string());
-                    Some((base, ids.collect::<Vec<String>>()))
-                }
-                Err(FactError::Unknown(Unknown::Unrelated)) => None,
-                Err(error) => return Err(error),
-            },
-            None => None,
-        };
-        let entries = self
-            .claimed
-            .value(Some(&claim.list))
-            .and_then(Value::as_array);
-        let mut findings = Vec::new();
-        for (i, entry) in entries.into_iter().flatten().enumerate() {
-            let inside = claim.id.as_deref().unwrap_or_default();
-            let at = format!("{}/{i}{inside}", claim.list);
-            let Some(text) = entry.pointer(inside).and_then(scalar) else {
-                continue;
-            };
-            let id = text.to_ascii_lowercase();
-            let named = |known: &&String| id.len() >= 4 && known.starts_with(&id);
-            let own = own.as_ref();
-            let why = match own.map_or(0, |(_, ids)| ids.iter().filter(named).count()) {
-                1 => None,
-                0 => self.why_not(&id, own.map(|(base, _)| *base), tip)?,
-                _ => Some("may be one of several commits".to_owned()),
-            };
-            let Some(why) = why else { continue };
-            let finding = Finding::error(
-                Check::Commits.code(),
-                at,
-                format!("{} {why}", quoted(&text)),
-            );
-            let range = match &own {
-                Some(_) => format!("{}..{}", self.named_base(), self.named_branch()),
-                None => self.named_branch().to_owned(),
-            };
-            findings.push(finding.fix(format!("list commits that `git log {range}` shows")));
-        }
-        match unknown {
-            // Which of the branch's commits are its own is not known.
-            Some(unknown) if findings.is_empty() => Ok(unknown),
-            _ => Ok(Found::unless(findings)),
-        }
-    }
-
-    /// Why a commit is not one that a branch added to its base, or, without a base, not on the
-    /// branch at all; `None` if it is.
-    fn why_not(
-        &self,
-        id: &str,
-        base: Option<ObjectId>,
-        tip: ObjectId,
-    ) -> Result<Option<String>, FactError> {
-        let (branch, base_branch) = (self.named_branch(), self.named_base());
-        let commit = match self.repository.named(id)? {
-            Named::Nothing => return Ok(Some("is no commit of this repository".to_owned())),
-            Named::Several => return Ok(Some("may be one of several objects".to_owned())),
-            Named::Other(object) => return Ok(Some(format!("is {object}, not a commit"))),
-            Named::Commit(commit) => commit,
-        };
-        if let Some(base) = base
-            && self.repository.has_commit(base, commit)?
-        {
-            let text = format!("was on {base_branch} before the work on {branch}");
-            return Ok(Some(text));
-        }
-        let held = self.repository.has_commit(tip, commit)?;
-        Ok(match (held, base) {
-            (false, _) => Some(format!("is not on {branch}")),
-            (true, Some(_)) => Some(format!("is not one that {branch} added to {base_branch}")),
-            (true, None) => None,
-        })
+        let fix = "create or fetch the branch, or name the right one";
+        Ok(Found::because(finding.fix(fix)))
     }
 
     fn files_changed(&self) -> Result<Found, FactError> {

@@ -7,7 +7,7 @@ use handoff_git::{FactError, Named};
 use handoff_model::evidence::Found;
 use handoff_protocol::{Check, MergeClaim, Strategy};
 
-use super::judge::{Judge, Merged};
+use super::judge::{Judge, Merged, Pushed};
 
 impl Judge<'_> {
     /// Checks the merge. `tip` is set to the commit that counts as the merged tip of the branch.
@@ -54,6 +54,15 @@ impl Judge<'_> {
             return no(format!(
                 "came to {base_branch} with a merge, and is not one that {base_branch} got by itself"
             ));
+        }
+        match self.pushed(self.ground.base_branch.as_deref(), commit)? {
+            Pushed::Yes => {}
+            Pushed::Unknown(why) => return Ok(Found::Skipped(why)),
+            Pushed::No { why, fix } => {
+                let text = format!("{} {why}", quoted(text));
+                let finding = Finding::error(Check::Merge.code(), &claim.commit, text);
+                return Ok(Found::because(finding.fix(fix)));
+            }
         }
         *tip = match self.ground.merged {
             Merged::At(merged) => Some(merged),

@@ -216,6 +216,7 @@ impl<'r> History<'r> {
                     artifacts: send.artifacts.to_vec(),
                     evidence: send.evidence.unwrap_or_default().to_vec(),
                     answers: send.answers,
+                    replaces: send.replaces,
                     allowed_secrets: contract.allowed_secrets.clone(),
                     imported: contract.imported.clone(),
                 })

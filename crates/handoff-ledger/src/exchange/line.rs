@@ -171,6 +171,9 @@ pub(super) struct Send {
     /// The number of the request that it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) replaces: Option<u32>,
     /// Allowed matches of secret patterns in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,

@@ -335,6 +335,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     issue: Some(issue),
                     protocol: Some(&send.protocol),
                     answers: send.answers,
+                    replaces: send.replaces,
                     token: None,
                     allow: &send.allowed_secrets,
                     reports: None,

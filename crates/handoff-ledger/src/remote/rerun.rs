@@ -287,12 +287,15 @@ impl<'r> Rerun<'r> {
             RecordedRequest::Sent(contract, record) => {
                 let answers = record.answers.clone().map(|id| self.origins.now(id));
                 let answers = answers.transpose()?;
+                let replaces = record.replaces.clone().map(|id| self.origins.now(id));
+                let replaces = replaces.transpose()?;
                 let offer = Offer {
                     input: &Input::read(&contract.bytes),
                     agent: Some(agent),
                     issue: Some(key),
                     protocol: Some(&contract.protocol),
                     answers: answers.map(|id| id.number()),
+                    replaces: replaces.map(|id| id.number()),
                     token: None,
                     allow: &contract.allowed_secrets,
                     reports: None,

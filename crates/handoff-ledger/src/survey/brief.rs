@@ -107,6 +107,8 @@ struct Record<'a> {
     follows: Option<Number<'a>>,
     #[serde(borrow)]
     answers: Option<Number<'a>>,
+    #[serde(borrow)]
+    replaces: Option<Number<'a>>,
     task: Option<Task>,
     #[serde(default, borrow)]
     waits_for: Vec<Number<'a>>,
@@ -250,6 +252,7 @@ pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
         summary: record.summary,
         follows: record.follows.as_ref().and_then(Number::number),
         answers: record.answers.as_ref().and_then(Number::number),
+        replaces: record.replaces.as_ref().and_then(Number::number),
         task: record.task.map(|task| task.id),
         waits_for: numbers(&record.waits_for),
         attempt: record.attempt,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::types::IssueSurvey;
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 5");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 6");
 
 /// The largest note that is read, in bytes: that of some three million handoffs.
 const LARGEST: u64 = 1 << 30;

@@ -96,6 +96,8 @@ pub struct HandoffSurvey {
     pub follows: Option<u32>,
     /// The number of the request that it answers.
     pub answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrects.
+    pub replaces: Option<u32>,
     /// The task that it is about.
     pub task: Option<String>,
     /// The numbers of the handoffs that must be completed before it can be claimed.
@@ -213,6 +215,7 @@ impl HandoffSurvey {
             summary: record.summary.clone(),
             follows: record.follows.as_ref().map(HandoffId::number),
             answers: record.answers.as_ref().map(HandoffId::number),
+            replaces: record.replaces.as_ref().map(HandoffId::number),
             task: record.task.as_ref().map(|task| task.id.clone()),
             waits_for: record.waits_for.iter().map(HandoffId::number).collect(),
             attempt: record.attempt,

@@ -17,7 +17,9 @@ use crate::artifacts::delivered as named_files;
 use crate::intake::Contract;
 use crate::value::scalar;
 
-pub use crate::evidence::reports::{ReportError, Reports, check_coverage, check_tests};
+pub use crate::evidence::reports::{
+    ReportError, Reports, check_coverage, check_tests, check_tests_added,
+};
 pub use stored::{Evidence, ReportFile, Verdict};
 
 /// What a check found.
@@ -214,6 +216,7 @@ impl<'a> Claimed<'a> {
                 let mut given = tests.given();
                 given.any(|(_, pointer)| self.value(Some(pointer)).is_some())
             }),
+            Check::TestsAdded => at(claims.and_then(|c| c.tests_added.as_ref())),
             Check::Coverage => at(claims.and_then(|c| c.coverage.as_ref())),
         }
     }

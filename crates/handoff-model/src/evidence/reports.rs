@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{Found, count};
 use crate::evidence::{Claimed, ReportFile, words};
+use crate::not_applicable;
 use crate::value::scalar;
 
 /// The reports that a contract is sent with.
@@ -75,7 +76,7 @@ impl Reports {
     /// The report files that a check used.
     pub fn files_for(&self, check: Check) -> Vec<ReportFile> {
         let files = match check {
-            Check::Tests => self.tests.as_ref().map(|(_, files)| files),
+            Check::Tests | Check::TestsAdded => self.tests.as_ref().map(|(_, files)| files),
             Check::Coverage => self.coverage.as_ref().map(|(_, files)| files),
             _ => None,
         };
@@ -121,6 +122,36 @@ pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::unless(found.collect())
 }
 
+/// Compares the claimed number of added tests with the reports: a report that has fewer tests
+/// contradicts it, and none can confirm it.
+pub fn check_tests_added(claimed: &Claimed<'_>, reports: &Reports) -> Found {
+    let at = claimed.kind.claims.as_ref();
+    let at = at
+        .and_then(|c| c.tests_added.as_deref())
+        .unwrap_or_default();
+    let Some(value) = claimed.value(Some(at)) else {
+        return Found::Passed;
+    };
+    let Some((counts, _)) = reports.tests else {
+        return Found::Skipped("no test report was given".to_owned());
+    };
+    match count(value) {
+        Some(0) => Found::Passed,
+        Some(added) if added <= counts.total() => {
+            Found::Skipped("a report does not say which of its tests are new".to_owned())
+        }
+        _ => {
+            let said = quoted(&scalar(value).unwrap_or_else(|| value.to_string()));
+            let total = counts.total();
+            let text = format!("the contract says {said}, and the report has only {total} tests");
+            let finding = Finding::error(Check::TestsAdded.code(), at, text);
+            Found::because(
+                finding.fix("count the tests of this work, or give the report of this run"),
+            )
+        }
+    }
+}
+
 /// Compares the claimed coverage with the reports.
 pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let at = claimed.kind.claims.as_ref();
@@ -129,7 +160,10 @@ pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
         return Found::Passed;
     };
     let Some((coverage, _)) = reports.coverage else {
-        return Found::Skipped("no coverage report was given".to_owned());
+        return Found::Skipped(match not_applicable::reason(value) {
+            Some(reason) => format!("the contract says that it does not apply: {reason}"),
+            None => "no coverage report was given".to_owned(),
+        });
     };
     let percent = coverage.percent();
     if agrees(value, percent) {

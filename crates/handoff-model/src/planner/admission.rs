@@ -147,6 +147,7 @@ impl<V> Planner<'_, V> {
         Err(ContractRefusal::IdTaken {
             contract_id: quoted(own),
             id: self.id(*number),
+            failed: state == State::Failed,
         }
         .into())
     }

@@ -73,6 +73,7 @@ impl<V> Planner<'_, V> {
                 details: None,
                 recoverable: true,
                 suggested_action: None,
+                no_retry: false,
             })
         });
         let mut args = EventArgs {
@@ -87,7 +88,7 @@ impl<V> Planner<'_, V> {
         let held = self.held_seconds(&request);
         self.advance(&mut request, event, Some(&id), &args)?;
         let (to, state) = (request.from.clone(), State::Completed);
-        let mut new = self.begin(&mut issue, send, from, to, state)?;
+        let mut new = self.begin(&mut issue, send, Some(&request), to, state)?;
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
         // The step is about the request: its answer is only the way it ended.

@@ -196,7 +196,7 @@ impl<V> Planner<'_, V> {
 
     /// Refuses what the lifecycle would allow, but the contract, the tasks, the protocol or the
     /// time do not.
-    fn ensure_allowed(
+    pub(super) fn ensure_allowed(
         &self,
         issue: &Issue,
         record: &Record,

@@ -154,6 +154,7 @@ impl<V> Planner<'_, V> {
             details: progress.map(|p| format!("the last it said: {}", p.text)),
             recoverable: true,
             suggested_action: None,
+            no_retry: false,
         };
         let reported = self.reported(Some(&failure))?;
         Ok(reported.unwrap_or(failure))

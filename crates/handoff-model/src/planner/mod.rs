@@ -15,6 +15,7 @@ mod annotate;
 mod answer;
 mod awaiting;
 mod change;
+mod correct;
 mod decide;
 mod ending;
 mod findings;
@@ -48,6 +49,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 pub use held::{Holder, held};
 pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
+pub(crate) use retry::why_spent;
 pub use tasks::{misplaced, task_handoff};
 
 /// Plans the step for a request in an issue.

@@ -3,7 +3,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Code, Edit};
-use handoff_protocol::{AgentKind, ContractType, Ends, Event, OwnRetry, State, Style};
+use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, State, Style};
 use serde_json::Value;
 
 use crate::artifacts::delivered;
@@ -12,8 +12,9 @@ use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
 use crate::message::Account;
+use crate::not_applicable::not_applicable;
 use crate::planner::held::{Holder, held};
-use crate::planner::{Changed, Planner, trail};
+use crate::planner::{Changed, Planner, UNSPECIFIED, trail};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
     violation,
@@ -55,6 +56,9 @@ impl<V> Planner<'_, V> {
                 protocol: issue.protocol.clone(),
             }
             .into());
+        }
+        if let Some(number) = send.replaces {
+            return self.correct(issue, send, kind, from, number);
         }
         let holder = Holder {
             agent: from,
@@ -117,7 +121,7 @@ impl<V> Planner<'_, V> {
             .unwrap_or(from)
             .clone();
         let state = State::Completed;
-        let new = self.begin(&mut issue, send, from, to, state)?;
+        let new = self.begin(&mut issue, send, None, to, state)?;
         let account = self.sent_account(&new, kind, send.contract);
         self.written(issue, vec![new], send, &account)
     }
@@ -195,9 +199,14 @@ impl<V> Planner<'_, V> {
             State::Pending
         };
         let first = self.first_receiver(from, &to, &contract.kind, &violations);
+        if released.is_none() {
+            self.ensure_nothing_failed(kind, contract, from, &first)?;
+        }
         let intended = (first != to && violations.is_empty()).then(|| to.clone());
         let to = first;
-        let mut new = self.begin(&mut issue, send, from, to, state)?;
+        let known = touched.iter().chain(&quiet);
+        let held = known.into_iter().find(|r| Some(&r.id) == follows.as_ref());
+        let mut new = self.begin(&mut issue, send, held, to, state)?;
         new.follows = follows;
         new.intended = intended;
         new.violations = violations;
@@ -276,7 +285,7 @@ impl<V> Planner<'_, V> {
         &self,
         issue: &mut Issue,
         send: &SendRequest<'_>,
-        from: &AgentName,
+        held: Option<&Record>,
         to: AgentName,
         state: State,
     ) -> Result<Record, Stop<E>>
@@ -284,7 +293,8 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let contract = send.contract;
-        let contradictions = self.contradictions(issue, contract)?;
+        let from = contract.sender(self.actor.name);
+        let contradictions = self.contradictions(issue, send, held)?;
         let facts = &mut issue.facts;
         let stated = self.protocol.gather(facts, &contract.kind, &contract.value);
         for answer in &mut issue.answers {
@@ -305,6 +315,7 @@ impl<V> Planner<'_, V> {
         Ok(Record {
             version: VERSION,
             contradictions,
+            not_applicable: not_applicable(&contract.value),
             id: self.id(number),
             title: issue.title.clone(),
             protocol: issue.protocol.clone(),
@@ -328,6 +339,7 @@ impl<V> Planner<'_, V> {
                 .filter(|agent| contract.to.as_ref() != Some(agent)),
             follows: None,
             answers: None,
+            replaces: None,
             task: None,
             waits_for: Vec::new(),
             parts: Vec::new(),
@@ -367,17 +379,22 @@ impl<V> Planner<'_, V> {
     fn contradictions<E>(
         &self,
         issue: &Issue,
-        contract: &Contract,
+        send: &SendRequest<'_>,
+        held: Option<&Record>,
     ) -> Result<Vec<Contradiction>, Stop<E>>
     where
         V: View<E>,
     {
+        let contract = send.contract;
         let kind = self.protocol.contract_type(&contract.kind);
         let kind = kind.expect("the contract was reviewed under this protocol");
         let ground = Ground {
             issue: Some(issue),
             view: self.view,
             worker: self.actor.worker,
+            // The attempts of what is imported were made elsewhere.
+            held: held.filter(|_| contract.imported.is_none()),
+            replaces: send.replaces,
             at: self.actor.at,
             is_proved: self.actor.delivery.is_some(),
         };
@@ -412,16 +429,8 @@ impl<V> Planner<'_, V> {
         };
         if violations.is_empty() {
             let outcome = self.protocol.outcome(kind, contract.status.as_deref());
-            let event = outcome.event();
-            let failure = contract.failure.as_ref();
-            let mut args = EventArgs::default();
-            if event != Event::Complete {
-                args.failure = failure.cloned();
-            }
-            if event == Event::Block {
-                args.questions = lacks(kind, &contract.value);
-            }
-            self.advance(held, event, Some(sent), &args)?;
+            let args = self.outcome_args(outcome, kind, contract)?;
+            self.advance(held, outcome.event(), Some(sent), &args)?;
             return Ok(ended(held));
         }
         let failure = Failure {
@@ -430,6 +439,7 @@ impl<V> Planner<'_, V> {
             details: None,
             recoverable: true,
             suggested_action: None,
+            no_retry: false,
         };
         let args = EventArgs {
             failure: Some(failure),
@@ -439,6 +449,63 @@ impl<V> Planner<'_, V> {
         Ok(ended(held))
     }
 
+    /// What is recorded with the end of a sender's work: why it failed or is blocked, by the
+    /// contract's failure fields, else by its summary.
+    fn outcome_args(
+        &self,
+        outcome: Outcome,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<EventArgs, Refusal> {
+        let mut args = EventArgs::default();
+        if outcome != Outcome::Complete {
+            args.failure = self.reported(contract.failure.as_ref())?;
+        }
+        if args.failure.is_some() {
+            // It says why.
+        } else if outcome == Outcome::Fail {
+            args.failure = Some(Failure {
+                code: UNSPECIFIED.to_owned(),
+                message: contract.summary.clone(),
+                details: None,
+                recoverable: true,
+                suggested_action: None,
+                no_retry: false,
+            });
+        } else if outcome == Outcome::Block {
+            args.reason = Some(contract.summary.clone());
+        }
+        if outcome == Outcome::Block {
+            args.questions = lacks(kind, &contract.value);
+        }
+        Ok(args)
+    }
+
+    /// Refuses a contract that says that work failed or is blocked if its sender holds none: it
+    /// would pass for a good end. An agent that decides what follows takes it for what it says.
+    fn ensure_nothing_failed(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+        first: &AgentName,
+    ) -> Result<(), ContractRefusal> {
+        let outcome = self.protocol.outcome(kind, contract.status.as_deref());
+        let decides = [AgentKind::Orchestrator, AgentKind::Human];
+        if outcome == Outcome::Complete
+            || decides
+                .map(|kind| self.protocol.is_kind(first.as_str(), kind))
+                .contains(&true)
+        {
+            return Ok(());
+        }
+        Err(ContractRefusal::NothingFailed {
+            issue: self.key.clone(),
+            agent: from.clone(),
+            status: contract.status.clone().unwrap_or_default().into(),
+        })
+    }
+
     /// The agent that a contract's sender recommends for what follows.
     fn recommended(&self, kind: &ContractType, contract: &Contract) -> Option<AgentName> {
         let name = scalar(contract.value.pointer(kind.recommends.as_deref()?)?)?;
@@ -446,7 +513,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// What a contract's sender did that its role does not allow.
-    fn violations(
+    pub(super) fn violations(
         &self,
         kind: &ContractType,
         contract: &Contract,
@@ -469,7 +536,7 @@ impl<V> Planner<'_, V> {
 
     /// The first receiver of a contract: the agent that decides on that route before the work moves
     /// on; after a violation, the orchestrator.
-    fn first_receiver(
+    pub(super) fn first_receiver(
         &self,
         from: &AgentName,
         to: &AgentName,
@@ -579,7 +646,7 @@ fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
 }
 
 /// Records what a request expects of its receiver.
-fn expect_answer(new: &mut Record, kind: &ContractType, contract: &Contract) {
+pub(super) fn expect_answer(new: &mut Record, kind: &ContractType, contract: &Contract) {
     new.expects = expected(kind, &contract.value);
     let retries = kind.max_retries.as_deref();
     let retries = retries.and_then(|at| contract.value.pointer(at)?.as_u64());

@@ -157,6 +157,21 @@ impl<V> Planner<'_, V> {
         }
     }
 
+    /// What a corrected contract did: it began the next attempt of what failed.
+    pub(super) fn corrected_account(
+        &self,
+        new: &Record,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Account {
+        let done = format!("sent to {}, corrected, attempt {}", new.to, new.attempt);
+        Account {
+            done,
+            attempt: Some(new.attempt),
+            ..self.sent_account(new, kind, contract)
+        }
+    }
+
     /// What sending a contract did: it failed or blocked the handoff that its sender held, else it
     /// began one.
     pub(super) fn outcome_account(

@@ -20,6 +20,17 @@ pub enum ContractRefusal {
         /// The contract's own id, escaped for display.
         contract_id: String,
         id: HandoffId,
+        /// Whether that handoff failed, so that its contract can be corrected.
+        failed: bool,
+    },
+    /// The contract says that work failed or is blocked, and there is none that could.
+    #[error(
+        "status `{status}` says how work of {agent} ended, and it holds none in issue {issue} that this contract would end"
+    )]
+    NothingFailed {
+        issue: IssueKey,
+        agent: AgentName,
+        status: Box<str>,
     },
     /// The contract contradicts the state of the tasks.
     #[error("the contract does not fit the tasks of issue {issue}")]

@@ -11,6 +11,9 @@ pub enum RetryRefusal {
     /// The handoff may not be retried again.
     #[error("{id} cannot be retried: {why}")]
     Spent { id: HandoffId, why: String },
+    /// The contract can't take the place of the one that failed.
+    #[error("{id} cannot be retried with this contract: {why}")]
+    NotCorrectable { id: HandoffId, why: String },
     /// The protocol has no such error code.
     #[error("{code} is not an error code of protocol {protocol}")]
     UnknownCode {

@@ -6,6 +6,7 @@ use handoff_base::finding::FindingCode;
 use handoff_base::text::quoted;
 
 use super::checker::Checker;
+use crate::definition::FactRule;
 use crate::term::{Known, Subject, Term};
 
 /// The longest name of a rule, in bytes.
@@ -63,6 +64,17 @@ impl Checker<'_> {
                     }
                     _ => {}
                 }
+            }
+        }
+    }
+
+    /// Facts that no two issues share are the last word of a contract.
+    pub(super) fn exclusive(&mut self) {
+        let definition = self.definition;
+        for (i, name) in definition.exclusive.iter().enumerate() {
+            if !matches!(definition.facts.get(name), Some(FactRule::Last(_))) {
+                let text = format!("no fact called {} is read from one place", quoted(name));
+                self.fault(FindingCode::ProtocolFact, format!("/exclusive/{i}"), text);
             }
         }
     }

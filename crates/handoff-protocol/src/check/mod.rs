@@ -58,6 +58,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.evidence();
     checker.consistency();
     checker.findings_and_answers();
+    checker.exclusive();
     checker.requirements();
     checker.alerts();
     checker.github();
@@ -205,14 +206,9 @@ impl Checker<'_> {
                 self.pointer(at("summary"), pointer);
             }
             if let Some(failure) = &contract.failure {
-                let optional = [
-                    &failure.details,
-                    &failure.recoverable,
-                    &failure.suggested_action,
-                ];
-                let code = Some(&failure.code).filter(|code| code.starts_with('/'));
-                let pointers = code.into_iter().chain([&failure.message]);
-                for pointer in pointers.chain(optional.into_iter().flatten()) {
+                let code = Some(&*failure.code).filter(|code| code.starts_with('/'));
+                let pointers = code.into_iter().chain([&*failure.message]);
+                for pointer in pointers.chain(failure.optional()) {
                     self.pointer(at("failure"), pointer);
                 }
             }
@@ -379,6 +375,15 @@ impl Checker<'_> {
                     format!("/contracts/{i}/answers/{j}"),
                     text,
                 );
+            }
+        }
+        for (j, digest) in contract.examples.iter().enumerate() {
+            let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+            if digest.len() != 64 || !digest.bytes().all(is_digit) {
+                let text =
+                    "an example is named by its SHA-256: 64 hexadecimal digits in lower case";
+                let at = format!("/contracts/{i}/examples/{j}");
+                self.fault(FindingCode::ProtocolExample, at, text);
             }
         }
         for (pointer, words) in &contract.when {

@@ -188,6 +188,22 @@ pub struct FailureFields {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_action: Option<String>,
+    /// Whether there is another attempt; `false` ends the retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_available: Option<String>,
+}
+
+impl FailureFields {
+    /// The places that need not be given.
+    pub fn optional(&self) -> impl Iterator<Item = &str> {
+        let all = [
+            &self.details,
+            &self.recoverable,
+            &self.suggested_action,
+            &self.retry_available,
+        ];
+        all.into_iter().filter_map(|place| place.as_deref())
+    }
 }
 
 /// A file of other systems whose content is a contract, when it is imported.
@@ -254,8 +270,14 @@ pub struct ContractType {
     pub xsd: Option<String>,
     /// The skeleton's file.
     pub template: String,
-    /// Status words that fail or block the handoff that the sender held, or the request that is
-    /// answered.
+    /// The contracts of this type in which a value may list all its choices with bars between them:
+    /// the examples of a document. Each is the SHA-256, in hexadecimal, of its content as JSON with
+    /// sorted keys and without spaces. In any other contract, such a value is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// Status words that do something else in this type than their state says: what becomes of the
+    /// handoff that the sender held, or of the request that is answered. By default, a word for
+    /// `failed` or `dead` fails it, one for `blocked` blocks it, and any other completes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcome: BTreeMap<String, Outcome>,
     /// Data that is checked against a schema that the contract names.

@@ -52,13 +52,15 @@ pub enum Check {
     Paths,
     /// The test report has the claimed counts.
     Tests,
+    /// The test report has as many tests as were added.
+    TestsAdded,
     /// The coverage report has the claimed percentage.
     Coverage,
 }
 
 impl Check {
     /// Every check, in the order of recording.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Branch,
         Self::Commits,
         Self::FilesChanged,
@@ -67,6 +69,7 @@ impl Check {
         Self::Artifacts,
         Self::Paths,
         Self::Tests,
+        Self::TestsAdded,
         Self::Coverage,
     ];
 
@@ -81,6 +84,7 @@ impl Check {
             Self::Artifacts => "artifacts",
             Self::Paths => "paths",
             Self::Tests => "tests",
+            Self::TestsAdded => "tests_added",
             Self::Coverage => "coverage",
         }
     }
@@ -96,6 +100,7 @@ impl Check {
             Self::Artifacts => FindingCode::EvidenceArtifacts,
             Self::Paths => FindingCode::EvidencePaths,
             Self::Tests => FindingCode::EvidenceTests,
+            Self::TestsAdded => FindingCode::EvidenceTestsAdded,
             Self::Coverage => FindingCode::EvidenceCoverage,
         }
     }
@@ -146,6 +151,12 @@ pub struct CommitsClaim {
     /// The commit's id, relative to the entry; without it, the entry is the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The commit's message or its subject, relative to the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether the list has each of the branch's own commits, once. Merges may be left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 /// The places where a contract states how its branch was merged.
@@ -227,6 +238,9 @@ pub struct Claims {
     /// The tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsClaim>,
+    /// The number of tests that were added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_added: Option<String>,
     /// The coverage: a number, or a text such as `96%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<String>,
@@ -250,6 +264,7 @@ impl Claims {
         let countable: &[&str] = &["integer", "number", "array"];
         add("files_changed", self.files_changed.as_ref(), countable);
         add("commits_added", self.commits_added.as_ref(), COUNT);
+        add("tests_added", self.tests_added.as_ref(), COUNT);
         add(
             "coverage",
             self.coverage.as_ref(),
@@ -257,11 +272,11 @@ impl Claims {
         );
         if let Some(commits) = &self.commits {
             add("commits/list", Some(&commits.list), &["array"]);
-            let inside = commits
-                .id
-                .iter()
-                .map(|id| format!("{}/0{id}", commits.list));
-            inside.for_each(|pointer| add("commits/id", Some(&pointer), TEXT));
+            let inside = [("id", &commits.id), ("message", &commits.message)];
+            for (name, pointer) in inside {
+                let pointer = pointer.as_ref().map(|at| format!("{}/0{at}", commits.list));
+                add(&format!("commits/{name}"), pointer.as_ref(), TEXT);
+            }
         }
         if let Some(merge) = &self.merge {
             add("merge/commit", Some(&merge.commit), TEXT);

@@ -428,6 +428,10 @@ pub struct Definition {
     /// Rules that compare places of a contract with each other and with what is known of its issue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consistency: Vec<ConsistencyRule>,
+    /// Facts that each open issue needs for itself, such as a port: a contract that gives its issue
+    /// what another open issue has is accepted with a warning that names the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<String>,
     /// What happens to claims that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,

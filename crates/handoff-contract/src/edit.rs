@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use handoff_contract::scan::{self, Item, Seen};
+use super::scan::{self, Item, Seen};
 use serde_json::Value;
 
+/// A text that can't be edited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub enum EditError {
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     Syntax(String),
     /// A value along the path has the wrong type.
-    #[error("`{0}` in it is not what a hook can be added to")]
+    #[error("`{0}` in it is not what a value can be added to")]
     Shape(String),
     /// Duplicate keys: parsers differ in which one they use.
     #[error("`{0}` appears twice in one object")]
@@ -18,10 +20,13 @@ pub(super) enum Fault {
 }
 
 /// Parses a text, which must be one object without comments or duplicate keys.
-pub(super) fn read(text: &str) -> Result<Value, Fault> {
-    let value: Value = serde_json::from_str(text).map_err(|e| Fault::Syntax(e.to_string()))?;
+///
+/// # Errors
+/// [`EditError`] if it is not.
+pub fn read(text: &str) -> Result<Value, EditError> {
+    let value: Value = serde_json::from_str(text).map_err(|e| EditError::Syntax(e.to_string()))?;
     if !value.is_object() {
-        return Err(Fault::Shape("the whole".to_owned()));
+        return Err(EditError::Shape("the whole".to_owned()));
     }
     let mut duplicate = None;
     scan::walk(text, &mut |_, _, seen| {
@@ -30,20 +35,25 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
         }
     });
     match duplicate {
-        Some(key) => Err(Fault::Duplicate(key)),
+        Some(key) => Err(EditError::Duplicate(key)),
         None => Ok(value),
     }
 }
 
 /// What is inserted at the end of a path: an element of a list, or a member of an object.
 #[derive(Clone, Copy)]
-pub(super) enum Leaf<'a> {
+pub enum Leaf<'a> {
+    /// An element of a list.
     Element(&'a Value),
+    /// A member of an object.
     Member(&'a str, &'a Value),
 }
 
 /// Appends a value to the list or object at a path, creating what is missing along the path.
-pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, Fault> {
+///
+/// # Errors
+/// [`EditError`] if the text is not JSON, or has another type along the path.
+pub fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, EditError> {
     read(text)?;
     let mut here = scan::root(text);
     for (depth, key) in path.iter().enumerate() {
@@ -51,7 +61,7 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
         match found {
             Some(item) => here = item.value,
             None if text.as_bytes()[here] != b'{' => {
-                return Err(Fault::Shape(path[..depth].join(".")));
+                return Err(EditError::Shape(path[..depth].join(".")));
             }
             None => {
                 let value = nested(&path[depth + 1..], leaf);
@@ -59,7 +69,7 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
             }
         }
     }
-    let fault = || Fault::Shape(path.join("."));
+    let fault = || EditError::Shape(path.join("."));
     match (leaf, text.as_bytes()[here]) {
         (Leaf::Element(value), b'[') => Ok(insert(text, here, None, value)),
         (Leaf::Member(key, value), b'{') => Ok(insert(text, here, Some(key), value)),
@@ -67,13 +77,16 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
     }
 }
 
-/// Replaces the first value at a path that `matches` accepts.
-pub(super) fn replace(
+/// Replaces the first value at a path that `matches` accepts; `None` if there is none.
+///
+/// # Errors
+/// [`EditError`] if the text is not JSON, or has another type along the path.
+pub fn replace(
     text: &str,
     path: &[&str],
     matches: impl Fn(Option<&str>, &Value) -> bool,
     value: &Value,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>, EditError> {
     let Some((_, items, at)) = find(text, path, matches)? else {
         return Ok(None);
     };
@@ -88,17 +101,20 @@ pub(super) fn replace(
 }
 
 /// Removes the first value at a path that `matches` accepts, and the containers that were created
-/// for it.
-pub(super) fn remove(
+/// for it; `None` if there is none.
+///
+/// # Errors
+/// [`EditError`] if the text is not JSON, or has another type along the path.
+pub fn remove(
     text: &str,
     path: &[&str],
     matches: impl Fn(Option<&str>, &Value) -> bool,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>, EditError> {
     let Some((here, items, at)) = find(text, path, matches)? else {
         return Ok(None);
     };
     let value: Value = serde_json::from_str(&text[value_range(text, &items[at])])
-        .map_err(|e| Fault::Syntax(e.to_string()))?;
+        .map_err(|e| EditError::Syntax(e.to_string()))?;
     let key = items[at].key(text);
     let leaf = match &key {
         Some(key) => Leaf::Member(key, &value),
@@ -137,7 +153,7 @@ fn find(
     text: &str,
     path: &[&str],
     matches: impl Fn(Option<&str>, &Value) -> bool,
-) -> Result<Option<(usize, Vec<Item>, usize)>, Fault> {
+) -> Result<Option<(usize, Vec<Item>, usize)>, EditError> {
     read(text)?;
     let mut here = scan::root(text);
     for (depth, key) in path.iter().enumerate() {
@@ -156,11 +172,11 @@ fn find(
 }
 
 /// The item under a key; in a list, the key is an index.
-fn member(text: &str, here: usize, key: &str, path: &[&str]) -> Result<Option<Item>, Fault> {
+fn member(text: &str, here: usize, key: &str, path: &[&str]) -> Result<Option<Item>, EditError> {
     if text.as_bytes()[here] != b'{' {
         let at: Option<usize> = key.parse().ok();
         let at = at.filter(|_| text.as_bytes()[here] == b'[');
-        let at = at.ok_or_else(|| Fault::Shape(path.join(".")))?;
+        let at = at.ok_or_else(|| EditError::Shape(path.join(".")))?;
         return Ok(scan::items(text, here).nth(at));
     }
     Ok(scan::items(text, here).find(|item| item.key(text).as_deref() == Some(key)))
@@ -252,7 +268,7 @@ fn without(text: &str, here: usize, items: &[Item], at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Leaf, add, read, remove};
+    use super::{EditError, Leaf, add, read, remove};
     use serde_json::json;
 
     #[test]
@@ -301,14 +317,14 @@ mod tests {
         let value = json!(1);
         for text in ["", "// a comment\n{}", "{\"a\": 1,}", "{} {}"] {
             let added = add(text, &["a"], Leaf::Element(&value));
-            assert!(matches!(added, Err(Fault::Syntax(_))), "{text}");
+            assert!(matches!(added, Err(EditError::Syntax(_))), "{text}");
         }
         let text = "{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}";
         let added = add(text, &["a"], Leaf::Element(&value));
-        assert_eq!(added, Err(Fault::Duplicate("c".to_owned())));
+        assert_eq!(added, Err(EditError::Duplicate("c".to_owned())));
         for text in ["[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
             let added = add(text, &["hooks", "Stop"], Leaf::Element(&value));
-            assert!(matches!(added, Err(Fault::Shape(_))), "{text}");
+            assert!(matches!(added, Err(EditError::Shape(_))), "{text}");
         }
     }
 }

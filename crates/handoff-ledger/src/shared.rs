@@ -1,0 +1,91 @@
+//! Finds what two open issues share although each needs its own: a port, a folder, a branch.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::text::quoted;
+use handoff_contract::Input;
+use handoff_model::intake::placed;
+use handoff_model::value::scalar;
+use handoff_model::{Contract, IssueStatus, View, not_applicable};
+use handoff_protocol::FactRule;
+use serde_json::Value;
+
+use super::error::LedgerError;
+use super::snapshot::{Rules, Snapshot};
+
+/// The most open issues that a contract is compared with: a warning is not worth a longer wait.
+const MOST: usize = 1000;
+
+/// Warns of each fact that a contract gives its issue, that another open issue has too, and that the
+/// protocol wants no two of them to share.
+pub(super) fn shared(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules<'_>,
+    contract: &Contract,
+    input: &Input<'_>,
+) -> Result<Vec<Finding>, LedgerError> {
+    let protocol = rules.protocol();
+    let definition = protocol.definition();
+    let Some(kind) = protocol.contract_type(&contract.kind) else {
+        return Ok(Vec::new());
+    };
+    let mut stated: Vec<(&str, &str, &Value)> = Vec::new();
+    for name in &definition.exclusive {
+        let Some(FactRule::Last(places)) = definition.facts.get(name) else {
+            continue;
+        };
+        let found = places
+            .iter()
+            .find_map(|at| Some((at, contract.value.pointer(at)?)));
+        let found = found.filter(|(_, value)| not_applicable::reason(value).is_none());
+        stated.extend(found.map(|(at, value)| (name.as_str(), at.as_str(), value)));
+    }
+    if stated.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(issue) = snapshot.issue(&contract.issue)?.issue()? {
+        // What the issue has already was compared when it got it.
+        let is_new = |name: &str, value: &Value| issue.fact(name).map(|f| f.value) != Some(value);
+        stated.retain(|(name, _, value)| is_new(name, value));
+    }
+    let mut sharing = vec![Vec::new(); stated.len()];
+    if !stated.is_empty() {
+        let entries = snapshot.open()?;
+        let keys: BTreeSet<_> = entries.iter().map(|entry| entry.id.issue()).collect();
+        for key in keys
+            .into_iter()
+            .filter(|key| **key != contract.issue)
+            .take(MOST)
+        {
+            let other = snapshot.issue(key)?.issue()?;
+            let Some(other) = other.filter(|other| other.status == IssueStatus::Open) else {
+                continue;
+            };
+            for ((name, _, value), sharing) in stated.iter().zip(&mut sharing) {
+                if other.fact(name).is_some_and(|fact| fact.value == *value) {
+                    sharing.push(key.to_string());
+                }
+            }
+        }
+    }
+    let warnings = stated.iter().zip(&sharing).filter(|(_, s)| !s.is_empty());
+    let warnings = warnings.map(|((name, at, value), sharing)| {
+        let (name, others) = (name.replace('_', " "), sharing.join(", "));
+        let value = scalar(value).unwrap_or_else(|| value.to_string());
+        let (issues, are) = match sharing.len() {
+            1 => ("issue", "which is"),
+            _ => ("issues", "which are"),
+        };
+        let text = format!(
+            "{name} {} is also that of {issues} {others}, {are} open",
+            quoted(&value)
+        );
+        let mut finding = Finding::error(FindingCode::ContractShared, *at, text);
+        finding.severity = Severity::Warning;
+        finding.fix(format!(
+            "use another {name}, or wait until nobody works on {issues} {others}"
+        ))
+    });
+    Ok(placed(protocol, rules, kind, input, warnings.collect())?)
+}

@@ -1,0 +1,536 @@
+//! The policies of a protocol that are set one at a time, without a copy of its files.
+
+use handoff_base::text::quoted;
+use handoff_contract::edit::{self, EditError, Leaf};
+use handoff_protocol::{OnRecord, Policy};
+use serde_json::{Value, json};
+
+/// The part of a key or a path that stands for a name.
+const NAME: &str = "*";
+
+/// The word that removes a policy, so that the default applies.
+pub const DEFAULT: &str = "default";
+
+/// A policy of `protocol.json` that `git handoff protocol set` changes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its key on the command line; a last part `*` stands for a name.
+    pub key: &'static str,
+    /// Its place in `protocol.json`.
+    path: &'static [&'static str],
+    takes: Takes,
+    /// Whether it can be left out.
+    optional: bool,
+    /// What it sets, in a few words.
+    pub about: &'static str,
+}
+
+/// The values that a setting takes.
+#[derive(Debug, PartialEq, Eq)]
+enum Takes {
+    /// `enforce`, `warn` or `off`.
+    Policy,
+    /// A whole number.
+    Count,
+    /// Kinds of refused contracts, separated by commas.
+    Kinds,
+}
+
+/// Every setting. A policy that a protocol gets later is settable once it has a line here.
+pub const SETTINGS: [Setting; 11] = [
+    Setting {
+        key: "evidence",
+        path: &["evidence", "policy"],
+        takes: Takes::Policy,
+        optional: true,
+        about: "what happens to claims that the repository contradicts",
+    },
+    Setting {
+        key: "evidence.*",
+        path: &["evidence", "checks", NAME],
+        takes: Takes::Policy,
+        optional: true,
+        about: "the same for one check, such as evidence.coverage",
+    },
+    Setting {
+        key: "consistency.*",
+        path: &["consistency", NAME, "policy"],
+        takes: Takes::Policy,
+        optional: true,
+        about: "what happens to contracts that break this rule",
+    },
+    Setting {
+        key: "leases",
+        path: &["leases", "seconds"],
+        takes: Takes::Count,
+        optional: false,
+        about: "how long a claim holds, in seconds",
+    },
+    Setting {
+        key: "retry",
+        path: &["retry", "max_retries"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how many attempts may follow the first",
+    },
+    Setting {
+        key: "limits.handoffs",
+        path: &["limits", "handoffs"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how many handoffs an issue may have",
+    },
+    Setting {
+        key: "limits.item",
+        path: &["limits", "item", "handoffs"],
+        takes: Takes::Count,
+        optional: false,
+        about: "how many handoffs may be about one item",
+    },
+    Setting {
+        key: "limits.deadline_seconds",
+        path: &["limits", "deadline_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how long after its start an issue may be handed on",
+    },
+    Setting {
+        key: "limits.cooldown_seconds",
+        path: &["limits", "cooldown_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how long a sender waits between two handoffs to one receiver",
+    },
+    Setting {
+        key: "limits.rounds.*",
+        path: &["limits", "rounds", NAME, "most"],
+        takes: Takes::Count,
+        optional: false,
+        about: "how many rounds of this name an issue may have",
+    },
+    Setting {
+        key: "on_record",
+        path: &["on_record"],
+        takes: Takes::Kinds,
+        optional: true,
+        about: "the kinds of refused contracts that are kept on record",
+    },
+];
+
+/// A setting with its key as given and its new value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    key: String,
+    path: Vec<String>,
+    /// How many parts of the path the definition must have: what is only set, not added.
+    given: usize,
+    /// `None` removes it.
+    value: Option<Value>,
+}
+
+/// A key or a value that can't be set.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SettingError {
+    /// No setting has this key.
+    #[error("there is no setting {}", quoted(.0))]
+    Key(String),
+    /// The definition lists nothing of this name.
+    #[error("the protocol has no {}", quoted(.0))]
+    Missing(String),
+    /// The definition is not one that a value can be put into.
+    #[error("no single value can be put into the definition")]
+    Edit(#[source] EditError),
+    /// The setting does not take this value.
+    #[error("{key} takes {takes}, not {}", quoted(value))]
+    Value {
+        /// The key.
+        key: String,
+        /// The values that it takes.
+        takes: String,
+        /// The value.
+        value: String,
+    },
+}
+
+impl Setting {
+    /// The values that it takes, in words.
+    pub fn takes(&self) -> String {
+        let kinds = KINDS.map(|(word, _)| word).join(", ");
+        let takes = match (&self.takes, self.optional) {
+            (Takes::Policy, true) => "enforce, warn, off".to_owned(),
+            (Takes::Policy, false) => "enforce, warn or off".to_owned(),
+            (Takes::Count, _) => "a whole number".to_owned(),
+            (Takes::Kinds, _) => format!("{kinds}, or some of them with commas between"),
+        };
+        if self.optional {
+            format!("{takes} or {DEFAULT}")
+        } else {
+            takes
+        }
+    }
+
+    /// Its keys in a definition, each with its value; with `*` in place of names, if it has none.
+    pub fn values(&self, definition: &Value) -> Vec<(String, String)> {
+        let mut given = keys(self, definition, definition);
+        if given.is_empty() {
+            return vec![(self.key.to_owned(), DEFAULT.to_owned())];
+        }
+        let values = given.iter_mut().map(|entry| {
+            let value = shown(at(definition, &entry.path));
+            (std::mem::take(&mut entry.key), value)
+        });
+        values.collect()
+    }
+
+    /// The path of a key, if it is one of this setting.
+    fn path_of(&self, key: &str) -> Option<Vec<String>> {
+        let name = match self.key.strip_suffix(NAME) {
+            Some(prefix) => Some(key.strip_prefix(prefix).filter(|name| !name.is_empty())?),
+            None if key == self.key => None,
+            None => return None,
+        };
+        let part = |part: &&str| {
+            if *part == NAME {
+                name.unwrap_or_default()
+            } else {
+                part
+            }
+            .to_owned()
+        };
+        Some(self.path.iter().map(part).collect())
+    }
+
+    /// The assignment that removes it.
+    fn assignment(&self, key: &str, path: Vec<String>) -> Assignment {
+        let named = self.path.iter().position(|part| *part == NAME);
+        let inner = named.filter(|at| at + 1 < self.path.len());
+        Assignment {
+            key: key.to_owned(),
+            path,
+            given: inner.map_or(0, |at| at + 1),
+            value: None,
+        }
+    }
+
+    fn value(&self, word: &str) -> Option<Value> {
+        let policies = [Policy::Enforce, Policy::Warn, Policy::Off];
+        match self.takes {
+            Takes::Policy => {
+                let known = policies.into_iter().find(|policy| policy.as_str() == word);
+                known.map(|policy| json!(policy))
+            }
+            Takes::Count => word.parse::<u32>().ok().map(Value::from),
+            Takes::Kinds => {
+                let kind = |word: &str| KINDS.into_iter().find(|(known, _)| *known == word);
+                let kinds = word.split(',').map(|word| Some(kind(word)?.1));
+                kinds.collect::<Option<Vec<_>>>().map(|kinds| json!(kinds))
+            }
+        }
+    }
+}
+
+const KINDS: [(&str, OnRecord); 3] = [
+    ("limits", OnRecord::Limits),
+    ("cycles", OnRecord::Cycles),
+    ("refused_contracts", OnRecord::RefusedContracts),
+];
+
+impl Assignment {
+    /// Reads a key and a value.
+    ///
+    /// # Errors
+    /// [`SettingError`] if there is no such setting, or it takes other values.
+    pub fn new(key: &str, word: &str) -> Result<Self, SettingError> {
+        let mut settings = SETTINGS.iter();
+        let found = settings.find_map(|setting| Some((setting, setting.path_of(key)?)));
+        let (setting, path) = found.ok_or_else(|| SettingError::Key(key.to_owned()))?;
+        let value = match setting.value(word) {
+            None if setting.optional && word == DEFAULT => None,
+            None => {
+                return Err(SettingError::Value {
+                    key: key.to_owned(),
+                    takes: setting.takes(),
+                    value: word.to_owned(),
+                });
+            }
+            value => value,
+        };
+        Ok(Self {
+            value,
+            ..setting.assignment(key, path)
+        })
+    }
+
+    /// The definition with this value, under the next version; `None` if it already has it. Every
+    /// other byte stays.
+    ///
+    /// # Errors
+    /// [`SettingError`] if the definition lists nothing of this name, or has another form.
+    pub fn applied(&self, definition: &str) -> Result<Option<String>, SettingError> {
+        let before = edit::read(definition).map_err(SettingError::Edit)?;
+        let missing = || SettingError::Missing(self.key.clone());
+        let path = indexed(&before, &self.path, self.given).ok_or_else(missing)?;
+        if at(&before, &path) == self.value.as_ref() {
+            return Ok(None);
+        }
+        self.edited(definition, &before, &path)
+            .map_err(SettingError::Edit)
+    }
+
+    fn edited(
+        &self,
+        definition: &str,
+        before: &Value,
+        path: &[String],
+    ) -> Result<Option<String>, EditError> {
+        let (last, parents) = path.split_last().map_or(("", &[][..]), |(l, p)| (l, p));
+        let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
+        let is_it = |key: Option<&str>, _: &Value| key == Some(last);
+        let changed = match &self.value {
+            None => edit::remove(definition, &parents, is_it)?,
+            Some(value) => match edit::replace(definition, &parents, is_it, value)? {
+                Some(changed) => Some(changed),
+                None => Some(edit::add(definition, &parents, Leaf::Member(last, value))?),
+            },
+        };
+        let changed = changed.unwrap_or_else(|| definition.to_owned());
+        let version = next_version(before["version"].as_str().unwrap_or_default());
+        let is_version = |key: Option<&str>, _: &Value| key == Some("version");
+        edit::replace(&changed, &[], is_version, &json!(version))
+    }
+}
+
+/// The version that a protocol has after a policy was set: `1.2.0`, then `1.2.0+1`, `1.2.0+2`.
+fn next_version(version: &str) -> String {
+    let local = version.rsplit_once('+');
+    match local.and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?))) {
+        Some((base, number)) => format!("{base}+{}", number.saturating_add(1)),
+        None => format!("{version}+1"),
+    }
+}
+
+/// The only setting in which a definition differs from the one before, with its new value: setting
+/// it gives this definition.
+pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String)> {
+    let [old, new] = [edit::read(before).ok()?, edit::read(after).ok()?];
+    let keys = SETTINGS
+        .iter()
+        .flat_map(|setting| keys(setting, &old, &new));
+    let mut changed = keys.filter(|entry| at(&old, &entry.path) != at(&new, &entry.path));
+    let mut only = changed.next()?;
+    only.value = at(&new, &only.path).cloned();
+    let is_all = changed.next().is_none() && only.applied(before).ok()?? == after;
+    is_all.then(|| (only.key, shown(only.value.as_ref())))
+}
+
+/// A setting's keys in two definitions.
+fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
+    let Some(prefix) = setting.key.strip_suffix(NAME) else {
+        let path = setting.path_of(setting.key).unwrap_or_default();
+        return vec![setting.assignment(setting.key, path)];
+    };
+    let above = setting.path.iter().take_while(|part| **part != NAME);
+    let above: Vec<String> = above.map(|part| (*part).to_owned()).collect();
+    let both = [before, after].into_iter();
+    let named = both.filter_map(|definition| at(definition, &above));
+    let mut names: Vec<&str> = Vec::new();
+    for name in named.flat_map(names_in) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let named = names.into_iter().filter_map(|name| {
+        let key = format!("{prefix}{name}");
+        Some(setting.assignment(&key, setting.path_of(&key)?))
+    });
+    named.collect()
+}
+
+/// The names in an object, or of the objects in a list.
+fn names_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(members) => members.keys().map(String::as_str).collect(),
+        Value::Array(items) => items.iter().filter_map(|i| i["name"].as_str()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A path with an index in place of a name in a list; `None` if the definition lacks one of the
+/// first `given` parts.
+fn indexed(definition: &Value, path: &[String], given: usize) -> Option<Vec<String>> {
+    let mut here = Some(definition);
+    let mut found = Vec::new();
+    for (depth, part) in path.iter().enumerate() {
+        let index = here.and_then(Value::as_array).and_then(|items| {
+            let is_it = |item: &Value| item["name"] == **part;
+            items.iter().position(is_it)
+        });
+        let part = index.map_or_else(|| part.clone(), |index| index.to_string());
+        here = match index {
+            Some(index) => here.and_then(|list| list.get(index)),
+            None => here.and_then(|object| object.get(&part)),
+        };
+        if here.is_none() && depth < given {
+            return None;
+        }
+        found.push(part);
+    }
+    Some(found)
+}
+
+fn at<'v>(definition: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().try_fold(definition, |value, part| match value {
+        Value::Array(items) => match part.parse::<usize>() {
+            Ok(index) => items.get(index),
+            Err(_) => items.iter().find(|item| item["name"] == **part),
+        },
+        value => value.get(part),
+    })
+}
+
+fn shown(value: Option<&Value>) -> String {
+    match value {
+        None => DEFAULT.to_owned(),
+        Some(Value::String(word)) => word.clone(),
+        Some(Value::Array(words)) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            words.join(",")
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Assignment, SETTINGS, SettingError, next_version, only_setting_changed};
+
+    const BEFORE: &str = r#"{
+  "version": "1.2.0",
+  "agents": [{"id": "a"},   {"id": "b"}],
+  "consistency": [
+    {"name": "one", "compare": {"same": ["/a", "/b"]}},
+    {"name": "two", "compare": {"same": ["/a", "/c"]}, "policy": "warn"}
+  ],
+  "leases": {"seconds": 60},
+  "limits": {
+    "rounds": {
+      "of review": {"contracts": ["x"], "most": 5}
+    }
+  }
+}
+"#;
+
+    fn set(text: &str, key: &str, value: &str) -> Option<String> {
+        let assignment = Assignment::new(key, value).unwrap_or_else(|e| panic!("{e}"));
+        assignment.applied(text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn each_setting_changes_its_own_bytes_and_the_version() {
+        for (key, value, line) in [
+            ("evidence", "enforce", "\"policy\": \"enforce\""),
+            ("evidence.coverage", "off", "\"coverage\": \"off\""),
+            (
+                "consistency.one",
+                "off",
+                "{\"name\": \"one\", \"compare\": {\"same\": [\"/a\", \"/b\"]}, \"policy\": \"off\"}",
+            ),
+            (
+                "consistency.two",
+                "enforce",
+                "[\"/a\", \"/c\"]}, \"policy\": \"enforce\"}",
+            ),
+            ("leases", "90", "\"leases\": {\"seconds\": 90}"),
+            ("retry", "2", "\"max_retries\": 2"),
+            ("limits.handoffs", "40", "\"handoffs\": 40"),
+            (
+                "limits.rounds.of review",
+                "9",
+                "{\"contracts\": [\"x\"], \"most\": 9}",
+            ),
+            (
+                "on_record",
+                "limits,cycles",
+                "\"on_record\": [\n    \"limits\",",
+            ),
+        ] {
+            let after = set(BEFORE, key, value).unwrap_or_default();
+            assert!(after.contains(line), "{after}");
+            assert!(after.contains("\"version\": \"1.2.0+1\""), "{after}");
+            assert!(
+                after.contains("{\"id\": \"a\"},   {\"id\": \"b\"}"),
+                "{after}"
+            );
+            assert_eq!(set(&after, key, value), None, "it has it already");
+            let only = (key.to_owned(), value.to_owned());
+            assert_eq!(only_setting_changed(BEFORE, &after), Some(only));
+            let more = after.replace("[{", "[{\"x\": 1}, {");
+            assert_eq!(only_setting_changed(BEFORE, &more), None, "{more}");
+            let again = set(&after, "limits.cooldown_seconds", "7").unwrap_or_default();
+            assert!(again.contains("\"version\": \"1.2.0+2\""), "{again}");
+            let both = only_setting_changed(BEFORE, &again);
+            assert_eq!(both, None, "two settings, two versions on");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_may_be_left_out_can_be_taken_back() {
+        let with = set(BEFORE, "evidence", "warn").unwrap_or_default();
+        let without = set(&with, "evidence", "default").unwrap_or_default();
+        assert_eq!(without, BEFORE.replace("1.2.0", "1.2.0+2"));
+        let error = Assignment::new("leases", "default").map(drop);
+        assert!(
+            matches!(error, Err(SettingError::Value { .. })),
+            "a lease has a length"
+        );
+    }
+
+    #[test]
+    fn what_is_no_setting_or_no_value_of_it_is_refused() {
+        for key in [
+            "",
+            "agents",
+            "evidence.",
+            "limits.rounds.",
+            "evidence_policy",
+        ] {
+            let error = Assignment::new(key, "1").map(drop);
+            assert_eq!(error, Err(SettingError::Key(key.to_owned())));
+        }
+        for (key, value) in [
+            ("evidence", "on"),
+            ("leases", "-1"),
+            ("retry", "1.5"),
+            ("on_record", "limits,"),
+        ] {
+            assert!(Assignment::new(key, value).is_err(), "{key} {value}");
+        }
+        for setting in &SETTINGS {
+            assert!(!setting.about.is_empty() && !setting.takes().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_list_lacks_is_not_added_to_it() {
+        for text in [BEFORE, "{\"version\": \"1\"}"] {
+            for (key, value) in [("consistency.three", "off"), ("limits.rounds.x", "1")] {
+                let applied = Assignment::new(key, value).map(|a| a.applied(text));
+                let missing = SettingError::Missing(key.to_owned());
+                assert_eq!(applied, Ok(Err(missing)), "{text}");
+            }
+        }
+        let error = Assignment::new("leases", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
+        assert!(matches!(error, Ok(Err(SettingError::Edit(_)))));
+    }
+
+    #[test]
+    fn versions_count_what_was_set_here() {
+        for (version, next) in [
+            ("1.2.0", "1.2.0+1"),
+            ("1.2.0+9", "1.2.0+10"),
+            ("1+b", "1+b+1"),
+        ] {
+            assert_eq!(next_version(version), next);
+        }
+    }
+}
