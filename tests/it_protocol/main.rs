@@ -15,6 +15,7 @@ mod decisions;
 mod delegation;
 mod directive;
 mod explain;
+mod mutations;
 mod own_protocol;
 mod protocol_claims;
 mod protocol_faults;

@@ -671,7 +671,7 @@ fn an_agent_is_added_by_data_alone() {
     claim("reviewer-agent");
     // The way past the auditor is gone.
     let past = refused(&env, &[], sample(approval, Format::Json, 87));
-    assert_eq!(past.says(), (4, "route_refused"));
+    assert_eq!(past.says(), (4, "route_refused"), "{past:?}");
     sent(&env, of(approval, "reviewer-agent", "security-auditor"));
     claim("security-auditor");
     let skeleton = run(

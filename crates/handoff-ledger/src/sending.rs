@@ -57,6 +57,8 @@ const LOOK_BACK: u32 = 64;
 struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
     contract: Contract,
+    /// The warnings of its review.
+    warnings: Vec<Finding>,
     offer: &'o Offer<'o>,
     origin: Origin<'o>,
     /// The acting agent's name in the protocol, if it is known.
@@ -116,7 +118,8 @@ impl<'r> Ledger<'r> {
         if !done.receipt.repeated {
             let contradictions = &done.receipt.record.contradictions;
             let found = contradictions.iter().map(|known| known.finding());
-            done.warnings = prepared.placed(found.collect())?;
+            done.warnings = std::mem::take(&mut prepared.warnings);
+            done.warnings.extend(prepared.placed(found.collect())?);
             let judged = prepared.judged.take();
             done.warnings
                 .extend(judged.into_iter().flat_map(|(_, judged)| judged.findings));
@@ -167,6 +170,12 @@ impl<'r> Ledger<'r> {
     ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
         let ContractMatch { rules, mut review } = tip.match_contract(offer)?;
         let unused = review.unused.take();
+        // The record keeps what it contradicts.
+        let warnings = review.findings.iter().filter(|finding| {
+            finding.severity == Severity::Warning
+                && finding.code != FindingCode::ContractInconsistent
+        });
+        let warnings: Vec<Finding> = warnings.cloned().collect();
         let mut contract = accepted(review)?;
         match (origin, unused) {
             (Origin::Export(known), _) => {
@@ -178,6 +187,7 @@ impl<'r> Ledger<'r> {
         let mut prepared = PreparedContract::new(tip, rules, contract, offer, origin);
         prepared.worker.clone_from(&session.worker);
         prepared.is_offline = session.offline;
+        prepared.warnings = warnings;
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
     }
@@ -438,6 +448,7 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             demanded: demanded(protocol, tip.manifest().evidence, &contract),
             rules,
             contract,
+            warnings: Vec::new(),
             offer,
             origin,
             worker: None,

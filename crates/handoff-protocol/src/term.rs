@@ -72,8 +72,12 @@ enum Filter {
     Key,
     /// Each text without this beginning.
     After(String),
+    /// What each text has before this part of it.
+    Before(String),
     /// The last number in each text.
     Number,
+    /// The last part of each address's path.
+    End,
     /// Of each address, what stands before the last two parts of its path.
     Repository,
     /// How many there are.
@@ -182,15 +186,17 @@ fn filter(text: &str) -> Result<Filter, String> {
         "names" => Filter::Names,
         "key" => Filter::Key,
         "number" => Filter::Number,
+        "end" => Filter::End,
         "repository" => Filter::Repository,
         "count" => Filter::Count,
         "failing" => Filter::Failing,
         other => match other.split_once(' ') {
             Some(("is", word)) => Filter::Is(word.to_owned()),
             Some(("after", beginning)) => Filter::After(beginning.to_owned()),
+            Some(("before", part)) => Filter::Before(part.to_owned()),
             _ => {
                 return Err(format!(
-                    "`{other}` is no filter: use names, key, number, repository, count, failing, `after TEXT` or `is WORD`"
+                    "`{other}` is no filter: use names, key, number, end, repository, count, failing, `after TEXT`, `before TEXT` or `is WORD`"
                 ));
             }
         },
@@ -267,6 +273,15 @@ impl Filter {
                 };
                 Some(values.iter().map(rest).collect())
             }
+            Self::Before(part) => {
+                let start = |value: &Value| {
+                    let text = text_of(value);
+                    let start = text.split(part.as_str()).next().unwrap_or_default();
+                    json!(start)
+                };
+                Some(values.iter().map(start).collect())
+            }
+            Self::End => texts(&values, |text| end(text).map(Value::from)),
             Self::Number => texts(&values, |text| last_number(text).map(Value::from)),
             Self::Repository => texts(&values, |text| repository(text).map(Value::from)),
             Self::Count => Some(vec![json!(names(&values).count())]),
@@ -317,6 +332,12 @@ fn key_of(words: &str) -> String {
 fn last_number(text: &str) -> Option<u64> {
     let mut digits = text.split(|c: char| !c.is_ascii_digit());
     digits.rfind(|d| !d.is_empty())?.parse().ok()
+}
+
+/// The last part of an address's path: `7` of `…/pull/7#discussion`.
+fn end(address: &str) -> Option<&str> {
+    let path = address.split(['?', '#']).next()?;
+    Some(path.trim_end_matches('/').rsplit_once('/')?.1)
 }
 
 /// An address without the last two parts of its path: `…/owner/name` of `…/owner/name/pull/7`.
@@ -382,8 +403,8 @@ mod tests {
     fn terms_take_parts_of_a_contract() {
         let contract = json!({"url": "https://Forge.example/o/r/pull/7/", "n": 7, "empty": [],
             "list": [{"kind": "a"}, {"kind": "b"}, {"kind": "a"}],
-            "map": {"Task 1": "x (weight: 8)", "Task 2": "y"}, "path": "a → b -> c, then d", "group": "[b, c] after a", "no": "None"});
-        let table: [(&str, Option<Vec<Value>>); 13] = [
+            "map": {"Task 1": "x (weight: 8)", "Task 2": "y"}, "path": "a → b -> c, then d", "group": "[b, c] after a", "marked": "https://forge.example/pull/7x?tab=2", "no": "None"});
+        let table: [(&str, Option<Vec<Value>>); 16] = [
             ("/url|number", Some(vec![json!(7)])),
             (
                 "/url|repository",
@@ -405,6 +426,9 @@ mod tests {
             ("/empty/*|count", Some(vec![json!(0)])),
             ("/absent", None),
             ("/absent/*|count", None),
+            ("/url|end", Some(vec![json!("7")])),
+            ("/marked|end", Some(vec![json!("7x")])),
+            ("/path|before  → |after x", Some(vec![json!("a")])),
             ("text:x", Some(vec![json!("x")])),
         ];
         for (term, expected) in table {
