@@ -313,6 +313,8 @@ impl Flow {
         flow.report();
     }
 
+    /// Prints the counts, and fails if a mutant was missed or a row of the table is not needed.
+    #[allow(clippy::print_stdout, reason = "the counts are the test's result")]
     fn report(&self) {
         let mut text = format!("{}:", self.rules.name);
         let mut sum = Tally::default();
@@ -1225,8 +1227,9 @@ fn check_and_send_agree_on_every_sample() {
     let mut sent = 0;
     for rules in Rules::all() {
         let env = with_protocol(rules.name);
-        let fresh = env.tip();
+        // Each sample is sent in a copy that nothing was sent in.
         let trial = env.root().join("trial");
+        let mut is_changed = true;
         for folder in ["valid", "invalid"] {
             let samples = rules.samples(folder);
             let file = |n: usize, ending: &str| format!("sample-{n}.{ending}");
@@ -1240,10 +1243,10 @@ fn check_and_send_agree_on_every_sample() {
             env.pace(0);
             let checked = env.handoff(&args).json();
             for (sample, file) in samples.iter().zip(&files) {
-                if trial.exists() {
-                    fs::remove_dir_all(&trial).unwrap();
+                if is_changed {
+                    let _ = fs::remove_dir_all(&trial);
+                    copy(&env.repo(), &trial);
                 }
-                copy(&env.repo(), &trial);
                 let args = ["send", file, "--json"];
                 let mut command = env.program(&args);
                 command.current_dir(&trial);
@@ -1263,7 +1266,7 @@ fn check_and_send_agree_on_every_sample() {
                         sent += 1;
                     }
                 }
-                assert_eq!(env.tip(), fresh);
+                is_changed = code.is_none();
             }
         }
     }
@@ -1271,5 +1274,4 @@ fn check_and_send_agree_on_every_sample() {
         sent > 500,
         "only {sent} samples come as far as their content"
     );
-    println!("{sent} samples");
 }
