@@ -4,7 +4,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
 use handoff_git::{Repository, masked};
-use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Synced};
+use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
 use handoff_model::check_protocol;
 use handoff_protocol::Policy;
 use handoff_templates::BUILT_IN;
@@ -82,8 +82,10 @@ impl Arguments {
             return Err(ProtocolError::Refused(findings).into());
         }
         let repository = context.repository()?;
-        let named_remote = self.remote.clone();
-        let named_remote = named_remote.map(|name| remote_named(&repository, name));
+        let named_remote = self
+            .remote
+            .clone()
+            .map(|name| remote_named(&repository, name));
         let named_remote = named_remote.transpose()?;
         let remote = match &named_remote {
             Some(name) => Some(name.clone()),
@@ -102,10 +104,8 @@ impl Arguments {
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
-        let before = match ledger.tip_id()? {
-            Some(_) => None,
-            None => ledger.seen(),
-        };
+        let is_new = ledger.tip_id()?.is_none();
+        let before = is_new.then(|| ledger.seen()).flatten();
         let commit = ledger.init(&session, &founding)?;
         output.follow(&ledger);
         let configured = repository.config("handoff.branch");
@@ -147,15 +147,21 @@ impl Arguments {
                 "evidence is `warn`: a claim that the repository contradicts is accepted with a warning; `git handoff protocol set {protocol} evidence enforce` has it refused"
             ));
         }
-        let rules = tip.default_rules()?;
-        let mut routes = rules.protocol().definition().routes.iter();
-        if let Some(route) = routes.find(|r| r.opens && commit.is_some()) {
-            let (from, to) = (&route.from, &route.to);
-            output.say(&format!(
-                "next: git handoff new --issue N --from {from} --to {to}"
-            ));
+        if commit.is_some() {
+            say_next(&tip.default_rules()?, output);
         }
         Ok(())
+    }
+}
+
+/// Says how the first issue is opened.
+fn say_next(rules: &Rules<'_>, output: &mut Output) {
+    let mut routes = rules.protocol().definition().routes.iter();
+    if let Some(route) = routes.find(|route| route.opens) {
+        let (from, to) = (&route.from, &route.to);
+        output.say(&format!(
+            "next: git handoff new --issue N --from {from} --to {to}"
+        ));
     }
 }
 

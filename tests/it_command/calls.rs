@@ -573,7 +573,8 @@ fn data_is_checked_against_the_schema_that_the_request_names() {
     );
     let error = refused(&env, other, 3, "contract_refused");
     let inside = |f: &Value| f["path"].as_str().unwrap().starts_with("/input/data/");
-    assert!(error["findings"].as_array().unwrap().iter().all(inside));
+    let mut faults = error["findings"].as_array().unwrap().iter();
+    assert!(faults.all(|f| inside(f) || f["severity"] == "warning"));
     // Schemas that the protocol does not have.
     for (at, name) in [
         ("/input/schema", "vue-specialist.input.schema.json"),

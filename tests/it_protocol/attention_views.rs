@@ -326,7 +326,7 @@ fn a_holder_is_told_of_a_cancellation_though_its_sender_knows() {
 fn who_asked_is_told_of_the_answer_that_ends_the_issue() {
     let (env, id, from, to) = begun("delegation");
     env.handoff(&["claim", &id, "--as", &to]).success();
-    let mut answer = sample("delegation", "response-least");
+    let mut answer = sample("delegation", "response");
     answer["traceId"] = sample("delegation", "request")["traceId"].clone();
     answer["respondingAgent"] = to.as_str().into();
     answer["status"] = "resolved".into();

@@ -87,5 +87,5 @@ pub(super) fn shared(
             "use another {name}, or wait until nobody works on {issues} {others}"
         ))
     });
-    Ok(placed(protocol, rules, kind, input, warnings.collect())?)
+    placed(protocol, rules, kind, input, warnings.collect())
 }

@@ -262,17 +262,8 @@ pub fn review_imported<S: Schemas>(
         Ok(resolved) => (Some(resolved.clone()), resolved.kind, Vec::new()),
         Err(Unresolved::Envelope(findings, Some(kind))) => (None, kind, findings),
         Err(unresolved) => {
-            let (mut findings, no_route) = match unresolved {
-                Unresolved::Envelope(findings, _) => (findings, false),
-                Unresolved::Route(finding) => (vec![*finding], true),
-            };
-            semantic::gates(protocol, &mut findings);
-            place_all(&mut findings, source, &Shape::open(), wrapper);
-            return Ok(Review {
-                no_route,
-                known,
-                ..Review::refused(findings)
-            });
+            let refused = nowhere_to_go(protocol, source, wrapper, unresolved);
+            return Ok(Review { known, ..refused });
         }
     };
     let schema = schemas.schema(kind)?;
@@ -320,6 +311,25 @@ pub fn review_imported<S: Schemas>(
         unused: None,
         known,
     })
+}
+
+/// The review of a document whose type is not known.
+fn nowhere_to_go(
+    protocol: &Protocol,
+    source: &Source,
+    wrapper: Option<&str>,
+    unresolved: Unresolved<'_>,
+) -> Review {
+    let (mut findings, no_route) = match unresolved {
+        Unresolved::Envelope(findings, _) => (findings, false),
+        Unresolved::Route(finding) => (vec![*finding], true),
+    };
+    semantic::gates(protocol, &mut findings);
+    place_all(&mut findings, source, &Shape::open(), wrapper);
+    Review {
+        no_route,
+        ..Review::refused(findings)
+    }
 }
 
 /// Sorts findings by the place that they are about.

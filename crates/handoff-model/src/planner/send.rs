@@ -149,11 +149,8 @@ impl<V> Planner<'_, V> {
             // A different contract under a known id is refused for that first.
             self.ensure_id_free(issue, contract)?;
         }
-        let to = contract
-            .to
-            .clone()
-            .or_else(|| self.protocol.lead().cloned())
-            .unwrap_or_else(|| from.clone());
+        let named = contract.to.as_ref().or_else(|| self.protocol.lead());
+        let to = named.unwrap_or(from).clone();
         let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
@@ -189,11 +186,8 @@ impl<V> Planner<'_, V> {
             }
         }
         let closes = ends && violations.is_empty();
-        if closes {
-            self.complete_issue(&mut issue, &mut touched, &id)?;
-        }
-
         let state = if closes {
+            self.complete_issue(&mut issue, &mut touched, &id)?;
             State::Completed
         } else {
             State::Pending
@@ -300,10 +294,8 @@ impl<V> Planner<'_, V> {
         for answer in &mut issue.answers {
             answer.outdate(&stated);
         }
-        let priority = contract.priority.clone().or_else(|| {
-            let known = issue.facts.get("priority").and_then(Value::as_str);
-            known.map(str::to_owned)
-        });
+        let known = issue.facts.get("priority").and_then(Value::as_str);
+        let priority = contract.priority.clone().or(known.map(str::to_owned));
         if let Some(title) = &contract.title {
             issue.title.clone_from(title);
         }

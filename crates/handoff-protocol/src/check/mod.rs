@@ -353,8 +353,8 @@ impl Checker<'_> {
     }
 
     /// Checks the rules of a contract type other than those of its form.
-    fn contract_rules(&mut self, i: usize, contract: &ContractType) {
-        let at = |key: &str| format!("/contracts/{i}/{key}");
+    /// Checks the lists of a contract type: its formats, what it answers, its examples.
+    fn contract_lists(&mut self, i: usize, contract: &ContractType) {
         for (j, format) in contract.formats.iter().enumerate() {
             if !self.definition.formats.contains(format) {
                 let text = format!("`{format}` is not a format that the protocol has");
@@ -386,6 +386,11 @@ impl Checker<'_> {
                 self.fault(FindingCode::ProtocolExample, at, text);
             }
         }
+    }
+
+    fn contract_rules(&mut self, i: usize, contract: &ContractType) {
+        let at = |key: &str| format!("/contracts/{i}/{key}");
+        self.contract_lists(i, contract);
         for (pointer, words) in &contract.when {
             if words.texts().is_empty() {
                 let text = format!("no text at `{pointer}` would do");
