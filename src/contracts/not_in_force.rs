@@ -32,7 +32,9 @@ pub(crate) fn diagnosed(
     offer: &Offer<'_>,
     own: Review,
 ) -> Result<Review, Failure> {
-    if own.is_complete() || own.holds_secrets() || offer.protocol.is_some() {
+    // Without a route, a protocol in force knows the agents, so that it is the one meant.
+    let is_meant = offer.protocol.is_some() || own.no_route;
+    if own.is_complete() || own.holds_secrets() || is_meant {
         return Ok(own);
     }
     let Some(outline) = Outline::of(offer.input.bytes()) else {

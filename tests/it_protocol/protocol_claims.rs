@@ -85,7 +85,7 @@ fn each_fault_is_told_with_its_place() {
     /evidence = {"policy":"sometimes"}
       protocol.syntax /evidence/policy: unknown variant `sometimes`, expected one of `enforce`, `warn`, `off`
     /evidence = {"checks":{"weather":"warn"}}
-      protocol.syntax /evidence/checks: unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `coverage`
+      protocol.syntax /evidence/checks: unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
     /evidence = {"cheques":{}}
       protocol.syntax /evidence/cheques: unknown field `cheques`, expected `policy` or `checks`
     /evidence = ["enforce"]
@@ -93,7 +93,7 @@ fn each_fault_is_told_with_its_place() {
     /contracts/2/claims = ["/branch"]
       protocol.syntax /contracts/2/claims: expected an object, in braces
     /contracts/2/claims = {"commit":"/commits"}
-      protocol.syntax /contracts/2/claims/commit: unknown field `commit`, expected one of `branch`, `base`, `commits`, `files_changed`, `commits_added`, `merge`, `tests`, `coverage`
+      protocol.syntax /contracts/2/claims/commit: unknown field `commit`, expected one of `branch`, `base`, `commits`, `files_changed`, `commits_added`, `merge`, `tests`, `tests_added`, `coverage`
     /contracts/2/claims = {"files_changed":"files_changed"}
       protocol.pointer /contracts/2/claims/files_changed: `files_changed` is not a JSON Pointer to a field, such as /from
     /contracts/2/claims = {"files_changed":"/files"}

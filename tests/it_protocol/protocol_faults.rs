@@ -474,6 +474,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.pointer /facts/branch/last/0: `branch` is not a JSON Pointer to a field, such as /from
     issue-to-pr /facts/branch = {"sum":[]}
       protocol.fact /facts/branch/sum: nothing is gathered from an empty list
+      protocol.fact /exclusive/2: no fact called "branch" is read from one place
     issue-to-pr /facts/review_iterations = {"count":["letter"]}
       protocol.unknown_type /facts/review_iterations/count/0: no contract type is called `letter`
     issue-to-pr /agents/- = {"id":"idler","role":"Waits","kind":"specialist"}
