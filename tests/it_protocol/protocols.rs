@@ -242,7 +242,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     $ git handoff protocol set delegation evidence.weather off
     --- stderr
     error: the protocol is invalid
-      156:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
+      157:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
     hint: fix it until `git handoff protocol check FOLDER` finds nothing
     --- exit 3
     $ git handoff protocol set delegation leases default
