@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::contracts::value;
+use test_support::exchange::{exported, fresh, trees};
 use test_support::running::Running;
 use test_support::team::record;
 use test_support::{Ran, TestEnvironment};
@@ -1196,15 +1197,11 @@ fn a_failed_request_is_corrected_under_its_own_id() {
     env.assert_sound();
 
     // It goes there and back.
-    env.handoff(&["export", "--format", "steps", "out"])
-        .success();
-    let copy = env.root().join("copy");
-    env.git(env.root(), &["init", "-q", copy.to_str().unwrap()]);
-    let out = env.repo().join("out");
+    let out = exported(&env, "archive", "out");
+    let copy = fresh(&env, "copy", "orchestrator-specialist");
     env.handoff_in(&copy, &["import", out.to_str().unwrap()])
         .success();
-    let tree = |repo: &Path| env.git(repo, &["rev-parse", "handoffs:issues"]);
-    assert_eq!(tree(&copy), tree(&env.repo()));
+    assert_eq!(trees(&env, &copy), trees(&env, &env.repo()));
 }
 
 #[test]

@@ -51,9 +51,6 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         self.fits_basis(kind, contract, basis.as_ref())?;
-        if let Some(basis) = &basis {
-            self.gives(kind, contract, basis)?;
-        }
         undo(&mut issue.findings, &failed.id);
         self.follow_findings(&mut issue, kind, contract)?;
         self.take_id(&mut issue, contract);
