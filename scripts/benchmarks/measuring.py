@@ -134,7 +134,7 @@ class Bench:
     def ledger(self, name, handoffs):
         """A new repository with a ledger of so many handoffs; its path, and what the generator says."""
         path = self.repository(name)
-        run(self.handoff, "init", at=path)
+        run(self.handoff, "init", "--evidence", "off", at=path)
         return path, run(self.tool, "ledger", str(handoffs), at=path).strip()
 
     def steps(self, name, count, first):
@@ -146,7 +146,7 @@ class Bench:
     def opened(self, name, sends):
         """A new repository with so many handoffs that are open with one agent; its path and the agent."""
         path, steps = self.repository(name), self.steps(f"{name}-steps", sends, 1)
-        run(self.handoff, "init", at=path)
+        run(self.handoff, "init", "--evidence", "off", at=path)
         for number in range(sends):
             run(self.handoff, "send", os.path.join(steps, str(number), "contract"), at=path)
         names = self.open_handoffs(path)
