@@ -29,7 +29,7 @@ pub(crate) fn attention_text(attention: &[Attention], most: usize, look: &Look) 
     text + "\n"
 }
 
-/// The line about steps made offline that were refused and are kept; none if there are none.
+/// The line about steps made offline that were refused and are kept; empty without such steps.
 pub(crate) fn rejected_text(count: usize) -> Option<String> {
     let steps = match count {
         0 => return None,

@@ -707,7 +707,7 @@ fn files_that_say_less_come_in_with_their_times_and_without_a_lease() {
     files.push(("artifacts/loan-list-1.json", b"{}".to_vec()));
     let dir = folder(&env, "states", &files);
     let data = twice(&env, &env.repo(), &dir, &[]);
-    // A shared document that is none is refused, and holds nothing else up.
+    // A shared document that cannot be one is refused; the rest comes in.
     let broken = "context/tech-stack.json document_refused field.missing,field.missing";
     assert_eq!(refused(&data), [broken]);
     assert_eq!(data["left_out"], json!(["artifacts/loan-list-1.json"]));
