@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
         visible_short_alias = 'm'
     )]
     note: String,
-    /// A fact that changed, such as `pr_number=72`; contracts must agree with it from then on
+    /// A fact that changed; contracts must agree with it
     #[arg(long = "fact", value_name = "NAME=VALUE")]
     facts: Vec<String>,
 }

@@ -79,11 +79,10 @@ pub(crate) struct Retry {
     id: String,
     #[command(flatten)]
     why: OptionalReason,
-    /// The corrected contract, of the same type and receiver; - reads standard input
+    /// The corrected contract; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "reason")]
     with: Option<String>,
-    /// Send text of the corrected contract that a rule takes for a secret, at one place or
-    /// anywhere; this is recorded
+    /// Accept text that a rule takes for a secret
     #[arg(long, value_name = "RULE[@PLACE]", requires = "with")]
     allow_secret: Vec<Allowance>,
 }

@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     /// Keep the unfinished work of this worktree
     #[arg(long)]
     snapshot: bool,
-    /// Accept text that a rule takes for a secret, at one place or anywhere; this is recorded
+    /// Accept text that a rule takes for a secret, at one place or anywhere, on record
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
     /// The token that your claim returned; another claim's is refused

@@ -38,6 +38,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
+      contracts' claims are checked: warn
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago
       Export delivery history as CSV
     up to date with origin

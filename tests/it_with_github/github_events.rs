@@ -1001,7 +1001,7 @@ fn what_an_event_proved_outranks_what_an_agent_says() {
     let told = told
         .says("`pr_number` is 91, and fact `pr_number` of issue 12, as event ")
         .says(
-            "`branch` is \"enhancement/87-csv-export\", and fact `branch` of issue 12, as event ",
+            "`branch` is \"enhancement/12-csv-export\", and fact `branch` of issue 12, as event ",
         );
     // Nor does a note of an agent change what was proved; the orchestrator's does.
     let note = |agent| {
@@ -1013,7 +1013,7 @@ fn what_an_event_proved_outranks_what_an_agent_says() {
             "--note",
             "the branch of the event is a mirror",
         ];
-        let fact = ["--fact", "branch=enhancement/87-csv-export"];
+        let fact = ["--fact", "branch=enhancement/12-csv-export"];
         env.handoff(&[&args[..], &fact].concat())
     };
     note("implementer-agent").exits(4).says("inconsistent");

@@ -80,7 +80,7 @@ fn the_tools_are_the_verbs() {
     reject (writes): id! reason! offline:boolean as
     cancel (writes): id! reason offline:boolean as
     answer (writes): id! answer![] allow_secret[] offline:boolean as
-    retry (writes): id! reason offline:boolean as
+    retry (writes): id! reason with allow_secret[] offline:boolean as
     reassign (writes): id! to! reason offline:boolean as
     redrive (writes): id! reason! offline:boolean as
     reopen (writes): issue! reason! offline:boolean as
