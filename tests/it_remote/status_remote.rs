@@ -52,6 +52,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
+      contracts' claims are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago
       worker other: Export delivery history as CSV
     1 commit not on origin: `git handoff sync`
@@ -76,6 +77,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
+      contracts' claims are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago
       worker other: Export delivery history as CSV
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
@@ -88,6 +90,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
+      contracts' claims are checked: warn
     needs attention
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         Export delivery history as CSV
