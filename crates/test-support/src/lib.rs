@@ -2,6 +2,7 @@
 //! cleared environment, and a clock that only tests move.
 
 pub mod contracts;
+pub mod dice;
 pub mod exchange;
 #[cfg(unix)]
 pub mod failure;
@@ -10,6 +11,7 @@ pub mod files;
 pub mod hooks;
 mod output_schema;
 mod prepared;
+pub mod proof;
 #[cfg(unix)]
 pub mod remote;
 #[cfg(unix)]

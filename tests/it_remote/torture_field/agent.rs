@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::account::{Account, Act, Told};
 use super::chaos::{Troubles, Victim};
-use super::dice::Dice;
 use super::{Field, processes};
 use test_support::contracts::{opening, prepared};
+use test_support::dice::Dice;
 
 const PREP: &str = "prep-agent";
 const IMPLEMENTER: &str = "implementer-agent";

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use super::dice::Dice;
 use super::{Clone, Field, Line, processes};
+use test_support::dice::Dice;
 use test_support::remote::{Direction, Fault};
 
 /// What happens to a step of an agent, apart from being killed.

@@ -5,7 +5,6 @@
 mod account;
 mod agent;
 mod chaos;
-mod dice;
 pub(crate) mod judge;
 mod processes;
 
@@ -20,12 +19,12 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::TestEnvironment;
+use test_support::dice::Dice;
 use test_support::remote::{Daemon, Proxy, address, bare};
 
 pub(crate) use account::Account;
 use agent::Agent;
 use chaos::Made;
-use dice::Dice;
 
 /// How much of it there is.
 #[derive(Clone, Debug)]

@@ -2,17 +2,18 @@
 
 /// A row of random numbers.
 #[derive(Clone)]
-pub(crate) struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The numbers that follow from a seed.
+    pub fn new(seed: u64) -> Self {
         let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
         dice.below(2);
         dice
     }
 
     /// A number below another.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -21,12 +22,12 @@ impl Dice {
     }
 
     /// Whether something happens that does so often of a hundred times.
-    pub(crate) fn percent(&mut self, often: u64) -> bool {
+    pub fn percent(&mut self, often: u64) -> bool {
         self.below(100) < often
     }
 
     /// One of several.
-    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let limit = u64::try_from(of.len()).unwrap();
         &of[usize::try_from(self.below(limit)).unwrap()]
     }

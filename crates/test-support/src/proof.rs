@@ -1,0 +1,84 @@
+//! Proofs: tests over random or enumerated cases, as many as one likes.
+//!
+//! Each has a short form, which is the same in every run, and a long one by time:
+//! `scripts/prove`. What a long one did is a line in the file that `PROVE_REPORT` names.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+fn set(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
+}
+
+/// The cases of one proof: `while let Some(seed) = proof.case() { … }`.
+pub struct Proof {
+    name: &'static str,
+    short: u64,
+    /// How long the long form goes on.
+    long: Option<Duration>,
+    first: u64,
+    started: Instant,
+    cases: u64,
+}
+
+impl Proof {
+    /// A proof of so many cases in its short form. `PROVE_SECONDS` sets how long the long form
+    /// goes on, `PROVE_SEED` its first seed.
+    pub fn new(name: &'static str, short: u64) -> Self {
+        Self {
+            name,
+            short,
+            long: set("PROVE_SECONDS").map(Duration::from_secs),
+            first: set("PROVE_SEED").unwrap_or(0),
+            started: Instant::now(),
+            cases: 0,
+        }
+    }
+
+    /// Whether this is the long form.
+    pub fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// The seed of the next case; `None` after the last.
+    pub fn case(&mut self) -> Option<u64> {
+        let goes_on = match self.long {
+            Some(long) => self.started.elapsed() < long,
+            None => self.cases < self.short,
+        };
+        goes_on.then(|| {
+            self.cases += 1;
+            self.first.wrapping_add(self.cases - 1)
+        })
+    }
+
+    /// Reports the proof as passed: `counts` are what was tried, such as `("mutants", 2000)`.
+    ///
+    /// # Panics
+    /// Panics if the long form's report can't be written.
+    pub fn passed(self, counts: &[(&str, u64)]) {
+        let Ok(report) = std::env::var("PROVE_REPORT") else {
+            return;
+        };
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(what, n)| format!("{n} {what}"))
+            .collect();
+        let line = format!(
+            "{}: {} in {} s, first seed {}\n",
+            self.name,
+            counts.join(", "),
+            self.started.elapsed().as_secs(),
+            self.first
+        );
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(report)
+            .unwrap();
+        file.write_all(line.as_bytes()).unwrap();
+    }
+}

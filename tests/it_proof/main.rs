@@ -1,0 +1,3 @@
+//! Proofs: random and enumerated cases against what must always hold. Each has a short form here,
+//! and a long one in `scripts/prove`; docs/reliability.md says what those found.
+#![allow(clippy::unwrap_used)]
