@@ -343,3 +343,92 @@ fn writers_beside_maintenance_lose_nothing() {
     assert!(packs < 10, "{packs} packs");
     env.assert_sound();
 }
+
+/// Has commits signed by a program that first runs a command.
+fn signed_after(env: &TestEnvironment, command: &str) {
+    let program = env.root().join("signer");
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\n{command}\necho '[GNUPG:] SIG_CREATED ' >&2\n\
+         printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nnone\\n-----END PGP SIGNATURE-----\\n'\n"
+    );
+    fs::write(&program, script).unwrap();
+    let mut chmod = env.command("chmod");
+    chmod.arg("+x").arg(&program).status().unwrap();
+    let program = program.to_str().unwrap();
+    config(env, &[("gpg.program", program), ("handoff.sign", "true")]);
+}
+
+#[test]
+fn objects_that_a_collection_removed_before_the_branch_moved_are_written_again() {
+    let env = TestEnvironment::with_ledger();
+    send(&env, 1);
+    let gone = env.root().join("gone");
+    // The step's blobs and trees are written by now, and its commit is not.
+    signed_after(
+        &env,
+        &format!(
+            "unset GIT_DIR; git -C '{repo}' count-objects >'{gone}'; \
+             git -C '{repo}' gc --quiet --prune=now; git -C '{repo}' count-objects >>'{gone}'",
+            repo = env.repo().display(),
+            gone = gone.display(),
+        ),
+    );
+    send(&env, 2);
+    let counts = fs::read_to_string(gone).unwrap();
+    let counts: Vec<&str> = counts.lines().collect();
+    assert!(!counts[0].starts_with("0 "), "{counts:?}");
+    assert!(counts[1].starts_with("0 "), "{counts:?}");
+    env.git(&env.repo(), &["fsck", "--strict"]);
+    env.handoff(&["show", "2.1"]).success();
+}
+
+#[test]
+fn a_step_beside_a_collection_is_in_a_pack_that_it_does_not_know() {
+    let env = TestEnvironment::with_ledger();
+    send(&env, 1);
+    env.git(&env.repo(), &["gc", "--quiet", "--prune=now"]);
+    let (loose, packs) = count(&env, &env.repo());
+    let running = env.repo().join(".git/gc.pid");
+    fs::write(&running, format!("{} here", std::process::id())).unwrap();
+    send(&env, 2);
+    fs::remove_file(running).unwrap();
+    assert_eq!((loose, count(&env, &env.repo()).1), (0, packs + 1));
+    // What the collection removes now is all that was written loose.
+    for folder in fs::read_dir(env.repo().join(".git/objects")).unwrap() {
+        let folder = folder.unwrap();
+        if folder.file_name().len() == 2 {
+            fs::remove_dir_all(folder.path()).unwrap();
+        }
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn writers_beside_collections_that_prune_everything_lose_nothing() {
+    const WRITERS: u32 = 8;
+    const ISSUES: u32 = 12;
+    let env = TestEnvironment::with_ledger();
+    config(&env, &[("gc.auto", "0")]);
+    env.pace(0);
+    let times = std::thread::scope(|scope| {
+        let write = |writer: u32| {
+            for issue in 0..ISSUES {
+                send(&env, 1 + writer * ISSUES + issue);
+            }
+        };
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| scope.spawn(move || write(writer)))
+            .collect();
+        let mut times = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            env.git_any(&env.repo(), &["gc", "--quiet", "--prune=now"]);
+            times += 1;
+        }
+        times
+    });
+    assert!(times > 1, "{times} collections");
+    let open = env.data(&["status"])["handoffs"].clone();
+    let sent = usize::try_from(WRITERS * ISSUES).unwrap();
+    assert_eq!(open.as_array().unwrap().len(), sent);
+    env.assert_sound();
+}

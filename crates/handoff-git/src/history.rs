@@ -197,7 +197,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it is missing, damaged, or not a commit.
     pub fn commit(&self, id: ObjectId) -> Result<Commit, GitError> {
-        let commit = self.inner.find_commit(id.oid())?;
+        let commit = self.patiently(|| self.inner.find_commit(id.oid()))?;
         let parents = stored_parents(commit.raw_header_bytes());
         let cut_off = !parents.is_empty() && self.is_boundary(id);
         Ok(Commit {
@@ -278,7 +278,7 @@ impl Repository {
         let mut next = Some(tip);
         std::iter::from_fn(move || {
             let id = next.take()?;
-            Some(match self.inner.find_commit(id.oid()) {
+            Some(match self.patiently(|| self.inner.find_commit(id.oid())) {
                 Ok(commit) => {
                     let before = stored_parents(commit.raw_header_bytes()).into_iter().next();
                     next = before.filter(|_| !shallow || !self.is_boundary(id));

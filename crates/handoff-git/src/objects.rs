@@ -1,13 +1,17 @@
 //! The only place where objects are written.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
 
-use git2::{ErrorClass, ObjectType, Odb};
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::object_id;
+use super::repository::Repository;
 
 /// Whether objects were added to a repository since it was opened.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +30,147 @@ impl Grown {
 /// The number of attempts to write.
 const TIMES: u32 = 4;
 
-/// Writes an object, with retries: git may remove a folder of loose objects that it emptied just
-/// when a new one is put there.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub(super) fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
-    Ok(object_id(retried(|| odb.write(kind, bytes))?))
+/// The pause before a missing object is read again, and how many there are in all.
+const PAUSE: Duration = Duration::from_millis(5);
+pub(super) const PAUSES: u32 = 200;
+
+/// How many bytes of written objects are kept to write them again.
+const KEPT_BYTES: usize = 32 << 20;
+
+/// The objects that were written since a ref last moved: nothing may point to them yet.
+#[derive(Default)]
+pub(super) struct Fresh {
+    objects: Vec<Written>,
+    bytes: usize,
+    /// Whether objects are only kept in memory: they are not noted.
+    in_memory: bool,
+}
+
+struct Written {
+    id: Oid,
+    kind: ObjectType,
+    /// `None` beyond [`KEPT_BYTES`].
+    bytes: Option<Box<[u8]>>,
+}
+
+impl Fresh {
+    /// The objects of a rehearsal, which are not kept.
+    pub(super) fn in_memory() -> Self {
+        Self {
+            in_memory: true,
+            ..Self::default()
+        }
+    }
+
+    fn take(&mut self) -> Vec<Written> {
+        self.bytes = 0;
+        std::mem::take(&mut self.objects)
+    }
+
+    pub(super) fn note(&mut self, id: Oid, kind: ObjectType, bytes: &[u8]) {
+        if self.in_memory {
+            return;
+        }
+        let kept = self.bytes + bytes.len() <= KEPT_BYTES;
+        if kept {
+            self.bytes += bytes.len();
+        }
+        let bytes = kept.then(|| bytes.into());
+        self.objects.push(Written { id, kind, bytes });
+    }
+}
+
+impl Repository {
+    /// Writes an object, with retries: git may remove a folder of loose objects that it emptied
+    /// just when a new one is put there.
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub(super) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        let odb = self.inner.odb()?;
+        let id = retried(|| odb.write(kind, bytes))?;
+        self.fresh.borrow_mut().note(id, kind, bytes);
+        Ok(object_id(id))
+    }
+
+    /// Makes sure that the objects behind a ref that just moved survive a `git gc` that runs
+    /// beside, and returns whether they had to be written again.
+    ///
+    /// `git gc --prune=now` removes what no ref led to when it looked. A collection that began
+    /// before the ref moved and is over shows in missing files. One that is still under way (git
+    /// holds `gc.pid`) may yet remove loose files, but no pack that was not there when it began;
+    /// and one that begins now finds the ref. So a pack that is written after the ref moved stays.
+    pub(super) fn keep_fresh(&self) -> Result<bool, GitError> {
+        let fresh = self.fresh.borrow_mut().take();
+        if fresh.is_empty() {
+            return Ok(false);
+        }
+        let objects = self.common_dir().join("objects");
+        let is_collected = self.is_collected();
+        if !is_collected && fresh.iter().all(|written| is_loose(&objects, written.id)) {
+            return Ok(false);
+        }
+        // Others have them in a pack. A handle of its own: the repository's may have cached what is no longer there.
+        let found = git2::Odb::new()?;
+        found.add_disk_alternate(&objects.to_string_lossy())?;
+        if !is_collected && fresh.iter().all(|written| found.exists(written.id)) {
+            return Ok(false);
+        }
+        self.pack(&fresh, &objects.join("pack"))?;
+        Ok(true)
+    }
+
+    fn is_collected(&self) -> bool {
+        self.common_dir().join("gc.pid").exists()
+    }
+
+    /// Reads an object again for a moment if it is missing while a `git gc` runs: the writer that
+    /// published it is about to put it into a pack.
+    pub(super) fn patiently<T>(
+        &self,
+        read: impl Fn() -> Result<T, git2::Error>,
+    ) -> Result<T, git2::Error> {
+        loop {
+            match read() {
+                Err(error) if error.code() == ErrorCode::NotFound && self.is_collected() => {
+                    let pauses = self.pauses.get();
+                    if pauses == 0 {
+                        return Err(error);
+                    }
+                    self.pauses.set(pauses - 1);
+                    thread::sleep(PAUSE);
+                }
+                Err(error) if error.code() == ErrorCode::NotFound => return read(),
+                done => return done,
+            }
+        }
+    }
+
+    /// Writes objects into a pack, from memory: their own files may be removed meanwhile.
+    #[expect(clippy::disallowed_methods, reason = "nothing is written one by one")]
+    fn pack(&self, objects: &[Written], folder: &Path) -> Result<(), GitError> {
+        /// Read-only for all, as git's own.
+        const MODE: u32 = 0o444;
+        let memory = git2::Odb::new()?;
+        memory.add_new_mempack_backend(1)?;
+        for Written { id, kind, bytes } in objects {
+            match bytes {
+                Some(bytes) => memory.write(*kind, bytes)?,
+                None => memory.write(*kind, self.inner.odb()?.read(*id)?.data())?,
+            };
+        }
+        let memory = git2::Repository::from_odb(memory)?;
+        let mut pack = memory.packbuilder()?;
+        for written in objects {
+            pack.insert_object(written.id, None)?;
+        }
+        Ok(pack.write(folder, MODE)?)
+    }
+}
+
+/// Whether an object has a file of its own.
+fn is_loose(objects: &Path, id: Oid) -> bool {
+    let name = id.to_string();
+    let (folder, file) = name.split_at(2);
+    objects.join(folder).join(file).exists()
 }
 
 /// Retries a few times if the file system fails.

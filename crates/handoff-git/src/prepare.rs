@@ -5,7 +5,6 @@ use handoff_base::{Edit, ObjectId};
 
 use super::error::{GitError, PublishError};
 use super::history::Person;
-use super::objects::write;
 use super::repository::Repository;
 use super::tree;
 use super::tree::Mode;
@@ -28,15 +27,13 @@ impl Repository {
             ..
         } = proposal;
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        let odb = self.inner.odb()?;
-        let commit = write(&odb, ObjectType::Commit, text.as_bytes())?;
+        let commit = self.write(ObjectType::Commit, text.as_bytes())?;
         Ok(self.prepared(proposal, commit))
     }
 
     /// Writes a commit's blobs and trees and returns its root tree. The tree is edited once, and
     /// equal bytes are written once.
     pub(super) fn write_proposed(&self, proposal: &Proposal<'_>) -> Result<ObjectId, GitError> {
-        let odb = self.inner.odb()?;
         let edits = proposal.edits;
         let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
         let mut entries = Vec::with_capacity(edits.len());
@@ -53,7 +50,7 @@ impl Repository {
                     let id = match known {
                         Some(&(_, id)) => id,
                         None => {
-                            let id = write(&odb, ObjectType::Blob, bytes)?;
+                            let id = self.write(ObjectType::Blob, bytes)?;
                             written.push((bytes, id));
                             id
                         }
@@ -64,7 +61,7 @@ impl Repository {
             entries.push((path.as_bytes(), entry));
         }
         let before = proposal.parent.map(|(_, tree)| tree);
-        tree::edit(self, &odb, before, &mut entries)
+        tree::edit(self, before, &mut entries)
     }
 
     pub(super) fn prepared(&self, proposal: &Proposal<'_>, commit: ObjectId) -> Prepared<'_> {

@@ -6,7 +6,6 @@ use handoff_base::ObjectId;
 use super::error::{GitError, PublishError};
 use super::history::Person;
 use super::object_id::{ToOid, object_id};
-use super::objects::write;
 use super::repository::Repository;
 
 /// A commit kept under a ref of its own, with a message.
@@ -36,14 +35,43 @@ impl Repository {
             .inner
             .reference_matching(refname, to.oid(), true, before, reflog);
         self.grown.note();
-        moved.map(drop).map_err(|error| match error.code() {
+        moved.map_err(|error| match error.code() {
             ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => PublishError::Moved,
             ErrorCode::Locked => {
                 let lock = format!("{refname}.lock");
                 PublishError::Locked(self.common_dir().join(lock))
             }
             _ => PublishError::Git(error.into()),
-        })
+        })?;
+        self.keep_fresh().map_err(|error| {
+            // Nothing may lead to a commit with holes.
+            let _ = self.move_back(refname, expected, to);
+            PublishError::Git(error)
+        })?;
+        Ok(())
+    }
+
+    /// Moves a ref back to where it was before a move, if it is still where that left it.
+    fn move_back(
+        &self,
+        refname: &str,
+        before: Option<ObjectId>,
+        now: ObjectId,
+    ) -> Result<(), git2::Error> {
+        let reflog = "handoff: its objects were removed";
+        match before {
+            Some(id) => {
+                self.inner
+                    .reference_matching(refname, id.oid(), true, now.oid(), reflog)?;
+            }
+            None => {
+                let mut reference = self.inner.find_reference(refname)?;
+                if reference.target() == Some(now.oid()) {
+                    reference.delete()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The newest common ancestor of two commits.
@@ -93,8 +121,7 @@ impl Repository {
         }
         let name = refname.rsplit('/').next().unwrap_or_default();
         let text = format!("object {commit}\ntype commit\ntag {name}\ntagger {by}\n\n{message}");
-        let odb = self.inner.odb().map_err(GitError::from)?;
-        let tag = write(&odb, ObjectType::Tag, text.as_bytes())?;
+        let tag = self.write(ObjectType::Tag, text.as_bytes())?;
         match self.move_ref(refname, None, tag, "") {
             Err(PublishError::Moved) => Ok(()),
             other => other,

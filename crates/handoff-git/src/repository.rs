@@ -1,6 +1,6 @@
 //! Opening a repository; its configuration, refs and objects.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +13,7 @@ use super::boundary::Boundary;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
-use super::objects::Grown;
+use super::objects::{Fresh, Grown, PAUSES};
 
 /// Sets libgit2's global options. Call it once, before anything else.
 pub fn tune() {
@@ -31,6 +31,10 @@ pub struct Repository {
     recent: Option<RefCell<Recent<Object>>>,
     /// Whether objects were written or fetched.
     pub(super) grown: Grown,
+    /// What was written since a ref moved.
+    pub(super) fresh: RefCell<Fresh>,
+    /// How often a missing object may still be waited for.
+    pub(super) pauses: Cell<u32>,
     /// The end of a shallow clone's history, as last read.
     pub(super) boundary: Boundary,
 }
@@ -75,6 +79,8 @@ impl Repository {
             config: RefCell::default(),
             recent: None,
             grown: Grown::default(),
+            fresh: RefCell::default(),
+            pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
         })
     }
@@ -106,6 +112,8 @@ impl Repository {
             config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
             grown: Grown::default(),
+            fresh: RefCell::default(),
+            pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
         })
     }
@@ -138,6 +146,7 @@ impl Repository {
         // Above loose objects and packs, so that it is searched first.
         const FIRST: i32 = 1000;
         self.inner.odb()?.add_new_mempack_backend(FIRST)?;
+        self.fresh.replace(Fresh::in_memory());
         Ok(())
     }
 
@@ -315,7 +324,8 @@ impl Repository {
             Some(known) => known,
             None => {
                 let odb = self.inner.odb()?;
-                let object = odb.read(id.oid()).map_err(|error| self.without(error))?;
+                let object = self.patiently(|| odb.read(id.oid()));
+                let object = object.map_err(|error| self.without(error))?;
                 let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
                 // A walk reads each commit only once.
                 if let Some(recent) = recent

@@ -16,7 +16,6 @@ use super::disk::{metadata_at, on_disk, path_bytes};
 use super::error::GitError;
 use super::history::Person;
 use super::object_id::ToOid;
-use super::objects::write;
 use super::obstacle::Obstacle;
 use super::repository::Repository;
 use super::tree;
@@ -109,7 +108,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be written.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId, GitError> {
-        write(&self.inner.odb()?, ObjectType::Blob, bytes)
+        self.write(ObjectType::Blob, bytes)
     }
 
     /// Writes a tree with entries added to and removed from another.
@@ -123,7 +122,7 @@ impl Repository {
     ) -> Result<ObjectId, GitError> {
         let placed = entries.iter().map(|(path, entry)| (&path[..], *entry));
         let mut placed: Vec<tree::Placed<'_>> = placed.collect();
-        tree::edit(self, &self.inner.odb()?, base, &mut placed)
+        tree::edit(self, base, &mut placed)
     }
 
     /// A commit's stored bytes.
@@ -151,7 +150,7 @@ impl Repository {
         if !named.all(|id| id.parse().is_ok_and(|id| self.has(id))) {
             return Ok(false);
         }
-        write(&self.inner.odb()?, ObjectType::Commit, raw)?;
+        self.write(ObjectType::Commit, raw)?;
         Ok(true)
     }
 
@@ -172,7 +171,7 @@ impl Repository {
             text += &format!("parent {parent}\n");
         }
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        write(&self.inner.odb()?, ObjectType::Commit, text.as_bytes())
+        self.write(ObjectType::Commit, text.as_bytes())
     }
 
     /// Creates a branch.

@@ -5,10 +5,12 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use git2::ObjectType;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::history::{Person, Stored};
+use super::object_id::ToOid;
 use super::prepare::{Prepared, Proposal};
 use super::process;
 use super::process::{Ended, Patience, ProcessError};
@@ -141,6 +143,10 @@ impl Repository {
         let output = String::from_utf8_lossy(&ended.stdout);
         let commit: ObjectId = output.trim().parse().map_err(GitError::from)?;
         let stored = self.stored(commit)?;
+        let bytes = self.object(commit, ObjectType::Commit)?;
+        let mut fresh = self.fresh.borrow_mut();
+        fresh.note(commit.oid(), ObjectType::Commit, &bytes);
+        drop(fresh);
         match other(&stored, tree, proposal) {
             Some(difference) => Err(SignError::Other { difference }),
             None => Ok((self.prepared(proposal, commit), stored)),

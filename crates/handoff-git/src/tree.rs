@@ -5,12 +5,11 @@
 
 use std::rc::Rc;
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Odb, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
-use super::objects::write;
 use super::repository::Repository;
 
 /// The mode of a tree entry.
@@ -471,7 +470,6 @@ fn next_difference<'t>(
 /// Removing a missing entry is not an error.
 pub(super) fn edit(
     repository: &Repository,
-    odb: &Odb<'_>,
     base: Option<ObjectId>,
     edits: &mut [Placed<'_>],
 ) -> Result<ObjectId, GitError> {
@@ -488,13 +486,13 @@ pub(super) fn edit(
         }
         let tree = here.edited();
         let Some(parent) = above.pop() else {
-            return write(odb, ObjectType::Tree, &tree);
+            return repository.write(ObjectType::Tree, &tree);
         };
         let name = std::mem::replace(&mut here, parent).name;
         let entry = if tree.is_empty() {
             None
         } else {
-            Some((Mode::Folder, write(odb, ObjectType::Tree, &tree)?))
+            Some((Mode::Folder, repository.write(ObjectType::Tree, &tree)?))
         };
         here.changed.push(((name, b'/'), entry));
     }

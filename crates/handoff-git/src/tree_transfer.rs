@@ -7,7 +7,6 @@ use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::ToOid;
-use super::objects::write;
 use super::repository::Repository;
 use super::tree::{Mode, Tree};
 
@@ -59,7 +58,6 @@ impl Repository {
         tree: ObjectId,
         mut read: impl FnMut(ObjectId) -> Result<Vec<u8>, E>,
     ) -> Result<Result<(), ObjectId>, E> {
-        let odb = self.inner.odb().map_err(GitError::from)?;
         let mut known = HashSet::new();
         let mut wanted = vec![(tree, true)];
         while let Some((id, folder)) = wanted.pop() {
@@ -73,7 +71,7 @@ impl Repository {
                 if right != id.oid() {
                     return Ok(Err(id));
                 }
-                write(&odb, kind, &bytes)?;
+                self.write(kind, &bytes)?;
             }
             if folder {
                 wanted.extend(self.named_by(id)?);

@@ -18,7 +18,6 @@ use super::capture::{CaptureError, RawPath};
 use super::disk::{Found, Written, find, on_disk, shown, written};
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
-use super::objects::write;
 use super::racy_files::racy_files;
 use super::repository::Repository;
 use super::tree::{FlatEntry, Mode, Tree};
@@ -419,10 +418,9 @@ impl Scan<'_> {
         let mut state = self.state;
         state.deleted = self.deleted.into_iter().collect();
         state.intended = self.entries.intended.into_iter().collect();
-        let odb = self.repository.inner.odb()?;
         for (path, mode, bytes) in contents {
             state.files.push(KeptFile {
-                id: write(&odb, ObjectType::Blob, &bytes)?,
+                id: self.repository.write(ObjectType::Blob, &bytes)?,
                 path,
                 mode,
                 bytes: bytes.len() as u64,
