@@ -18,6 +18,7 @@ mod boundary;
 mod capture;
 mod code;
 mod disk;
+mod durability;
 mod error;
 mod evidence;
 mod history;

@@ -10,6 +10,7 @@ use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
 use super::boundary::Boundary;
+use super::durability::waits_for_disk;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
@@ -74,7 +75,7 @@ impl Repository {
                 _ => OpenError::Git(error.into()),
             }
         })?;
-        Ok(Self {
+        let opened = Self {
             inner,
             config: RefCell::default(),
             recent: None,
@@ -82,7 +83,11 @@ impl Repository {
             fresh: RefCell::default(),
             pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
-        })
+        };
+        if waits_for_disk(|key| opened.config(key)) {
+            libgit2_options::sync_files();
+        }
+        Ok(opened)
     }
 
     /// The path of the git directory.
@@ -93,7 +98,7 @@ impl Repository {
     /// Maps packs in small windows instead of whole. Call it before opening a repository that will
     /// be read almost entirely.
     pub fn map_little() {
-        pack_windows::bound(WINDOW, WINDOWS);
+        libgit2_options::bound_pack_windows(WINDOW, WINDOWS);
     }
 
     /// Opens the repository of the current folder again, for a thread that walks history. It caches

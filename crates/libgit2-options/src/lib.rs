@@ -1,0 +1,42 @@
+//! Options of libgit2 that are unsafe to set, because they are globals that libgit2 does not lock:
+//! how much of a repository's packs it maps, and whether it waits for the disk.
+//!
+//! They are in a crate of their own because the rest of the program forbids unsafe code.
+
+use std::ffi::c_int;
+use std::sync::Once;
+
+use libgit2_sys::GIT_OPT_ENABLE_FSYNC_GITDIR;
+
+/// Bounds the windows to this many bytes each and together, for the whole process. Only the first
+/// call counts.
+///
+/// libgit2 maps packs in windows of a gigabyte, and lets go of none before it holds eight: whoever
+/// walks all of a history has all of its packs in memory. Call it before another thread opens a
+/// repository: the options are read whenever a window is mapped.
+pub fn bound_pack_windows(each: usize, together: usize) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: libgit2 reads these two numbers when it maps a window, and nothing
+        // writes them but this call, which is made once.
+        // A value that is not taken leaves the default, which is correct and larger.
+        unsafe {
+            let _ = git2::opts::set_mwindow_size(each);
+            let _ = git2::opts::set_mwindow_mapped_limit(together);
+        }
+    });
+}
+
+/// Has objects, refs and packs written through to the disk, with the folders they are in, for the
+/// whole process. Call it before a ref is read: the store of refs reads the option when it is
+/// opened.
+pub fn sync_files() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the option takes one int. libgit2 reads the flag when it writes a file, and
+        // nothing writes it but this call, which is made once.
+        unsafe {
+            libgit2_sys::git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR as c_int, 1 as c_int);
+        }
+    });
+}
