@@ -2,7 +2,7 @@ use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::text::plain;
 use handoff_git::{Depth, masked};
-use handoff_ledger::UpstreamError;
+use handoff_ledger::{Repaired, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,11 +20,16 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch
-  git handoff fetch --full      (the whole history, even in a shallow clone)")]
+  git handoff fetch --full      (the whole history, even in a shallow clone)
+  git handoff fetch --repair    (what a power cut damaged)")]
 pub(crate) struct Arguments {
     /// Fetch the whole history, even in a shallow clone
     #[arg(long)]
     full: bool,
+    /// Fix what a power cut damaged: remove empty files of objects and of the branch, fetch what is
+    /// missing, and move the branch to its last commit that is here with all its objects
+    #[arg(long, conflicts_with = "full")]
+    repair: bool,
     #[command(flatten)]
     timeout: Timeout,
 }
@@ -34,6 +39,10 @@ impl Arguments {
         let repository = context.repository()?;
         let context = context.with(self.timeout.into());
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
+        if self.repair {
+            let repaired = output.during(&session.tally, || ledger.repair(&session))?;
+            return output.answer(&RepairView(repaired));
+        }
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
         let depth = if self.full {
@@ -88,5 +97,37 @@ impl Answer for FetchView<'_> {
             (0, _) => format!("{remote} has nothing new\n"),
             (n, _) => format!("fetched {} from {remote}\n", counted(n, "commit")),
         }
+    }
+}
+
+/// What was repaired.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FetchRepair")]
+pub(crate) struct RepairView(Repaired);
+
+impl Answer for RepairView {
+    fn text(&self, _: &Look) -> String {
+        let Repaired {
+            removed,
+            commit,
+            lost,
+        } = &self.0;
+        let mut text = match removed {
+            0 => String::new(),
+            n => format!("removed {}\n", counted(*n, "empty object file")),
+        };
+        text += &match commit {
+            Some(commit) => format!("the branch is at {commit}, and all its objects are here\n"),
+            None => "the branch is gone, and no remote has it\n".to_owned(),
+        };
+        if !lost.is_empty() {
+            text += &format!(
+                "lost, since only this clone had them: {}\n",
+                counted(lost.len(), "commit")
+            );
+            text.extend(lost.iter().map(|id| format!("  {id}\n")));
+            text += "send them again; `git handoff verify --accept-rewritten` then accepts that\n";
+        }
+        text
     }
 }

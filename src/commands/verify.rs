@@ -16,7 +16,7 @@ use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure, LEFT_OUT};
+use crate::failure::{ErrorCode, Failure, LEFT_OUT, REPAIR};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::render::audit;
@@ -131,8 +131,8 @@ impl Arguments {
             return Err(failure.findings(audit.findings));
         }
         let verdict = audit::verdict(&audit);
-        let mut failure = Failure::new(ErrorCode::LedgerDamaged, verdict)
-            .hint("nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`");
+        let mut failure =
+            Failure::new(ErrorCode::LedgerDamaged, verdict).hint(hint_for(&audit.findings));
         if output.is_json() {
             failure = failure.data(&view).findings(audit.findings);
         } else {
@@ -170,4 +170,16 @@ fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
         Failure::new(ErrorCode::NoCommit, text)
             .hint("use a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
     })
+}
+
+/// What to do about a damaged ledger.
+fn hint_for(findings: &[Finding]) -> &'static str {
+    let is_lost = |finding: &Finding| {
+        use FindingCode::{HistoryBroken, ObjectUnreadable};
+        matches!(finding.code, HistoryBroken | ObjectUnreadable)
+    };
+    if findings.iter().any(is_lost) {
+        return REPAIR;
+    }
+    "nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`"
 }

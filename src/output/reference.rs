@@ -54,7 +54,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "explain" => commands::explain::ExplainView;
         "export otlp" => commands::otlp::TracesFileView, commands::otlp::TracesPushView;
         "export" => commands::export::ExportView;
-        "fetch" => commands::fetch::FetchView;
+        "fetch" => commands::fetch::FetchView, commands::fetch::RepairView;
         "gate" => commands::gate::GateView;
         "github comment" => commands::github::comment::CommentView;
         "github event" => commands::github::event::EventView, ReplayedView;

@@ -23,6 +23,7 @@ mod races;
 mod remote_verbs;
 #[cfg(unix)]
 mod remotes;
+mod repair;
 #[cfg(unix)]
 mod status_remote;
 mod sync;

@@ -44,14 +44,30 @@ mod tests {
 
     #[test]
     fn the_components_that_git_documents_are_honoured() {
-        for fsync in ["committed", "all", "reference", "-index, loose-object", "none,added"] {
+        for fsync in [
+            "committed",
+            "all",
+            "reference",
+            "-index, loose-object",
+            "none,added",
+        ] {
             assert!(waits(Some(fsync), None), "{fsync}");
             assert!(waits(Some(fsync), Some("batch")), "{fsync}");
             assert!(!waits(Some(fsync), Some("writeout-only")), "{fsync}");
         }
-        for fsync in ["", "none", "pack,pack-metadata", "derived-metadata", "-reference", "index"] {
+        for fsync in [
+            "",
+            "none",
+            "pack,pack-metadata",
+            "derived-metadata",
+            "-reference",
+            "index",
+        ] {
             assert!(!waits(Some(fsync), Some("fsync")), "{fsync}");
         }
-        assert!(!waits(None, None), "git's default does not wait for loose objects or refs");
+        assert!(
+            !waits(None, None),
+            "git's default does not wait for loose objects or refs"
+        );
     }
 }

@@ -39,6 +39,7 @@ mod racy_files;
 mod ref_files;
 mod refs;
 mod remote;
+mod repair;
 mod repository;
 mod restore;
 mod scratch;

@@ -67,7 +67,7 @@ pub use overview::{Bucket, Overview, OverviewLimits, overview};
 pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
 pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{
-    Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Synced, Unpublished,
+    Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Repaired, Synced, Unpublished,
 };
 pub use requirement::required;
 pub use session::{Clock, Session};

@@ -11,8 +11,7 @@ impl From<GitError> for Failure {
             return Self::new(ErrorCode::LeftOut, message).hint(LEFT_OUT);
         }
         if error.is_damage() {
-            return Self::new(ErrorCode::LedgerDamaged, message)
-                .hint("`git handoff verify` shows what is missing; another clone may have it");
+            return Self::new(ErrorCode::LedgerDamaged, message).hint(REPAIR);
         }
         let (problem, fix) = error.obstacle().map_or_else(
             || {
@@ -28,6 +27,9 @@ impl From<GitError> for Failure {
         )
     }
 }
+
+/// What to do about damage.
+pub(crate) const REPAIR: &str = "`git handoff fetch --repair` brings what is missing from the ledger's remote; without one, `git handoff verify` shows what is missing, and another clone may have it";
 
 /// How to get the history that a shallow clone lacks.
 pub(crate) const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";

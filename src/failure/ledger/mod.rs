@@ -10,7 +10,7 @@ mod rerun;
 mod upstream;
 mod write;
 
-pub(crate) use git::{DEEPEN, LEFT_OUT};
+pub(crate) use git::{DEEPEN, LEFT_OUT, REPAIR};
 
 use handoff_ledger::LedgerError;
 

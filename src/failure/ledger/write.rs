@@ -19,6 +19,8 @@ impl From<WriteError> for Failure {
             WriteError::Backdated { .. } => at(ErrorCode::Backdated)
                 .advice("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
             WriteError::Snapshot(error) => at(ErrorCode::SnapshotRefused).hint(unkept(&error)),
+            WriteError::Repair(_) => at(ErrorCode::Git)
+                .advice("check permissions, and that no git is running; then run the command again"),
             WriteError::Signing(_) => at(ErrorCode::SigningFailed).hint(UNSIGNED),
             WriteError::Signature(findings) => at(ErrorCode::SignatureRefused)
                 .hint("nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner")

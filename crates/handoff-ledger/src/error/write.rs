@@ -26,6 +26,9 @@ pub enum WriteError {
     /// The unfinished work can't be saved.
     #[error("cannot save the worktree")]
     Snapshot(#[source] Box<CaptureError>),
+    /// A damaged file can't be removed.
+    #[error("a damaged file cannot be removed")]
+    Repair(#[source] std::io::Error),
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]
     Signing(#[source] SignError),

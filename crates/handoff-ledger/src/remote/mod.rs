@@ -11,6 +11,7 @@ mod ask;
 mod look;
 mod publish;
 mod rejected;
+mod repair;
 mod rerun;
 mod sync;
 
@@ -26,6 +27,7 @@ use super::session::Session;
 
 pub use look::RemoteLook;
 pub use rejected::{Rejected, RejectedStep};
+pub use repair::Repaired;
 pub use rerun::Renamed;
 pub use sync::{RemoteDistance, Synced};
 
@@ -137,6 +139,8 @@ pub(super) struct Upstream<'r> {
     turn: Option<Queue>,
     attempts: Attempts,
     pushes: Pushes,
+    /// Whether to fetch what seems to be here already.
+    anew: bool,
     /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
     set_aside: bool,
     /// What the remote lacks of the last write, if anything.
@@ -157,6 +161,7 @@ impl<'r> Upstream<'r> {
             turn: None,
             attempts: Attempts::within(Duration::ZERO),
             pushes: Pushes::default(),
+            anew: false,
             set_aside: false,
             unpublished: None,
         }
@@ -322,8 +327,9 @@ impl<'r> Upstream<'r> {
             (Depth::All, false) => Depth::Missing,
             (depth, _) => depth,
         };
-        let anew = known.is_none() || depth == Depth::All;
-        Ok((depth, anew && self.repository.is_partial()))
+        let whole = known.is_none() || depth == Depth::All;
+        let anew = self.anew || (whole && self.repository.is_partial());
+        Ok((depth, anew))
     }
 
     /// Fetches the objects of the remote's last commit that a partial clone lacks.

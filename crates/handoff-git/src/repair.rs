@@ -1,0 +1,129 @@
+//! What a power cut leaves: files of objects and refs that exist and are empty.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::{fs, io};
+
+use handoff_base::ObjectId;
+
+use super::process;
+use super::process::Patience;
+use super::repository::Repository;
+
+/// How many entries of a ref's log are looked at.
+const LOGGED: usize = 64;
+
+impl Repository {
+    /// Removes the empty files among the loose objects, which keep git from writing or fetching the
+    /// objects again. Returns how many there were.
+    ///
+    /// # Errors
+    /// When a folder can't be read or a file can't be removed.
+    pub fn remove_empty_objects(&self) -> io::Result<usize> {
+        let mut removed = 0;
+        for folder in fs::read_dir(self.common_dir().join("objects"))? {
+            let folder = folder?;
+            if folder.file_name().len() != 2 || !folder.file_type()?.is_dir() {
+                continue;
+            }
+            for file in fs::read_dir(folder.path())? {
+                removed += usize::from(remove_if_empty(&file?.path())?);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes a ref's own file if it is empty; the value that is packed counts again, if there is
+    /// one. Returns whether it was.
+    ///
+    /// # Errors
+    /// When it can't be removed.
+    pub fn remove_empty_ref(&self, refname: &str) -> io::Result<bool> {
+        remove_if_empty(&self.common_dir().join(refname))
+    }
+
+    /// The values that a ref had, by its log, the newest first.
+    pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
+        let log = fs::read(self.log_of(refname)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let values = log.lines().rev().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            words.next()?.parse().ok()
+        });
+        values.take(LOGGED).collect()
+    }
+
+    /// Removes commits that are lost from a ref's log, where `git fsck` reports them for ever.
+    ///
+    /// # Errors
+    /// When the log can't be read or written.
+    pub fn forget_logged(&self, refname: &str, lost: &[ObjectId]) -> io::Result<()> {
+        let path = self.log_of(refname);
+        let log = match fs::read(&path) {
+            Ok(log) => String::from_utf8_lossy(&log).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let mut kept = String::with_capacity(log.len());
+        let mut before: Option<&str> = None;
+        for line in log.lines() {
+            let mut words = line.splitn(3, ' ');
+            let (Some(was), Some(is), Some(rest)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            if !lost.iter().any(|id| id == is) {
+                // Each entry begins where the one before it ends.
+                let was = before.replace(is).unwrap_or(was);
+                kept += &format!("{was} {is} {rest}\n");
+            }
+        }
+        let new = path.with_extension("new");
+        fs::write(&new, kept)?;
+        fs::rename(new, path)
+    }
+
+    /// Whether every object is here that a commit needs and another does not.
+    pub fn is_whole(&self, commit: ObjectId, without: Option<ObjectId>) -> bool {
+        let mut command = self.git();
+        command.args(["rev-list", "--objects", "--quiet", &commit.to_string()]);
+        command.args(without.map(|id| format!("^{id}")));
+        let interrupted = AtomicBool::new(false);
+        let patience = Patience {
+            deadline: None,
+            interrupted: &interrupted,
+        };
+        process::run(command, None, &patience).is_ok_and(|ended| ended.status.success())
+    }
+
+    /// Removes a ref's own file, under its lock. Its log stays, which libgit2 would remove.
+    ///
+    /// # Errors
+    /// When it is locked or can't be removed.
+    pub fn remove_ref_file(&self, refname: &str) -> io::Result<()> {
+        let lock = self.common_dir().join(format!("{refname}.lock"));
+        fs::File::create_new(&lock)?;
+        let removed = match fs::remove_file(self.common_dir().join(refname)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        };
+        fs::remove_file(lock)?;
+        removed
+    }
+}
+
+/// Removes a file without contents: it is empty, or the file system filled it with zeros.
+fn remove_if_empty(path: &Path) -> io::Result<bool> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let is_empty = metadata.is_file()
+        && (metadata.len() == 0 || fs::read(path)?.iter().all(|byte| *byte == 0));
+    if is_empty {
+        fs::remove_file(path)?;
+    }
+    Ok(is_empty)
+}

@@ -1,0 +1,154 @@
+//! Putting right what a power cut left: empty objects, and refs that are empty or lead to missing
+//! objects. What is missing comes from the remote.
+
+use std::io;
+
+use handoff_base::ObjectId;
+use handoff_git::{Depth, PublishError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Upstream;
+use crate::error::{LedgerError, WriteError};
+use crate::session::Session;
+use crate::write::Ledger;
+
+/// The outcome of a repair.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Repaired {
+    /// how many empty files of objects were removed
+    pub removed: usize,
+    /// the commit that the branch is at, with all its objects
+    pub commit: Option<ObjectId>,
+    /// commits that the branch was at later, by its log, and that are lost: only this clone had them
+    pub lost: Vec<ObjectId>,
+}
+
+impl Ledger<'_> {
+    /// Removes empty files of objects and refs, fetches what is missing from the remote, if there
+    /// is one, and moves the branch to the last commit that is here with all its objects.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also if the remote can't be reached; the branch then stays at a commit that
+    /// has all its objects, or is gone until the next repair.
+    pub fn repair(&mut self, session: &Session) -> Result<Repaired, LedgerError> {
+        self.guard(session)?;
+        let removed = self.repository().remove_empty_objects().map_err(io_error)?;
+        self.drop_empty(self.refname())?;
+        let wanted = self.wanted()?;
+        let there = if self.is_shared() {
+            self.with_upstream(|ledger, upstream| ledger.fetch_anew(session, upstream, &wanted))?
+        } else {
+            None
+        };
+        let is_lost = |id: &&ObjectId| !self.repository().is_whole(**id, there);
+        let lost: Vec<ObjectId> = wanted.iter().take_while(is_lost).copied().collect();
+        let commit = self.settle_branch(session, wanted.get(lost.len()).copied(), there)?;
+        if !lost.is_empty() {
+            let forgotten = self.repository().forget_logged(self.refname(), &lost);
+            forgotten.map_err(io_error)?;
+        }
+        Ok(Repaired {
+            removed,
+            commit,
+            lost,
+        })
+    }
+
+    fn drop_empty(&self, refname: &str) -> Result<(), LedgerError> {
+        let dropped = self.repository().remove_empty_ref(refname);
+        dropped.map_err(io_error)?;
+        Ok(())
+    }
+
+    /// Where the branch was, the newest first.
+    fn wanted(&self) -> Result<Vec<ObjectId>, LedgerError> {
+        let known = self.tip_id()?.into_iter();
+        let logged = self.repository().logged(self.refname());
+        let mut wanted: Vec<ObjectId> = Vec::new();
+        // The log goes on after a value that was lost from the ref.
+        for id in logged.into_iter().chain(known).chain(self.memory().seen()) {
+            if !wanted.contains(&id) {
+                wanted.push(id);
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Fetches the whole ledger, whatever git takes for known. Refs that lead to missing objects
+    /// would keep git from fetching.
+    fn fetch_anew(
+        &self,
+        session: &Session,
+        upstream: &mut Upstream<'_>,
+        wanted: &[ObjectId],
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let repository = self.repository();
+        self.drop_empty(&upstream.tracking)?;
+        let known = upstream.known()?;
+        if known.is_some_and(|known| !repository.is_whole(known, None)) {
+            repository
+                .remove_ref_file(&upstream.tracking)
+                .map_err(io_error)?;
+        }
+        let known = upstream.known()?;
+        if self
+            .tip_id()?
+            .is_some_and(|tip| !repository.is_whole(tip, known))
+        {
+            let whole = wanted.iter().find(|id| repository.is_whole(**id, known));
+            repository
+                .remove_ref_file(self.refname())
+                .map_err(io_error)?;
+            let packed = self.tip_id()?;
+            if let Some(whole) = whole.filter(|whole| Some(**whole) != packed) {
+                self.moved(session, packed, *whole)?;
+            }
+        }
+        upstream.begin(session);
+        upstream.anew = true;
+        let there = upstream.look(session, Depth::All)?;
+        upstream.ensure_reached()?;
+        upstream.end();
+        Ok(there)
+    }
+
+    /// Moves the branch to its last commit that is whole, or to the remote's if that is newer.
+    fn settle_branch(
+        &self,
+        session: &Session,
+        whole: Option<ObjectId>,
+        there: Option<ObjectId>,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let target = match (whole, there) {
+            (Some(here), Some(there)) if self.repository().is_in_history(here, there)? => {
+                Some(there)
+            }
+            (Some(here), _) => Some(here),
+            (None, there) => there,
+        };
+        let now = self.tip_id()?;
+        if let Some(target) = target.filter(|target| Some(*target) != now) {
+            self.moved(session, now, target)?;
+        }
+        Ok(target)
+    }
+
+    fn moved(
+        &self,
+        session: &Session,
+        from: Option<ObjectId>,
+        to: ObjectId,
+    ) -> Result<(), LedgerError> {
+        match self.move_branch(session, from, to, "handoff: repair") {
+            Ok(()) => Ok(()),
+            Err(PublishError::Moved) => Err(WriteError::Contended(1).into()),
+            Err(PublishError::Locked(path)) => Err(WriteError::Locked(path).into()),
+            Err(PublishError::Git(error)) => Err(error.into()),
+        }
+    }
+}
+
+fn io_error(source: io::Error) -> LedgerError {
+    WriteError::Repair(source).into()
+}

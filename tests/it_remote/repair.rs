@@ -1,0 +1,159 @@
+//! What a power cut leaves, files that exist and are empty: found, told, and put right from the
+//! remote by the command that is printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use test_support::contracts::opening;
+
+use crate::clones::Clones;
+
+/// The branch's own file in a clone.
+fn branch(clone: &Path) -> PathBuf {
+    clone.join(".git/refs/heads/handoffs")
+}
+
+/// The files of the loose objects that one commit has and its parent has not.
+fn objects_of(clones: &Clones, clone: &Path, commit: &str) -> Vec<PathBuf> {
+    let listed = format!("{commit}^!");
+    let args = ["rev-list", "--objects", "--no-object-names", &listed];
+    let listed = clones.env.git(clone, &args);
+    let file = |id: &str| clone.join(".git/objects").join(&id[..2]).join(&id[2..]);
+    let files = listed.lines().map(file).filter(|file| file.exists());
+    files.collect()
+}
+
+fn empty(files: &[PathBuf]) {
+    for file in files {
+        fs::remove_file(file).unwrap();
+        fs::write(file, "").unwrap();
+    }
+}
+
+/// Asserts that a command tells of the damage, and runs what it prints.
+#[track_caller]
+fn repaired(clones: &Clones, clone: &Path, command: &[&str]) -> serde_json::Value {
+    let ran = clones.env.handoff_in(clone, command);
+    ran.exits(10).says("`git handoff fetch --repair`");
+    let args = ["fetch", "--repair", "--json"];
+    let ran = clones.env.handoff_in(clone, &args).success();
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    answer["data"].clone()
+}
+
+/// Asserts that the audit tells of lost steps until somebody accepts it.
+#[track_caller]
+fn accepted(clones: &Clones, clone: &Path) {
+    let ran = clones.env.handoff_in(clone, &["verify"]);
+    ran.exits(10).says("history.rewritten");
+    let accept = ["verify", "--accept-rewritten"];
+    clones.env.handoff_in(clone, &accept).success();
+}
+
+#[track_caller]
+fn assert_sound(clones: &Clones, clone: &Path) {
+    clones.env.handoff_in(clone, &["verify"]).success();
+    clones
+        .env
+        .git(clone, &["fsck", "--strict", "--no-dangling"]);
+}
+
+#[test]
+fn an_empty_branch_is_put_back_to_where_it_was() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    clones.open(&repo, 1, &[]).success();
+    clones.open(&repo, 2, &["--offline"]).exits(8);
+    let tip = clones.at(&repo, "handoffs");
+    for contents in ["", "\0\0\0\0"] {
+        fs::write(branch(&repo), contents).unwrap();
+        let found = repaired(&clones, &repo, &["status"]);
+        assert_eq!(found["commit"], *tip);
+        assert!(found["lost"].as_array().unwrap().is_empty(), "{found}");
+        assert_eq!(clones.at(&repo, "handoffs"), tip);
+    }
+    assert_sound(&clones, &repo);
+    clones.env.handoff(&["sync"]).success();
+}
+
+#[test]
+fn empty_objects_come_from_the_remote() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    clones.open(&repo, 1, &[]).success();
+    let claim = ["claim", "1.1", "--as", "prep-agent"];
+    clones.env.handoff(&claim).success();
+    let tip = clones.at(&repo, "handoffs");
+    let files = objects_of(&clones, &repo, &tip);
+    assert!(files.len() > 3, "{files:?}");
+    // The tracking ref leads to them too, and is empty itself the second time.
+    for tracking_too in [false, true] {
+        empty(&files);
+        if tracking_too {
+            let folder = repo.join(".git/refs/handoff/remotes/origin/handoffs");
+            assert!(folder.exists());
+            fs::write(folder, "").unwrap();
+        }
+        let found = repaired(&clones, &repo, &["verify"]);
+        assert_eq!(found["removed"], files.len());
+        assert_eq!(found["commit"], *tip);
+        assert!(found["lost"].as_array().unwrap().is_empty(), "{found}");
+        assert_sound(&clones, &repo);
+    }
+    clones.open(&repo, 2, &[]).success();
+}
+
+#[test]
+fn what_only_this_clone_had_is_named_as_lost() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    clones.open(&repo, 1, &[]).success();
+    let there = clones.at(&repo, "handoffs");
+    clones.open(&repo, 2, &["--offline"]).exits(8);
+    let lost = clones.at(&repo, "handoffs");
+    empty(&objects_of(&clones, &repo, &lost));
+    let found = repaired(&clones, &repo, &["inbox", "--as", "prep-agent"]);
+    assert_eq!(found["commit"], *there);
+    assert_eq!(found["lost"], serde_json::json!([lost]));
+    accepted(&clones, &repo);
+    assert_sound(&clones, &repo);
+    // The same contract again is the step again.
+    clones.open(&repo, 2, &[]).success();
+}
+
+#[test]
+fn without_a_remote_the_last_whole_step_counts() {
+    let clones = Clones::without_ledger();
+    let env = &clones.env;
+    let repo = env.repo();
+    env.handoff(&["init"]).success();
+    clones.open(&repo, 1, &[]).success();
+    let before = clones.at(&repo, "handoffs");
+    clones.open(&repo, 2, &[]).success();
+    let lost = clones.at(&repo, "handoffs");
+    fs::write(branch(&repo), "").unwrap();
+    let found = repaired(&clones, &repo, &["list"]);
+    assert_eq!(found["commit"], *lost);
+    empty(&objects_of(&clones, &repo, &lost));
+    let found = repaired(&clones, &repo, &["list"]);
+    assert_eq!(found["commit"], *before);
+    assert_eq!(found["lost"], serde_json::json!([lost]));
+    accepted(&clones, &repo);
+    assert_sound(&clones, &repo);
+}
+
+#[test]
+fn nothing_is_changed_where_nothing_is_damaged() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    clones.open(&repo, 1, &[]).success();
+    clones.there(&["fetch"]).success();
+    let contract = clones.env.file("2.xml", opening(2));
+    clones.there(&["send", &contract]).success();
+    let there = clones.at(&clones.bare, "handoffs");
+    let ran = clones.env.handoff(&["fetch", "--repair"]).success();
+    ran.says("the branch is at [commit], and all its objects are here");
+    assert_eq!(clones.at(&repo, "handoffs"), there);
+    let both = clones.env.handoff(&["fetch", "--repair", "--full"]);
+    both.exits(2);
+}
