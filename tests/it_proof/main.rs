@@ -1,3 +1,5 @@
 //! Proofs: random and enumerated cases against what must always hold. Each has a short form here,
 //! and a long one in `scripts/prove`; docs/reliability.md says what those found.
 #![allow(clippy::unwrap_used)]
+#[cfg(target_os = "linux")]
+mod crash;

@@ -1,7 +1,7 @@
 //! The only place where objects are written.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::object_id;
+use super::repair::remove_if_empty;
 use super::repository::Repository;
 
 /// Whether objects were added to a repository since it was opened.
@@ -86,7 +87,13 @@ impl Repository {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub(super) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
         let odb = self.inner.odb()?;
-        let id = retried(|| odb.write(kind, bytes))?;
+        let mut id = retried(|| odb.write(kind, bytes))?;
+        // libgit2 takes a file that is there for the object, also one that a power cut emptied. If
+        // it can't be removed, the object stays unreadable, which is reported.
+        let file = loose(&self.common_dir().join("objects"), id);
+        if remove_if_empty(&file).unwrap_or(false) {
+            id = retried(|| odb.write(kind, bytes))?;
+        }
         self.fresh.borrow_mut().note(id, kind, bytes);
         Ok(object_id(id))
     }
@@ -105,7 +112,11 @@ impl Repository {
         }
         let objects = self.common_dir().join("objects");
         let is_collected = self.is_collected();
-        if !is_collected && fresh.iter().all(|written| is_loose(&objects, written.id)) {
+        if !is_collected
+            && fresh
+                .iter()
+                .all(|written| loose(&objects, written.id).exists())
+        {
             return Ok(false);
         }
         // Others have them in a pack. A handle of its own: the repository's may have cached what is no longer there.
@@ -166,11 +177,11 @@ impl Repository {
     }
 }
 
-/// Whether an object has a file of its own.
-fn is_loose(objects: &Path, id: Oid) -> bool {
+/// The file of an object that is in no pack.
+fn loose(objects: &Path, id: Oid) -> PathBuf {
     let name = id.to_string();
     let (folder, file) = name.split_at(2);
-    objects.join(folder).join(file).exists()
+    objects.join(folder).join(file)
 }
 
 /// Retries a few times if the file system fails.

@@ -1,5 +1,6 @@
 //! What a power cut leaves: files of objects and refs that exist and are empty.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::{fs, io};
@@ -113,15 +114,15 @@ impl Repository {
     }
 }
 
-/// Removes a file without contents: it is empty, or the file system filled it with zeros.
-fn remove_if_empty(path: &Path) -> io::Result<bool> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+/// Removes a file without contents: it is empty, or the file system filled it with zeros, with
+/// which neither an object nor a ref begins.
+pub(super) fn remove_if_empty(path: &Path) -> io::Result<bool> {
+    let mut first = [0];
+    let is_empty = match fs::File::open(path) {
+        Ok(mut file) => file.metadata()?.is_file() && (file.read(&mut first)? == 0 || first == [0]),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(error),
     };
-    let is_empty = metadata.is_file()
-        && (metadata.len() == 0 || fs::read(path)?.iter().all(|byte| *byte == 0));
     if is_empty {
         fs::remove_file(path)?;
     }

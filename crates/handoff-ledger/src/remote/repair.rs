@@ -84,12 +84,14 @@ impl Ledger<'_> {
         wanted: &[ObjectId],
     ) -> Result<Option<ObjectId>, LedgerError> {
         let repository = self.repository();
-        self.drop_empty(&upstream.tracking)?;
-        let known = upstream.known()?;
-        if known.is_some_and(|known| !repository.is_whole(known, None)) {
-            repository
-                .remove_ref_file(&upstream.tracking)
-                .map_err(io_error)?;
+        // A push moves git's own tracking ref too.
+        let gits = format!("refs/remotes/{}/{}", upstream.name, upstream.branch);
+        for refname in [&upstream.tracking, &gits] {
+            self.drop_empty(refname)?;
+            let at = repository.resolve(refname)?;
+            if at.is_some_and(|at| !repository.is_whole(at, None)) {
+                repository.remove_ref_file(refname).map_err(io_error)?;
+            }
         }
         let known = upstream.known()?;
         if self
