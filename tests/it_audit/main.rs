@@ -8,6 +8,7 @@
 mod attacks;
 mod audit;
 mod audit_trail;
+mod canonical;
 mod commits;
 mod deep_trees;
 mod delivered;

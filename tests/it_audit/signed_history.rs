@@ -124,25 +124,34 @@ fn what_is_no_signature_is_found() {
         damage(&env)
     };
     let two = format!("{signature}{signature}");
-    assert_snapshot!(found(&signed(&payload, &two)), @"signature.bad the commit has two signatures");
+    assert_snapshot!(found(&signed(&payload, &two)), @r#"
+    signature.bad the commit has two signatures
+    commit.header no step is written like this: "gpgsig -----BEGIN SSH SIGNATURE-----"
+    "#);
     let other = signature.replace("gpgsig ", "gpgsig-sha256 ");
     assert_snapshot!(found(&signed(&payload, &other)), @r#"
     signature.bad the commit has a signature in a header where git looks for none
-    commit.header the commit has a header that no step has: "gpgsig-sha256 -----BEGIN SSH SIGNATURE-----"
+    commit.header no step is written like this: "gpgsig-sha256 -----BEGIN SSH SIGNATURE-----"
     "#);
     let lines: Vec<&str> = signature.lines().collect();
     let cut = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
     assert_snapshot!(found(&signed(&payload, &cut)), @"signature.bad the signature cannot be read");
-    assert_snapshot!(found(&signed(&payload, "gpgsig nothing at all\n")), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
+    assert_snapshot!(found(&signed(&payload, "gpgsig nothing at all\n")), @r#"
+    signature.unknown the signature is neither one of ssh nor one of OpenPGP
+    commit.header no step is written like this: "gpgsig nothing at all"
+    "#);
     let x509 = "gpgsig -----BEGIN SIGNED MESSAGE-----\n MIIB\n -----END SIGNED MESSAGE-----\n";
     assert_snapshot!(found(&signed(&payload, x509)), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
     let after_committer = format!(" and more\n{signature}");
     assert_snapshot!(found(&signed(&payload, &after_committer)), @r#"
     signature.bad the signature is not one of this commit
-    commit.header the commit has a header that no step has: " and more"
+    commit.header no step is written like this: " and more"
     "#);
     let with_more = format!("{signature} and more\n");
-    assert_snapshot!(found(&signed(&payload, &with_more)), @"signature.bad the signature cannot be read");
+    assert_snapshot!(found(&signed(&payload, &with_more)), @r#"
+    signature.bad the signature cannot be read
+    commit.header no step is written like this: " and more"
+    "#);
 }
 
 #[test]

@@ -963,6 +963,8 @@ fn a_history_whose_beginning_was_cut_off_is_found() {
     0 file.stray open/87.3@reviewer-agent
     0 file.stray open/88.2@implementer-agent
     0 file.stray open/89.1@prep-agent
+    0 commit.author
+    0 commit.message
     ");
 }
 
@@ -993,5 +995,8 @@ fn what_stands_beside_the_message_is_found() {
         damage(&ledger)
     };
     assert_snapshot!(rewritten(stored.replacen("\n\n", "\nfoo bar\n\n", 1)), @"9 commit.header");
-    assert_snapshot!(rewritten(format!("{stored}\0hidden\n")), @"9 commit.message");
+    assert_snapshot!(rewritten(format!("{stored}\0hidden\n")), @r"
+    9 commit.header
+    9 commit.message
+    ");
 }

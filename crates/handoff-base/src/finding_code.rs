@@ -63,6 +63,7 @@ finding_codes! {
     CommitAuthor = "commit.author";
     CommitHeader = "commit.header";
     CommitMessage = "commit.message";
+    CommitTree = "commit.tree";
     ContractAltered = "contract.altered";
     ContractFormat = "contract.format";
     ContractInconsistent = "contract.inconsistent";

@@ -46,10 +46,43 @@ impl Person {
 impl fmt::Display for Person {
     /// The form in a commit object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.at.timestamp();
-        let zone = self.at.format("%z");
-        write!(f, "{} <{}> {seconds} {zone}", self.name, self.email)
+        const HOUR: u32 = 60;
+        let minutes = self.at.offset().local_minus_utc() / 60;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let (seconds, zone) = (self.at.timestamp(), minutes.unsigned_abs());
+        let zone = zone / HOUR * 100 + zone % HOUR;
+        write!(
+            f,
+            "{} <{}> {seconds} {sign}{zone:04}",
+            self.name, self.email
+        )
     }
+}
+
+/// A commit's bytes: the only form in which this program writes one, and accepts one as a step.
+/// `signature` is the text of the signature, as git places it.
+pub(super) fn commit_bytes(
+    tree: ObjectId,
+    parents: &[ObjectId],
+    [author, committer]: [&Person; 2],
+    signature: Option<&str>,
+    message: &str,
+) -> String {
+    use fmt::Write;
+    let mut text = format!("tree {tree}\n");
+    let mut add = |line: fmt::Arguments<'_>| {
+        text.write_fmt(line).expect("a string takes all text");
+    };
+    for parent in parents {
+        add(format_args!("parent {parent}\n"));
+    }
+    add(format_args!("author {author}\ncommitter {committer}\n"));
+    for (number, line) in signature.iter().flat_map(|text| text.lines()).enumerate() {
+        let start = if number == 0 { "gpgsig" } else { "" };
+        add(format_args!("{start} {line}\n"));
+    }
+    text.push('\n');
+    text + message
 }
 
 /// A commit.
@@ -77,6 +110,18 @@ pub struct Stored {
     /// The parsed commit.
     pub commit: Commit,
     raw: Vec<u8>,
+    form: Form,
+}
+
+/// How a commit is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Its bytes are those that its parts make.
+    Plain,
+    /// The same, with a signature.
+    Signed,
+    /// Otherwise.
+    Other,
 }
 
 impl Stored {
@@ -84,86 +129,133 @@ impl Stored {
         &self.raw
     }
 
-    /// The header without its last line break, and the message.
-    pub fn parts(&self) -> (String, &[u8]) {
-        let end = self.raw.windows(2).position(|two| two == b"\n\n");
-        let end = end.unwrap_or(self.raw.len());
-        let message = self.raw.get(end + 2..).unwrap_or_default();
-        (
-            String::from_utf8_lossy(&self.raw[..end]).into_owned(),
+    /// Whether there is no signature in it, wherever one may be.
+    pub(super) fn is_plain(&self) -> bool {
+        self.form == Form::Plain
+    }
+
+    /// The message as it is stored.
+    pub fn message(&self) -> &[u8] {
+        match self.form {
+            Form::Plain | Form::Signed => self.commit.message.as_bytes(),
+            Form::Other => split(&self.raw).1,
+        }
+    }
+
+    /// The first line that is not as this program would write it: the commit is made again from its
+    /// parts, and compared byte for byte. Of what git and libgit2 read differently, such as a
+    /// second author, nothing passes.
+    pub fn difference(&self) -> Option<String> {
+        if self.form != Form::Other {
+            return None;
+        }
+        let Commit {
+            tree,
+            author,
+            committer,
             message,
-        )
+            ..
+        } = &self.commit;
+        let header = split(&self.raw).0;
+        let rest = header.windows(8).position(|eight| eight == b"\ngpgsig ");
+        let rest = rest.map(|at| String::from_utf8_lossy(&header[at + 1..]).into_owned());
+        let signature = rest.and_then(|rest| Some(signature_in(&rest)?.0));
+        let parents = stored_parents(header);
+        let people = [author, committer].map(Person::rewritten);
+        let people = [&people[0], &people[1]];
+        let again = commit_bytes(*tree, &parents, people, signature.as_deref(), message);
+        let line = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut lines = again.as_bytes().split(|&b| b == b'\n');
+        let mut own = self.raw.split(|&b| b == b'\n');
+        let other = own.find(|own| lines.next() != Some(own));
+        Some(other.map(line).unwrap_or_default())
     }
 }
 
-/// Parses a commit in exactly the form of ledger steps; libgit2 parses all others.
-fn plain_commit(id: ObjectId, raw: &[u8]) -> Option<Commit> {
-    fn line<'a>(raw: &mut &'a str, start: &str) -> Option<&'a str> {
-        let (line, rest) = raw.strip_prefix(start)?.split_once('\n')?;
-        *raw = rest;
-        Some(line)
-    }
-    fn oid(line: &str) -> Option<ObjectId> {
-        let oid = (line.len() == 40).then(|| Oid::from_str(line).ok())??;
-        Some(object_id(oid))
-    }
-    let mut rest = std::str::from_utf8(raw)
-        .ok()
-        .filter(|t| !t.contains('\0'))?;
-    let tree = oid(line(&mut rest, "tree ")?)?;
+/// A stored commit's header without its last line break, and its message.
+fn split(raw: &[u8]) -> (&[u8], &[u8]) {
+    let end = raw.windows(2).position(|two| two == b"\n\n");
+    let end = end.unwrap_or(raw.len());
+    (&raw[..end], raw.get(end + 2..).unwrap_or_default())
+}
+
+/// Takes the next line, if it starts so.
+fn line<'a>(rest: &mut &'a str, start: &str) -> Option<&'a str> {
+    let (line, others) = rest.strip_prefix(start)?.split_once('\n')?;
+    *rest = others;
+    Some(line)
+}
+
+/// Parses a commit that is stored in exactly the form in which steps are written; libgit2 parses
+/// all others.
+fn canonical_commit(id: ObjectId, raw: &[u8]) -> Option<(Commit, Form)> {
+    let mut rest = std::str::from_utf8(raw).ok()?;
+    let tree = line(&mut rest, "tree ")?.parse().ok()?;
     let mut parents = Vec::new();
     while let Some(parent) = line(&mut rest, "parent ") {
-        parents.push(oid(parent)?);
+        parents.push(parent.parse().ok()?);
     }
-    let author = plain_person(line(&mut rest, "author ")?)?;
-    let committer = plain_person(line(&mut rest, "committer ")?)?;
-    let message = rest.strip_prefix('\n').filter(|m| !m.starts_with('\n'))?;
-    Some(Commit {
+    let author = person_in(line(&mut rest, "author ")?)?;
+    let committer = person_in(line(&mut rest, "committer ")?)?;
+    let mut signature = None;
+    if rest.starts_with("gpgsig ") {
+        let (text, others) = signature_in(rest)?;
+        (signature, rest) = (Some(text), others);
+    }
+    let message = rest.strip_prefix('\n')?;
+    // libgit2 skips line breaks here, and git ends the text at a NUL.
+    if message.starts_with('\n') || message.contains('\0') {
+        return None;
+    }
+    let people = [&author, &committer];
+    let again = commit_bytes(tree, &parents, people, signature.as_deref(), message);
+    let form = signature.map_or(Form::Plain, |_| Form::Signed);
+    let commit = || Commit {
         id,
         tree,
         parents,
+        message: message.to_owned(),
         author,
         committer,
-        message: message.to_owned(),
         cut_off: false,
-    })
+    };
+    (again.as_bytes() == raw).then(|| (commit(), form))
 }
 
-fn plain_person(line: &str) -> Option<Person> {
-    // What git trims from names, and what would end them.
-    let crud = |b: u8| b <= b' ' || b".,:;<>\"\\'".contains(&b);
-    let clean = |text: &str| {
-        let bytes = text.as_bytes();
-        let ends = [bytes.first(), bytes.last()];
-        ends.iter().all(|end| end.is_some_and(|&b| !crud(b))) && !text.contains(['<', '>'])
-    };
-    let (name, rest) = line.split_once(" <")?;
-    let (email, when) = rest.split_once("> ")?;
-    let (seconds, zone) = when.split_once(' ')?;
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    let seconds_fit = (1..=11).contains(&seconds.len()) && digits(seconds);
-    let (sign, zone) = zone.split_at_checked(1)?;
-    let east = match sign {
-        "+" => 1,
-        "-" => -1,
-        _ => return None,
-    };
-    if !clean(name) || !clean(email) || !seconds_fit || zone.len() != 4 || !digits(zone) {
-        return None;
+/// Reads a person as the program writes one.
+fn person_in(line: &str) -> Option<Person> {
+    let (name, rest) = line.split_once('<')?;
+    let (email, when) = rest.split_once('>')?;
+    let (seconds, zone) = when.strip_prefix(' ')?.split_once(' ')?;
+    let zone: i32 = zone.parse().ok()?;
+    let zone = FixedOffset::east_opt((zone / 100 * 60 + zone % 100) * 60)?;
+    let seconds = seconds.parse().ok().filter(|s| YEARS.contains(s))?;
+    let at = DateTime::from_timestamp(seconds, 0)?.with_timezone(&zone);
+    Some(Person::new(name, email, at))
+}
+
+/// The times that a commit can have: from 1970, with a year of four digits.
+const YEARS: std::ops::Range<i64> = 0..253_402_300_800;
+
+/// The signature that a header goes on with, and what follows it; `None` if it is not one block of
+/// text between its first and last line.
+fn signature_in(header: &str) -> Option<(String, &str)> {
+    let mut rest = header;
+    let first = line(&mut rest, "gpgsig ")?;
+    let kind = first.strip_prefix("-----BEGIN ")?.strip_suffix("-----")?;
+    let last = format!("-----END {kind}-----");
+    let mut text = format!("{first}\n");
+    loop {
+        let next = line(&mut rest, " ")?;
+        if !next.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+            return None;
+        }
+        text += next;
+        text.push('\n');
+        if next == last {
+            return Some((text, rest));
+        }
     }
-    let (hours, minutes) = (
-        zone[..2].parse::<i32>().ok()?,
-        zone[2..].parse::<i32>().ok()?,
-    );
-    if hours > 14 || minutes > 59 {
-        return None;
-    }
-    let zone = FixedOffset::east_opt(east * (hours * 3600 + minutes * 60))?;
-    Some(Person {
-        name: name.to_owned(),
-        email: email.to_owned(),
-        at: DateTime::from_timestamp(seconds.parse().ok()?, 0)?.with_timezone(&zone),
-    })
 }
 
 fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
@@ -171,6 +263,13 @@ fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
     let named = lines.filter_map(|line| line.strip_prefix(b"parent "));
     let ids = named.filter_map(|id| Oid::from_str(std::str::from_utf8(id).ok()?).ok());
     ids.map(object_id).collect()
+}
+
+impl Person {
+    /// The person as this program would write them.
+    fn rewritten(&self) -> Self {
+        Self::new(&self.name, &self.email, self.at)
+    }
 }
 
 fn person(signature: &git2::Signature<'_>) -> Person {
@@ -197,17 +296,20 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it is missing, damaged, or not a commit.
     pub fn commit(&self, id: ObjectId) -> Result<Commit, GitError> {
+        Ok(self.stored(id)?.commit)
+    }
+
+    /// Reads a commit as libgit2 does.
+    fn commit_of_any_form(&self, id: ObjectId) -> Result<Commit, GitError> {
         let commit = self.patiently(|| self.inner.find_commit(id.oid()))?;
-        let parents = stored_parents(commit.raw_header_bytes());
-        let cut_off = !parents.is_empty() && self.is_boundary(id);
         Ok(Commit {
             id,
             tree: object_id(commit.tree_id()),
-            parents: if cut_off { Vec::new() } else { parents },
+            parents: stored_parents(commit.raw_header_bytes()),
             author: person(&commit.author()),
             committer: person(&commit.committer()),
             message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
-            cut_off,
+            cut_off: false,
         })
     }
 
@@ -239,11 +341,15 @@ impl Repository {
 
     fn stored_in(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
         let raw = self.object(id, ObjectType::Commit)?.to_vec();
-        let plain = plain_commit(id, &raw).filter(|_| !shallow);
-        Ok(Stored {
-            commit: plain.map_or_else(|| self.commit(id), Ok)?,
-            raw,
-        })
+        let (mut commit, form) = match canonical_commit(id, &raw) {
+            Some(parsed) => parsed,
+            None => (self.commit_of_any_form(id)?, Form::Other),
+        };
+        if shallow && !commit.parents.is_empty() && self.is_boundary(id) {
+            commit.parents.clear();
+            commit.cut_off = true;
+        }
+        Ok(Stored { commit, raw, form })
     }
 
     /// A commit and its first parents, the newest first, up to the end of a shallow clone.

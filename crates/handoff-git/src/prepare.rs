@@ -4,7 +4,7 @@ use git2::ObjectType;
 use handoff_base::{Edit, ObjectId};
 
 use super::error::{GitError, PublishError};
-use super::history::Person;
+use super::history::{Person, commit_bytes};
 use super::repository::Repository;
 use super::tree;
 use super::tree::Mode;
@@ -16,17 +16,9 @@ impl Repository {
     /// [`GitError`] when an object can't be read or written.
     pub fn prepare(&self, proposal: &Proposal<'_>) -> Result<Prepared<'_>, GitError> {
         let tree = self.write_proposed(proposal)?;
-        let mut text = format!("tree {tree}\n");
-        if let Some((commit, _)) = proposal.parent {
-            text += &format!("parent {commit}\n");
-        }
-        let Proposal {
-            author,
-            committer,
-            message,
-            ..
-        } = proposal;
-        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
+        let parent: Vec<ObjectId> = proposal.parent.iter().map(|(id, _)| *id).collect();
+        let people = [proposal.author, proposal.committer];
+        let text = commit_bytes(tree, &parent, people, None, proposal.message);
         let commit = self.write(ObjectType::Commit, text.as_bytes())?;
         Ok(self.prepared(proposal, commit))
     }

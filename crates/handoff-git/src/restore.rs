@@ -14,7 +14,7 @@ use handoff_base::ObjectId;
 use super::capture::RawPath;
 use super::disk::{metadata_at, on_disk, path_bytes};
 use super::error::GitError;
-use super::history::Person;
+use super::history::{Person, commit_bytes};
 use super::object_id::ToOid;
 use super::obstacle::Obstacle;
 use super::repository::Repository;
@@ -166,11 +166,7 @@ impl Repository {
         committer: &Person,
         message: &str,
     ) -> Result<ObjectId, GitError> {
-        let mut text = format!("tree {tree}\n");
-        if let Some(parent) = parent {
-            text += &format!("parent {parent}\n");
-        }
-        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
+        let text = commit_bytes(tree, parent.as_slice(), [author, committer], None, message);
         self.write(ObjectType::Commit, text.as_bytes())
     }
 

@@ -183,7 +183,7 @@ fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<En
 fn other(stored: &Stored, tree: ObjectId, proposal: &Proposal<'_>) -> Option<&'static str> {
     let commit = &stored.commit;
     let parent: Vec<ObjectId> = proposal.parent.iter().map(|(id, _)| *id).collect();
-    let (_, message) = stored.parts();
+    let message = stored.message();
     let same = |made: &Person, wanted: &Person| {
         // Versions of git differ in what they trim from names.
         let crud = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
@@ -194,6 +194,7 @@ fn other(stored: &Stored, tree: ObjectId, proposal: &Proposal<'_>) -> Option<&'s
     let author = &commit.author;
     match () {
         () if !matches!(stored.signature(), Ok(Some(_))) => Some("it has no signature"),
+        () if stored.difference().is_some() => Some("its form"),
         () if commit.tree != tree => Some("its tree"),
         () if commit.parents != parent => Some("its parent"),
         () if !same(author, proposal.author) || author.name != proposal.author.name => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use handoff_base::ObjectId;
 use ssh_key::public::KeyData;
-use ssh_key::{HashAlg, PublicKey, SshSig};
+use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
 
 use super::history::Stored;
 use super::process;
@@ -82,6 +82,9 @@ impl Stored {
     /// # Errors
     /// [`SignatureError::Bad`] if it has several, or one in an unusual place.
     pub fn signature(&self) -> Result<Option<Signature>, SignatureError> {
+        if self.is_plain() {
+            return Ok(None);
+        }
         let raw = self.bytes();
         let end = raw.windows(2).position(|two| two == b"\n\n");
         let header = &raw[..end.map_or(raw.len(), |end| end + 1)];
@@ -151,6 +154,13 @@ impl Signature {
         let signature = SshSig::from_pem(self.armored.trim_end()).map_err(broken)?;
         if signature.namespace() != NAMESPACE {
             return Err(SignatureError::bad("the signature was not made for git"));
+        }
+        // Otherwise the same signature could be written in many ways, each of them another commit.
+        let again = signature.to_pem(LineEnding::LF).map_err(broken)?;
+        if again.trim_end() != self.armored.trim_end() {
+            return Err(SignatureError::bad(
+                "the signature is not written as ssh writes it",
+            ));
         }
         let key = signature.public_key().clone();
         let known = PublicKey::from(key.clone());

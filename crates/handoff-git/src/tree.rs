@@ -3,6 +3,7 @@
 //! libgit2's tree builder copies every entry of every folder it touches into a hash map; splicing a
 //! folder of a hundred entries is cheaper.
 
+use std::ffi::CStr;
 use std::rc::Rc;
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
@@ -95,6 +96,17 @@ pub struct Change {
     pub new: Option<ObjectId>,
     /// The file's kind, before the change if it was removed.
     pub kind: EntryKind,
+}
+
+impl Change {
+    /// The edit that makes it. Only folders and plain files are made.
+    fn placed(&self) -> Placed<'_> {
+        let mode = match self.kind {
+            EntryKind::Tree => Mode::Folder,
+            EntryKind::File | EntryKind::Other => Mode::Plain,
+        };
+        (self.path.as_bytes(), self.new.map(|id| (mode, id)))
+    }
 }
 
 /// An entry with its full path.
@@ -318,6 +330,29 @@ impl<'r> Tree<'r> {
         }
         Ok(changes)
     }
+
+    /// Makes this tree again from an older one and the files that differ, and compares each changed
+    /// folder byte for byte. Returns the path of what is not as this program writes it: an empty
+    /// folder, a name that holds a slash, an order, a mode, a second entry of one name.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn difference(
+        &self,
+        old: Option<ObjectId>,
+        changes: &[Change],
+    ) -> Result<Option<String>, GitError> {
+        let mut edits: Vec<Placed<'_>> = changes.iter().map(Change::placed).collect();
+        edits.sort_unstable_by_key(|(path, _)| *path);
+        let mut comparer = Comparer {
+            repository: self.repository,
+            open: vec![(b"", Some((self.id, self.listing()?.0.unwrap_or_default())))],
+            difference: None,
+        };
+        make(self.repository, &mut comparer, old, &edits)?;
+        let path = comparer.difference;
+        Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
+    }
 }
 
 /// A name, and the byte that follows it in git's order.
@@ -363,12 +398,20 @@ impl RawEntry<'_> {
 
 fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
     const ID: usize = 20;
-    let space = data.iter().position(|&b| b == b' ')?;
-    let nul = space + data[space..].iter().position(|&b| b == 0)?;
+    // All modes but a folder's have six digits.
+    let space = match data {
+        [_, _, _, _, _, b' ', ..] => 5,
+        [_, _, _, _, _, _, b' ', ..] => 6,
+        _ => data.iter().position(|&b| b == b' ')?,
+    };
+    let name = CStr::from_bytes_until_nul(&data[space + 1..])
+        .ok()?
+        .to_bytes();
+    let id = space + 1 + name.len() + 1;
     Some(RawEntry {
         mode: &data[..space],
-        name: &data[space + 1..nul],
-        id: data.get(nul + 1..nul + 1 + ID)?,
+        name,
+        id: data.get(id..id + ID)?,
     })
 }
 
@@ -378,6 +421,12 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
         data = &data[entry.length()..];
         Some(entry)
     })
+}
+
+fn push(out: &mut Vec<u8>, mode: &[u8], name: &[u8], id: &[u8]) {
+    for part in [mode, b" ", name, b"\0", id] {
+        out.extend_from_slice(part);
+    }
 }
 
 fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
@@ -466,6 +515,81 @@ fn next_difference<'t>(
     }
 }
 
+/// Where the folders go that an edit makes.
+trait Made<'e> {
+    /// A folder of this name begins, in the one that was begun last and has not ended.
+    fn begin(&mut self, name: &'e [u8]) -> Result<(), GitError>;
+
+    /// It ends, with these bytes. Returns its id.
+    fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError>;
+
+    /// It ends, and is empty: it does not exist.
+    fn drop(&mut self);
+}
+
+/// Writes them.
+struct Writer<'r>(&'r Repository);
+
+impl<'e> Made<'e> for Writer<'_> {
+    fn begin(&mut self, _: &'e [u8]) -> Result<(), GitError> {
+        Ok(())
+    }
+
+    fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        self.0.write(ObjectType::Tree, bytes)
+    }
+
+    fn drop(&mut self) {}
+}
+
+/// A folder's id and bytes.
+type Known = (ObjectId, Rc<[u8]>);
+
+/// Compares them with those of a tree.
+struct Comparer<'r, 'e> {
+    repository: &'r Repository,
+    /// The folders that have begun: their names, and what the tree has in their place.
+    open: Vec<(&'e [u8], Option<Known>)>,
+    /// The path of what differs.
+    difference: Option<Vec<u8>>,
+}
+
+impl<'e> Made<'e> for Comparer<'_, 'e> {
+    fn begin(&mut self, name: &'e [u8]) -> Result<(), GitError> {
+        let above = self.open.last().and_then(|(_, folder)| folder.as_ref());
+        let id = match above {
+            Some((_, data)) => folder_in(data, name)?,
+            None => None,
+        };
+        let own = match id {
+            Some(id) => Some((id, self.repository.object(id, ObjectType::Tree)?)),
+            None => None,
+        };
+        self.open.push((name, own));
+        Ok(())
+    }
+
+    fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        let (_, own) = self.open.last().expect("each end has its beginning");
+        // What stands in for a missing folder is a difference itself.
+        let missing = || (ObjectId::from_bytes([0; _]), Rc::default());
+        let (id, data) = own.clone().unwrap_or_else(missing);
+        if *data != *bytes && self.difference.is_none() {
+            let mut path: Vec<&[u8]> = self.open.iter().skip(1).map(|(name, _)| *name).collect();
+            let other = next_difference(bytes, &data, &mut (0, 0));
+            let other = other.and_then(|(wanted, found)| found.or(wanted));
+            path.extend(other.iter().map(|entry| entry.name));
+            self.difference = Some(path.join(&b'/'));
+        }
+        self.open.pop();
+        Ok(id)
+    }
+
+    fn drop(&mut self) {
+        self.open.pop();
+    }
+}
+
 /// Writes a tree with these entries set and removed. Folders that become empty are removed.
 /// Removing a missing entry is not an error.
 pub(super) fn edit(
@@ -474,28 +598,47 @@ pub(super) fn edit(
     edits: &mut [Placed<'_>],
 ) -> Result<ObjectId, GitError> {
     edits.sort_unstable_by_key(|(path, _)| *path);
+    make(repository, &mut Writer(repository), base, edits)
+}
+
+/// Makes a tree with these entries set and removed, which are sorted by path, folder by folder.
+fn make<'e>(
+    repository: &Repository,
+    made: &mut impl Made<'e>,
+    base: Option<ObjectId>,
+    edits: &'e [Placed<'e>],
+) -> Result<ObjectId, GitError> {
     let mut above: Vec<Folder<'_>> = Vec::new();
     let mut here = Folder::read(repository, base, b"", edits, 0)?;
     loop {
         if let Some((name, inside, skip)) = here.next_folder() {
             // A caller's path that is too deep is not damage.
             ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
-            let folder = Folder::read(repository, here.folder(name)?, name, inside, skip)?;
+            made.begin(name)?;
+            let folder =
+                Folder::read(repository, folder_in(&here.data, name)?, name, inside, skip)?;
             above.push(std::mem::replace(&mut here, folder));
             continue;
         }
         let tree = here.edited();
         let Some(parent) = above.pop() else {
-            return repository.write(ObjectType::Tree, &tree);
+            return made.end(&tree);
         };
         let name = std::mem::replace(&mut here, parent).name;
         let entry = if tree.is_empty() {
+            made.drop();
             None
         } else {
-            Some((Mode::Folder, repository.write(ObjectType::Tree, &tree)?))
+            Some((Mode::Folder, made.end(&tree)?))
         };
         here.changed.push(((name, b'/'), entry));
     }
+}
+
+/// The folder of this name in a folder.
+fn folder_in(data: &[u8], name: &[u8]) -> Result<Option<ObjectId>, GitError> {
+    let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
+    raw_entries(data).find(is_it).map(|e| e.id()).transpose()
 }
 
 /// A folder being edited.
@@ -553,49 +696,36 @@ impl<'e> Folder<'e> {
         None
     }
 
-    /// The folder of this name, before its edits.
-    fn folder(&self, name: &[u8]) -> Result<Option<ObjectId>, GitError> {
-        let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
-        raw_entries(&self.data)
-            .find(is_it)
-            .map(|e| e.id())
-            .transpose()
-    }
-
     /// Its bytes after the edits.
     fn edited(&mut self) -> Vec<u8> {
         self.changed.sort_by(|a, b| compare_order(a.0, b.0));
-        let mut out = Vec::with_capacity(self.data.len() + self.changed.len() * 64);
-        let mut pending = self.changed.iter().peekable();
-        let mut push = |mode: &[u8], name: &[u8], id: &[u8]| {
-            out.extend_from_slice(mode);
-            out.push(b' ');
-            out.extend_from_slice(name);
-            out.push(0);
-            out.extend_from_slice(id);
-        };
-        for entry in raw_entries(&self.data) {
-            let mut replaced = false;
-            while let Some((name, new)) = pending.peek() {
-                let order = compare_order(*name, entry.order());
-                if order.is_gt() {
+        let data = &*self.data;
+        let mut out = Vec::with_capacity(data.len() + self.changed.len() * 64);
+        // What is copied already, and what has been looked at.
+        let (mut copied, mut at) = (0, 0);
+        let mut entry = first_entry(data);
+        for (name, new) in &self.changed {
+            let mut order = std::cmp::Ordering::Greater;
+            while let Some(here) = &entry {
+                order = compare_order(here.order(), *name);
+                if order.is_ge() {
                     break;
                 }
-                replaced |= order.is_eq();
-                if let Some((mode, id)) = new {
-                    push(mode.stored(), name.0, id.as_bytes());
-                }
-                pending.next();
+                at += here.length();
+                entry = first_entry(&data[at..]);
             }
-            if !replaced {
-                push(entry.mode, entry.name, entry.id);
-            }
-        }
-        for (name, new) in pending {
+            out.extend_from_slice(&data[copied..at]);
+            copied = at;
             if let Some((mode, id)) = new {
-                push(mode.stored(), name.0, id.as_bytes());
+                push(&mut out, mode.stored(), name.0, id.as_bytes());
+            }
+            if let Some(replaced) = entry.take_if(|_| order.is_eq()) {
+                at += replaced.length();
+                copied = at;
+                entry = first_entry(&data[at..]);
             }
         }
+        out.extend_from_slice(&data[copied..]);
         out
     }
 }

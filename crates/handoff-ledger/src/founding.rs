@@ -49,6 +49,11 @@ impl Founding {
     }
 }
 
+/// The message of the commit that starts a ledger.
+pub(super) fn first_message(protocol: &AgentName) -> String {
+    format!("Start the ledger\n\nProtocol: {protocol}\n")
+}
+
 impl Ledger<'_> {
     /// Creates the ledger; does nothing if it exists.
     ///
@@ -79,7 +84,7 @@ impl Ledger<'_> {
         let files = founding.edits(&manifest);
         let mut person = session.committer();
         person.at = now;
-        let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
+        let message = first_message(&founding.protocol);
         let start = Instant::now();
         let is_reached = self.upstream().is_some_and(Upstream::is_reached);
         let mut queue = (!is_reached).then(|| self.join_queue(session));

@@ -15,6 +15,7 @@ use handoff_protocol::{Event, Policy};
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
+use crate::founding::first_message;
 use crate::order;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::recorded_step::{
@@ -32,8 +33,6 @@ pub(super) struct Candidate<'a> {
     pub(super) author: &'a Person,
     /// The committer, with the time of recording, if known.
     pub(super) committer: Option<&'a Person>,
-    /// The header's lines, if known.
-    pub(super) header: Option<String>,
     /// The message, if known.
     pub(super) message: Option<&'a [u8]>,
     /// The commit itself with its signature, if it exists already.
@@ -42,13 +41,11 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     fn of(stored: &'a Stored) -> Self {
-        let (header, message) = stored.parts();
         Self {
             tree: stored.commit.tree,
             author: &stored.commit.author,
             committer: Some(&stored.commit.committer),
-            header: Some(header),
-            message: Some(message),
+            message: Some(stored.message()),
             made: Some(stored),
         }
     }
@@ -116,7 +113,8 @@ impl<'r, 's> Auditor<'r, 's> {
         if commit.parents.is_empty() {
             self.audit.commits += 1;
             self.signature(stored, None, String::new());
-            return self.founding(commit.tree);
+            self.form(stored);
+            return self.founding(&Candidate::of(stored));
         }
         // A missing parent means broken history, which was already reported.
         let Some(before) = before else {
@@ -151,12 +149,21 @@ impl<'r, 's> Auditor<'r, 's> {
         if let Some(made) = candidate.made {
             let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
             self.signature(made, demand, place.clone());
+            self.form(made);
         }
         self.times(candidate, before.recorded, previous, place);
         if let Some(expected) = expected {
-            self.compare(candidate, &expected, &changes)?;
+            self.compare(candidate, before.tree, &expected, &changes)?;
         }
         Ok(true)
+    }
+
+    /// Reports a commit that is not stored as steps are.
+    fn form(&mut self, made: &Stored) {
+        if let Some(line) = made.difference() {
+            let text = format!("no step is written like this: {}", quoted(&line));
+            self.report(Finding::error(FindingCode::CommitHeader, "", text));
+        }
     }
 
     /// Reports what is wrong with a commit's signature.
@@ -236,22 +243,31 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     /// Checks the commit that starts the ledger.
-    pub(super) fn founding(&mut self, tree: ObjectId) -> Result<(), LedgerError> {
-        let snapshot = Snapshot::in_tree(self.repository, tree)?;
-        let tree = Tree::new(self.repository, tree);
+    pub(super) fn founding(&mut self, candidate: &Candidate<'_>) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::in_tree(self.repository, candidate.tree)?;
+        let tree = Tree::new(self.repository, candidate.tree);
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.reader.rules(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
-        for change in tree.changes_since(None, layout::is_failure_folder)? {
-            let expected = [layout::README, layout::MANIFEST].contains(&change.path.as_str())
-                || change.path.starts_with(&folder);
+        let changes = tree.changes_since(None, layout::is_failure_folder)?;
+        let known = self.audit.findings.len();
+        for change in &changes {
+            let path = change.path.clone();
+            let expected = [layout::README, layout::MANIFEST].contains(&path.as_str())
+                || path.starts_with(&folder);
             if !expected {
                 let text = "a ledger starts without this file";
-                self.report(Finding::error(FindingCode::FileStray, change.path, text));
+                self.report(Finding::error(FindingCode::FileStray, path, text));
             } else if let Some(id) = change.new {
-                self.readable(&change.path, id);
+                self.readable(&path, id);
             }
         }
+        if self.audit.findings.len() == known {
+            self.tree(candidate.tree, None, &changes)?;
+        }
+        self.author(candidate, None);
+        let message = first_message(&snapshot.manifest().default_protocol);
+        self.told(candidate, &message);
         Ok(())
     }
 
@@ -433,9 +449,11 @@ impl<'r, 's> Auditor<'r, 's> {
     fn compare(
         &mut self,
         candidate: &Candidate<'_>,
+        before: ObjectId,
         expected: &Expected,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
+        let known = self.audit.findings.len();
         let files = expected
             .files
             .iter()
@@ -465,40 +483,56 @@ impl<'r, 's> Auditor<'r, 's> {
             };
             self.report(Finding::error(FindingCode::FileMissing, path, text));
         }
-        // A signature is the only other line that a step may have, and the only one that can span
-        // several lines.
-        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig "];
-        let header = candidate.header.as_deref().unwrap_or_default();
-        let mut signed = false;
-        let mut lines = header.lines();
-        let stray = lines.find(|line| {
-            if !line.starts_with(' ') {
-                signed = line.starts_with("gpgsig ");
-            }
-            !(signed || known.iter().any(|start| line.starts_with(start)))
-        });
-        if let Some(line) = stray {
-            let text = format!("the commit has a header that no step has: {}", quoted(line));
-            self.report(Finding::error(FindingCode::CommitHeader, "", text));
+        if self.audit.findings.len() == known {
+            self.tree(candidate.tree, Some(before), changes)?;
         }
-        if candidate
-            .message
-            .is_some_and(|m| without_origin(m) != expected.message.as_bytes())
-        {
-            let text = "the message or its trailers do not tell what the step did";
-            self.report(Finding::error(FindingCode::CommitMessage, "", text));
-            self.message = Some(expected.message.clone());
-        }
-        // The person who runs the program changes what is outside any issue.
-        let Some(actor) = &expected.author else {
-            return Ok(());
-        };
-        let (name, email) = (&candidate.author.name, &candidate.author.email);
-        if name != actor.as_str() || *email != format!("{actor}@handoff.invalid") {
-            let text = format!("the author is {name} <{email}>, and the step is {actor}'s");
-            self.report(Finding::error(FindingCode::CommitAuthor, "", text));
+        self.told(candidate, &expected.message);
+        self.author(candidate, expected.author.as_ref());
+        Ok(())
+    }
+
+    /// Reports a tree that has the step's files and is not the one that writing them makes.
+    fn tree(
+        &mut self,
+        tree: ObjectId,
+        before: Option<ObjectId>,
+        changes: &[Change],
+    ) -> Result<(), LedgerError> {
+        if let Some(path) = Tree::new(self.repository, tree).difference(before, changes)? {
+            let text = "no step writes its folders like this";
+            self.report(Finding::error(FindingCode::CommitTree, path, text));
         }
         Ok(())
+    }
+
+    /// Reports a message other than the step's.
+    fn told(&mut self, candidate: &Candidate<'_>, wanted: &str) {
+        let is_other = |m| without_origin(m) != wanted.as_bytes();
+        if candidate.message.is_some_and(is_other) {
+            let text = "the message or its trailers do not tell what the step did";
+            self.report(Finding::error(FindingCode::CommitMessage, "", text));
+            self.message = Some(wanted.to_owned());
+        }
+    }
+
+    /// Reports an author other than the agent whose step it is. The person who runs the program
+    /// changes what is outside any issue.
+    fn author(&mut self, candidate: &Candidate<'_>, actor: Option<&AgentName>) {
+        let (name, email) = (&candidate.author.name, &candidate.author.email);
+        let whose = match (actor, candidate.committer) {
+            (Some(actor), _) => {
+                if name == actor.as_str() && *email == format!("{actor}@handoff.invalid") {
+                    return;
+                }
+                format!("the step is {actor}'s")
+            }
+            (None, Some(person)) if (name, email) != (&person.name, &person.email) => {
+                format!("{} <{}> made the commit", person.name, person.email)
+            }
+            (None, _) => return,
+        };
+        let text = format!("the author is {name} <{email}>, and {whose}");
+        self.report(Finding::error(FindingCode::CommitAuthor, "", text));
     }
 }
 

@@ -31,18 +31,17 @@ impl NextCommit<'_> {
     /// [`LedgerError`] if its parent can't be read; anything else is a finding.
     pub fn findings(&self, repository: &Repository) -> Result<Vec<Finding>, LedgerError> {
         let mut auditor = Auditor::new(repository, AuditScope::default());
+        let candidate = Candidate {
+            tree: self.tree,
+            author: self.author,
+            committer: Some(self.committer),
+            message: self.message,
+            made: None,
+        };
         let judged = match self.parent {
-            None => auditor.founding(self.tree),
+            None => auditor.founding(&candidate),
             Some(parent) => {
                 let before = Parent::of(&repository.commit(parent)?);
-                let candidate = Candidate {
-                    tree: self.tree,
-                    author: self.author,
-                    committer: Some(self.committer),
-                    header: None,
-                    message: self.message,
-                    made: None,
-                };
                 auditor.check(&candidate, before).map(drop)
             }
         };

@@ -20,6 +20,9 @@ pub fn meaning(code: FindingCode) -> &'static str {
         FindingCode::CommitMessage => {
             "The description of the step does not tell what the step did."
         }
+        FindingCode::CommitTree => {
+            "The step's files lie in folders that are not stored as this program stores them."
+        }
         FindingCode::ContractAltered => "A contract is not what its sender handed over.",
         FindingCode::EvidenceForged => {
             "The step says that a claim was checked and holds, and it does not."
