@@ -235,6 +235,11 @@ pub(crate) fn now() -> Result<Moment, Failure> {
     Ok(to_millisecond(SystemClock::from_environment()?.author()))
 }
 
+/// The time of the system's clock, whatever the environment says.
+pub(crate) fn system_time() -> Moment {
+    SystemTime::now().into()
+}
+
 /// The index that git tells a hook to read, if it is not the repository's own.
 pub(crate) fn index() -> Option<PathBuf> {
     let named = env::var_os("GIT_INDEX_FILE");

@@ -161,6 +161,7 @@ error_codes! {
     Panicked = "panicked", ENVIRONMENT;
     PartsRun = "parts_run", PROTOCOL;
     Port = "port", ENVIRONMENT;
+    Postdated = "postdated", USAGE;
     ProtocolBroken = "protocol_broken", INTEGRITY;
     ProtocolExists = "protocol_exists", PROTOCOL;
     ProtocolFaults = "protocol_faults", NO;

@@ -15,11 +15,11 @@ pub(crate) use commit::{commit_msg, pre_commit};
 pub(crate) use push::pre_push;
 pub(crate) use refs::{pre_receive, reference_transaction, update};
 
-use crate::environment::session;
+use crate::environment;
 use crate::failure::{ErrorCode, Failure};
+use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
-use handoff_base::{ObjectId, to_second};
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
 
@@ -87,7 +87,8 @@ fn is_ledgers(
 /// Refuses a move of the ledger's branch that is not made of legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let now = to_second(session(repository)?.committer().at);
+    // Whoever pushes may set the environment's clock, but not the system's.
+    let now = environment::system_time();
     let mut findings = moved.findings(repository, ledger.branch(), now, threads)?;
     findings.retain(Finding::is_error);
     if findings.is_empty() {

@@ -311,7 +311,7 @@ fn a_backdated_step() {
     let attack = Attack::new();
     attack.ledger.rewrite(9, |_, commit| {
         let (name, _) = commit.committer.rsplit_once("> ").unwrap();
-        commit.committer = format!("{name}> 1772500000 +0000");
+        commit.committer = format!("{name}> 1772560000 +0000");
     });
     attack.must_be_found(&[&format!("9 step.backdated {}/issue.json", folder(89))]);
 }
@@ -376,6 +376,63 @@ fn a_missing_object() {
     fs::remove_file(attack.ledger.loose(&blob)).unwrap();
     let found = attack.ledger.damage(&[]);
     assert_eq!(found[0], format!("1 object.unreadable {path}"));
+}
+
+/// Runs the program with these dates; its exit code, and what it says on stderr.
+fn dated(ledger: &Ledger, author: &str, committer: &str, args: &str) -> (i32, String) {
+    let dates = format!("GIT_AUTHOR_DATE={author} GIT_COMMITTER_DATE={committer}");
+    let alias = format!("alias.dated=!{dates} git-handoff {args}");
+    ledger.git_any(&["-c", &alias, "dated"])
+}
+
+#[test]
+fn a_lease_taken_with_a_date_ahead() {
+    let attack = Attack::new();
+    let now = "2026-03-04T06:00:00Z";
+    for ahead in ["2030-01-01T00:00:00Z", "2026-03-05T05:00:00Z"] {
+        // The second is within a day: the lease ends by the later of both clocks.
+        let (_, said) = dated(&attack.ledger, ahead, now, "reap");
+        assert_eq!(attack.ledger.tip().id, attack.good, "{ahead}: {said}");
+    }
+    let claim = "claim 89.1 --as prep-agent";
+    let (code, said) = dated(&attack.ledger, "2030-01-01T00:00:00Z", now, claim);
+    assert!(
+        code == 2 && said.contains("more than a day after"),
+        "{said}"
+    );
+    let ahead = "2100-01-01T00:00:00Z";
+    let (code, said) = dated(&attack.ledger, ahead, ahead, claim);
+    assert!(
+        code == 2 && said.contains("more than a day after"),
+        "{said}"
+    );
+    // A step that was made so elsewhere.
+    attack.ledger.rewrite(9, |_, commit| {
+        let (name, _) = commit.author.rsplit_once("> ").unwrap();
+        commit.author = format!("{name}> 4000000000 +0000");
+    });
+    let found = attack.ledger.damage(&[]);
+    assert!(
+        found
+            .iter()
+            .any(|line| line.starts_with("9 step.postdated")),
+        "{found:?}"
+    );
+    // The server goes by its own clock, whatever the pusher's environment says.
+    attack.ledger.git(&["update-ref", BRANCH, &attack.good]);
+    attack.ledger.rewrite(9, |_, commit| {
+        for person in [&mut commit.author, &mut commit.committer] {
+            let (name, _) = person.rsplit_once("> ").unwrap();
+            *person = format!("{name}> 4000000000 +0000");
+        }
+    });
+    let before = attack.ledger.commits()[8].id.clone();
+    attack.server.git(&["update-ref", BRANCH, &before]);
+    let url = attack.server_path();
+    let date = "GIT_COMMITTER_DATE='4000000000 +0000'";
+    let alias = format!("alias.dated=!{date} git push -q {} {BRANCH}", url.display());
+    let (code, said) = attack.ledger.git_any(&["-c", &alias, "dated"]);
+    assert!(code != 0 && said.contains("step.postdated"), "{said}");
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn a_step_that_was_dated_ahead_holds_nobody_up() {
     let env = TestEnvironment::with_ledger();
     let send = ["send", "-"];
     let mut command = env.program(&send);
-    command.env("GIT_AUTHOR_DATE", "2026-03-09T00:00:00Z");
+    command.env("GIT_AUTHOR_DATE", "2026-03-03T08:00:00Z");
     env.run(command, &send, Some(opening(87).as_bytes()))
         .success();
     env.claim("87.1", "prep-agent").success();

@@ -28,6 +28,7 @@ mod signed_history;
 mod survey;
 mod traceparent;
 mod trail;
+mod tree_bombs;
 mod verify;
 
 /// Held by a test that goes into a folder: the tests of one process share it.

@@ -588,6 +588,11 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
         "a/../../escaped",
         ".git/hooks/x",
         "a/.GIT/x",
+        "git~1",
+        "GIT~1/config",
+        ".git.",
+        ".git::$INDEX_ALLOCATION",
+        ".g\u{200c}it",
         "",
         "a//b",
     ] {

@@ -37,6 +37,12 @@ pub enum CaptureError {
         /// Its path, for display.
         shown: String,
     },
+    /// A file's name is `.git` on some file system, so that it could not be given back.
+    #[error("{shown} is taken for git's own folder on some systems")]
+    GitsOwn {
+        /// Its path, for display.
+        shown: String,
+    },
     /// A file can't be read.
     #[error("{shown} cannot be read")]
     Unreadable {

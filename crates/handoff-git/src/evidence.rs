@@ -286,7 +286,8 @@ impl Repository {
     pub fn differences(&self, old: ObjectId, new: ObjectId) -> Result<Differences, FactError> {
         let compare = || -> Result<Differences, FactError> {
             let tree = Tree::new(self, self.tree_of(new)?);
-            let changes = tree.changes_since(Some(self.tree_of(old)?), |_| false)?;
+            let changes =
+                tree.changes_since(Some(self.tree_of(old)?), |_| false, 10 * MOST_PATHS)?;
             if changes.len() > MOST_PATHS {
                 return Err(Unknown::TooMuch.into());
             }

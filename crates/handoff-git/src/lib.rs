@@ -74,6 +74,8 @@ pub use scratch::Scratch;
 pub use sign::SignError;
 pub use signature::{Key, Signature, SignatureError};
 pub use stripspace::{Cleanup, cleaned, comment_of};
-pub use tree::{Change, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
+pub use tree::{
+    Change, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Tree,
+};
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, Hidden, KeptFile, Unfinished};

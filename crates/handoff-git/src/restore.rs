@@ -65,29 +65,33 @@ impl From<git2::Error> for RestoreError {
     }
 }
 
-/// Whether a path stays inside its folder and outside of `.git`, on any file system.
+/// Whether a path stays inside its folder and outside of `.git`, on any file system: the three
+/// protections that git has (`.git` itself, `core.protectNTFS`, `core.protectHFS`), whatever system
+/// this is, since the folder may be on another's disk or be carried there.
 pub fn is_inside(path: &[u8]) -> bool {
     path.split(|&b| b == b'/').all(|name| {
-        let own = match () {
-            () if cfg!(windows) => is_git_on_ntfs(name),
-            () if cfg!(target_os = "macos") => is_git_on_hfs(name),
-            () => name.eq_ignore_ascii_case(b".git"),
-        };
-        !own && !name.contains(&0) && !["", ".", ".."].map(str::as_bytes).contains(&name)
+        let odd = name.contains(&0) || ["", ".", ".."].map(str::as_bytes).contains(&name);
+        let windows = cfg!(windows) && is_no_name_on_windows(name);
+        !odd && !windows && !is_git_on_hfs(name) && !is_git_on_ntfs(name)
     })
 }
 
-/// Whether NTFS may take a name for `.git`, or for a path.
+/// Whether NTFS may take a name for `.git`: that or its short name, with what Windows drops at the
+/// end or takes for a stream. Between backslashes, each part counts.
 fn is_git_on_ntfs(name: &[u8]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let plain = lower.split(|&b| b == b':').next().unwrap_or_default();
-    let end = plain
-        .iter()
-        .rposition(|b| !b". ".contains(b))
-        .map_or(0, |at| at + 1);
-    name.contains(&b'\\')
-        || name.contains(&b':')
-        || [&b""[..], b".git", b"git~1"].contains(&&plain[..end])
+    name.split(|&b| b == b'\\').any(|part| {
+        let part = part.split(|&b| b == b':').next().unwrap_or_default();
+        let end = part.iter().rposition(|b| !b". ".contains(b));
+        let plain = &part[..end.map_or(0, |at| at + 1)];
+        [&b".git"[..], b"git~1"]
+            .iter()
+            .any(|git| plain.eq_ignore_ascii_case(git))
+    })
+}
+
+/// Whether Windows takes a name for a path, a stream or nothing.
+fn is_no_name_on_windows(name: &[u8]) -> bool {
+    name.contains(&b'\\') || name.contains(&b':') || name.iter().all(|b| b". ".contains(b))
 }
 
 /// Whether HFS+ may take a name for `.git`.
@@ -526,7 +530,7 @@ fn entry_of(file: &KeptFile) -> IndexEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_git_on_hfs, is_git_on_ntfs, is_inside};
+    use super::{is_inside, is_no_name_on_windows};
 
     #[test]
     fn paths_that_lead_out_are_told() {
@@ -557,10 +561,25 @@ mod tests {
             assert!(!is_inside(path.as_bytes()), "{path:?}");
         }
         assert!(is_inside(b"\xff\xfe"));
-        for name in ["GIT~1", ".git .", ".git::$INDEX_ALLOCATION", "a\\b", ".."] {
-            assert!(is_git_on_ntfs(name.as_bytes()), "{name:?}");
+        for name in [
+            "git~1",
+            "GIT~1/config",
+            ".git.",
+            ".git .",
+            "a/.git::$INDEX_ALLOCATION",
+            "a\\.git\\b",
+            ".g\u{200c}it",
+            ".\u{feff}GIT/hooks",
+        ] {
+            assert!(!is_inside(name.as_bytes()), "{name:?}");
         }
-        assert!(!is_git_on_ntfs(b"git~2") && !is_git_on_ntfs(b"a."));
-        assert!(is_git_on_hfs(".g\u{200c}IT".as_bytes()) && !is_git_on_hfs(b".gitx"));
+        for name in ["git~2", "a.", "a:b", "a\\b", ".gitx", "git~1x"] {
+            assert!(is_inside(name.as_bytes()), "{name:?}");
+        }
+        assert!(
+            ["a\\b", "a:b", ". ."]
+                .iter()
+                .all(|name| is_no_name_on_windows(name.as_bytes()))
+        );
     }
 }

@@ -60,6 +60,22 @@ fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitError> {
     Err(git2::Error::new(ErrorCode::Invalid, class, text).into())
 }
 
+/// How many entries a walk may meet that is about one step, one failure or one comparison: many
+/// times what a step writes. A tree of a few hundred bytes can name itself a billion times.
+pub const MOST_ENTRIES: usize = 20_000;
+
+/// The same for a walk through a whole ledger or through the code.
+pub const MOST_IN_ALL: usize = 20_000_000;
+
+/// Refuses to go on after so many entries.
+fn ensure_few(met: usize, most: usize) -> Result<(), GitError> {
+    if met <= most {
+        return Ok(());
+    }
+    let text = format!("a tree has more than {most} entries here");
+    Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Tree, text).into())
+}
+
 /// A path with its new entry, or `None` to remove it.
 pub(super) type Placed<'a> = (&'a [u8], Option<(Mode, ObjectId)>);
 
@@ -264,9 +280,10 @@ impl<'r> Tree<'r> {
     /// All files, in all folders, with their modes.
     ///
     /// # Errors
-    /// [`GitError`] when an object can't be read.
-    pub fn files(&self) -> Result<Vec<FlatEntry>, GitError> {
+    /// [`GitError`] when an object can't be read, or there are more entries than `most`.
+    pub fn files(&self, most: usize) -> Result<Vec<FlatEntry>, GitError> {
         let mut found = Vec::new();
+        let mut met = 0;
         // The folders being listed, each with its path.
         let mut open = vec![(Vec::new(), self.entries()?.into_iter())];
         while let Some((prefix, entries)) = open.last_mut() {
@@ -274,6 +291,8 @@ impl<'r> Tree<'r> {
                 open.pop();
                 continue;
             };
+            met += 1;
+            ensure_few(met, most)?;
             entry.path.splice(0..0, prefix.iter().copied());
             if entry.mode == Mode::Folder.number() {
                 ensure_depth(open.len(), ErrorClass::Tree)?;
@@ -291,13 +310,15 @@ impl<'r> Tree<'r> {
     /// one file.
     ///
     /// # Errors
-    /// [`GitError`] when an object can't be read.
+    /// [`GitError`] when an object can't be read, or more entries than `most` differ.
     pub fn changes_since(
         &self,
         old: Option<ObjectId>,
         closed: fn(&str) -> bool,
+        most: usize,
     ) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::new();
+        let mut met = 0;
         // The folders being compared, the innermost last.
         let mut open = vec![Pair::read(
             self.repository,
@@ -313,6 +334,8 @@ impl<'r> Tree<'r> {
             let Some(shown) = after.as_ref().or(before.as_ref()) else {
                 continue;
             };
+            met += 1;
+            ensure_few(met, most)?;
             let path = format!("{}{}", pair.prefix, String::from_utf8_lossy(shown.name));
             let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
             let (kind, old, new) = (shown.kind(), id_of(&before)?, id_of(&after)?);

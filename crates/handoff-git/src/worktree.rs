@@ -20,7 +20,8 @@ use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::racy_files::racy_files;
 use super::repository::Repository;
-use super::tree::{FlatEntry, Mode, Tree};
+use super::restore::is_inside;
+use super::tree::{FlatEntry, MOST_IN_ALL, Mode, Tree};
 
 /// Limits on what is kept.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +141,11 @@ impl Repository {
     ) -> Result<Unfinished, CaptureError> {
         // HEAD's files are listed while this thread reads the index.
         let listed = head.map(|tree| {
-            std::thread::spawn(move || Tree::new(&Self::open_here().ok()?, tree).files().ok())
+            std::thread::spawn(move || {
+                Tree::new(&Self::open_here().ok()?, tree)
+                    .files(MOST_IN_ALL)
+                    .ok()
+            })
         });
         let failed = |error: git2::Error| CaptureError::Index(error.into());
         let mut index = self.inner.index().map_err(failed)?;
@@ -159,7 +164,7 @@ impl Repository {
         let listed = listed.and_then(|thread| thread.join().ok().flatten());
         let listed = match (listed, head) {
             (Some(listed), _) => listed,
-            (None, Some(tree)) => Tree::new(self, tree).files()?,
+            (None, Some(tree)) => Tree::new(self, tree).files(MOST_IN_ALL)?,
             (None, None) => Vec::new(),
         };
         scan.compare_with_head(listed)?;
@@ -386,6 +391,18 @@ impl Scan<'_> {
     /// Checks the limits, and that the files existed at one time.
     fn check(&self, caps: Caps) -> Result<(), CaptureError> {
         within(&self.files, &self.state.staged, caps)?;
+        let state = &self.state;
+        let lists = [&state.removed, &state.intended].into_iter().flatten();
+        let staged = state.staged.iter().map(|file| &file.path);
+        let mut all = self
+            .files
+            .keys()
+            .chain(&self.deleted)
+            .chain(lists)
+            .chain(staged);
+        if let Some(path) = all.find(|path| !is_inside(path)) {
+            return Err(CaptureError::GitsOwn { shown: shown(path) });
+        }
         // A file and the content of a folder of the same name did not.
         for path in self.files.keys() {
             let mut above = path.iter().enumerate().filter(|(_, b)| **b == b'/');

@@ -2,12 +2,13 @@
 //! once.
 
 use handoff_base::ids::HandoffId;
-use handoff_base::{Moment, to_millisecond};
+use handoff_base::{Moment, to_millisecond, to_second};
 use handoff_model::{Actor, EventArgs, Receipt, Refusal, Update, View};
 use handoff_protocol::Event;
 
 use super::draft::Decided;
 use super::error::LedgerError;
+use super::order;
 use super::session::Session;
 use super::snapshot::Snapshot;
 use super::write::{Done, Ledger};
@@ -35,7 +36,9 @@ impl<'r> Ledger<'r> {
         session: &Session,
         id: &HandoffId,
     ) -> Result<Option<Done>, LedgerError> {
-        match self.publish(session, None, |ledger, tip, at| ledger.expire(tip, at, id)) {
+        match self.publish(session, None, |ledger, tip, at| {
+            ledger.expire(session, tip, at, id)
+        }) {
             Ok(done) => Ok(Some(done)),
             Err(LedgerError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
@@ -45,12 +48,15 @@ impl<'r> Ledger<'r> {
     /// Fails a handoff whose time ran out, in the name of its receiver.
     pub(super) fn expire(
         &self,
+        session: &Session,
         tip: &Snapshot<'r>,
         at: Moment,
         id: &HandoffId,
     ) -> Result<Decided<Receipt>, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(id))?;
+        let recorded = order::recorded_after(tip.recorded(), session.committer().at);
+        order::ensure_ran_out(&record, at, to_second(recorded))?;
         let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let actor = Actor {
             name: &record.to,

@@ -83,6 +83,7 @@ impl Ledger<'_> {
         };
         let files = founding.edits(&manifest);
         let mut person = session.committer();
+        session.ensure_not_ahead(to_second(now), to_second(person.at))?;
         person.at = now;
         let message = first_message(&founding.protocol);
         let start = Instant::now();

@@ -10,6 +10,7 @@
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff_base::{Moment, to_second};
 use handoff_git::Commit;
+use handoff_model::{LeaseRefusal, Record, Refusal};
 
 /// When a commit was recorded, as a limit for later ones. The first commit of a ledger sets no
 /// limit, so that older steps can be imported after it.
@@ -31,6 +32,27 @@ pub(super) fn recorded_after(
 
 /// How far a clock may lag behind another.
 const BEHIND: TimeDelta = TimeDelta::days(1);
+
+/// How far a clock may be ahead of another.
+pub(super) const AHEAD: TimeDelta = TimeDelta::days(1);
+
+/// Whether a step's time was set by hand to after it was recorded.
+pub(super) fn is_postdated(at: Moment, recorded: Moment) -> bool {
+    at > recorded + AHEAD
+}
+
+/// Refuses to take a handoff's time for run out before both clocks that are known have passed it:
+/// that of the step, and that of its recording, known to the second. Else whoever sets one of them
+/// could take a live lease.
+pub(super) fn ensure_ran_out(record: &Record, at: Moment, recorded: Moment) -> Result<(), Refusal> {
+    let is_ahead = to_second(at.fixed_offset()) > recorded;
+    match record.expires_at() {
+        Some(end) if is_ahead && end > recorded => {
+            Err(LeaseRefusal::NotOverdue(record.id.clone()).into())
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Whether a step's time was set by hand to before its issue's last step. `recorded` is when it was
 /// recorded, `parent` when its parent was. A last step with a future date sets no limit, and no

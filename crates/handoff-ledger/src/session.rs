@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
-use handoff_base::Moment;
 use handoff_base::ids::{AgentName, WorkerId};
+use handoff_base::{Moment, to_second};
 use handoff_git::Person;
 use handoff_model::{Actor, Delivery, TraceParent};
 
+use super::error::WriteError;
+use super::order::is_postdated;
 use super::tally::Tally;
 
 /// The source of times; the library has no clock.
@@ -118,6 +120,23 @@ impl Session {
             traceparent: self.traceparent,
             delivery: self.delivery.as_ref(),
         }
+    }
+
+    /// Refuses a step that is dated more than a day after it is recorded, and a clock that is more
+    /// than a day ahead of the system's: no later step could have an earlier time.
+    ///
+    /// # Errors
+    /// [`WriteError::Postdated`].
+    pub(super) fn ensure_not_ahead(&self, at: Moment, recorded: Moment) -> Result<(), WriteError> {
+        let own = to_second(self.clock.committer());
+        let system = Moment::from((self.wall)());
+        let late = [(at, recorded), (own, system)];
+        let late = late
+            .into_iter()
+            .find(|(at, known)| is_postdated(*at, *known));
+        late.map_or(Ok(()), |(at, known)| {
+            Err(WriteError::Postdated { at, known })
+        })
     }
 
     /// The person or machine that records a step now.

@@ -1,13 +1,13 @@
 //! The ledger at one commit, read from its tree alone.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
-use handoff_git::{EntryKind, Listing, Recent, Repository, Tree, blob_id};
+use handoff_git::{Entry, EntryKind, Listing, MOST_IN_ALL, Recent, Repository, Tree, blob_id};
 use handoff_model::layout::DEFINITION;
 use handoff_model::{Issue, Manifest, Record, Schemas, View, layout, record};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
@@ -264,14 +264,23 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] when a folder can't be read.
     pub fn issues(&self) -> Result<Vec<IssueKey>, LedgerError> {
         let mut keys = Vec::new();
+        let met = Cell::new(0);
+        let list = |path: &str| -> Result<Vec<Entry>, LedgerError> {
+            let entries = self.tree.list(path)?;
+            met.set(met.get() + entries.len());
+            if met.get() > MOST_IN_ALL {
+                return Err(DamageError::TooLarge(path.to_owned()).into());
+            }
+            Ok(entries)
+        };
         let folders = |path: &str| -> Result<Vec<String>, LedgerError> {
-            let entries = self.tree.list(path)?.into_iter();
+            let entries = list(path)?.into_iter();
             let trees = entries.filter(|e| e.kind == EntryKind::Tree);
             Ok(trees.map(|e| format!("{path}/{}", e.name)).collect())
         };
         for last in folders(layout::ISSUES)? {
             for before in folders(&last)? {
-                let entries = self.tree.list(&before)?;
+                let entries = list(&before)?;
                 keys.extend(
                     entries
                         .iter()
@@ -449,6 +458,9 @@ pub struct Rules<'r> {
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
+/// The most bytes that all files of a protocol have.
+const MOST_OF_PROTOCOL: usize = 64 * 1024 * 1024;
+
 impl<'r> Rules<'r> {
     /// Reads a protocol from a ledger's tree.
     ///
@@ -530,7 +542,7 @@ impl<'r> Rules<'r> {
     /// # Errors
     /// [`LedgerError`] when one can't be read.
     pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LedgerError> {
-        let mut files = Vec::new();
+        let (mut files, mut total) = (Vec::new(), 0);
         for folder in ["", "schemas/", "templates/"] {
             let entries = self.tree.list(folder.trim_end_matches('/'))?;
             let own = |name: &str| !folder.is_empty() || layout::is_protocol_file(name);
@@ -538,6 +550,11 @@ impl<'r> Rules<'r> {
             for entry in files_here.filter(|e| own(&e.name)) {
                 let path = format!("{folder}{}", entry.name);
                 let bytes = self.bytes(&path)?.to_vec();
+                total += bytes.len();
+                if total > MOST_OF_PROTOCOL {
+                    let path = layout::protocol_file(self.protocol.name(), &path);
+                    return Err(DamageError::TooLarge(path).into());
+                }
                 files.push((path, bytes));
             }
         }

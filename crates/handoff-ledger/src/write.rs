@@ -452,7 +452,7 @@ impl<'r> Ledger<'r> {
         let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
             match decide(ledger, tip, at) {
                 Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
-                    match ledger.expire(tip, at, &id)? {
+                    match ledger.expire(session, tip, at, &id)? {
                         Decided::Write(draft, _) => Ok(Decided::First(draft)),
                         _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
                     }
@@ -566,6 +566,7 @@ impl<'r> Ledger<'r> {
             let previous = draft.previous.unwrap_or(at);
             return Err(WriteError::Backdated { at, previous }.into());
         }
+        session.ensure_not_ahead(at, recorded)?;
         let person = match &draft.author {
             Some(agent) => author(agent, now),
             None => {

@@ -74,6 +74,20 @@ pub fn is_failure_folder(path: &str) -> bool {
     })
 }
 
+/// Whether a walk through a ledger goes no further at this folder: what is kept of a failure counts
+/// as one file, and so does a folder that no ledger has, however much is in it.
+pub fn is_closed(path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or_default();
+    let deepest = match top {
+        ISSUES => 4,
+        PROTOCOLS => 2,
+        DOCUMENTS => 1,
+        OPEN | AWAITING => 0,
+        _ => return true,
+    };
+    path.matches('/').count() > deepest
+}
+
 /// The name of a handoff's contract in its issue's folder.
 pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
     format!("{number:04}-{from}-to-{to}.{}", format.extension())
@@ -162,6 +176,29 @@ mod tests {
             "issues/23/01/123/0002/1",
         ] {
             assert!(!is_failure_folder(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn walks_end_where_a_ledger_ends() {
+        for path in [
+            "issues/23/01/123",
+            "issues/23/01/123/0002-failure",
+            "open",
+            "protocols/a/schemas",
+            "documents/a",
+        ] {
+            assert!(!is_closed(path), "{path}");
+        }
+        for path in [
+            "issues/23/01/123/0002-failure/1",
+            "issues/23/01/123/notes/more",
+            "open/x",
+            "protocols/a/schemas/b",
+            "notes",
+            "",
+        ] {
+            assert!(is_closed(path), "{path}");
         }
     }
 

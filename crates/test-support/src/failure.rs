@@ -209,7 +209,7 @@ pub fn change(env: &TestEnvironment, dir: &Path) {
         "[submodule \"../../x\"]\n\tpath = -evil\n\turl = -x\n",
     );
     write(&dir.join(".mailmap"), "x\n");
-    write(&dir.join("git~1"), "short name\n");
+    write(&dir.join("git~2"), "short name\n");
     write(&dir.join("%2egit"), "looks encoded\n");
     write(&dir.join("back\\slash"), "backslash\n");
     write(&dir.join("not.ignored"), "ignored\n");

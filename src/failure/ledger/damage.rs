@@ -23,6 +23,7 @@ impl From<DamageError> for Failure {
             DamageError::Missing(_)
             | DamageError::Object { .. }
             | DamageError::Stored { .. }
+            | DamageError::TooLarge(_)
             | DamageError::Altered(_) => at(ErrorCode::LedgerDamaged),
         }
     }

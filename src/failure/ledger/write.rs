@@ -18,6 +18,8 @@ impl From<WriteError> for Failure {
             }
             WriteError::Backdated { .. } => at(ErrorCode::Backdated)
                 .advice("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
+            WriteError::Postdated { .. } => at(ErrorCode::Postdated)
+                .advice("nothing was written; unset GIT_AUTHOR_DATE and GIT_COMMITTER_DATE; `date` shows this machine's clock"),
             WriteError::Snapshot(error) => at(ErrorCode::SnapshotRefused).hint(unkept(&error)),
             WriteError::Repair(_) => at(ErrorCode::Git)
                 .advice("check permissions, and that no git is running; then run the command again"),
@@ -46,6 +48,7 @@ fn unkept(error: &CaptureError) -> Hint {
         CaptureError::Submodule { .. } => {
             Hint::advice("commit what is in it, and the submodule's new commit")
         }
+        CaptureError::GitsOwn { .. } => Hint::advice("rename it"),
         CaptureError::Special { .. } | CaptureError::Unreadable { .. } => {
             Hint::advice("name it in .git/info/exclude, or move it away")
         }

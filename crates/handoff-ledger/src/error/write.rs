@@ -23,6 +23,10 @@ pub enum WriteError {
     /// The step is dated before the last step of its issue.
     #[error("the step is dated {at}, before the last step of its issue at {previous}")]
     Backdated { at: Moment, previous: Moment },
+    /// The step is dated more than a day after the time of its recording, or that is more than a day
+    /// ahead of the system's clock.
+    #[error("the step is dated {at}, more than a day after {known}")]
+    Postdated { at: Moment, known: Moment },
     /// The unfinished work can't be saved.
     #[error("cannot save the worktree")]
     Snapshot(#[source] Box<CaptureError>),

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
-use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
+use handoff_git::{Change as TreeChange, Commit, MOST_ENTRIES, Repository, Tree};
 use handoff_model::{Request, layout};
 use handoff_protocol::Policy;
 
@@ -146,7 +146,7 @@ impl<'r> History<'r> {
         wanted: &impl Fn(&Key) -> bool,
     ) -> Result<Option<Taken>, ExchangeError> {
         let new = Tree::new(self.repository, commit.tree);
-        let changes = new.changes_since(Some(before), layout::is_failure_folder);
+        let changes = new.changes_since(Some(before), layout::is_closed, MOST_ENTRIES);
         let changes = changes.map_err(LedgerError::from)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_git::{
-    FlatEntry, GitError, Hidden, KeptFile, Mode, RawPath, Repository, Tree, Unfinished,
+    FlatEntry, GitError, Hidden, KeptFile, MOST_ENTRIES, Mode, RawPath, Repository, Tree,
+    Unfinished,
 };
 use handoff_model::failure::Manifest as SnapshotManifest;
 use handoff_model::stored::Stored;
@@ -215,7 +216,7 @@ impl<'r> Kept<'r> {
     pub fn attachments(&self) -> Result<Vec<HeldFile>, LedgerError> {
         let folder = self.tree.entry("attachments")?;
         let files = match folder {
-            Some((_, id)) => Tree::new(self.repository, id).files()?,
+            Some((_, id)) => Tree::new(self.repository, id).files(MOST_ENTRIES)?,
             None => Vec::new(),
         };
         let mut found = Vec::new();
@@ -240,7 +241,7 @@ impl<'r> Kept<'r> {
         let mut held: HashMap<RawPath, FlatEntry> = HashMap::new();
         for name in ["worktree", "staged", "unmerged"] {
             if let Some((_, id)) = self.tree.entry(name)? {
-                for file in Tree::new(self.repository, id).files()? {
+                for file in Tree::new(self.repository, id).files(MOST_ENTRIES)? {
                     held.insert([name.as_bytes(), b"/", &file.path].concat(), file);
                 }
             }

@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
-use handoff_git::{Commit, Repository, Tree};
+use handoff_git::{Commit, MOST_ENTRIES, Repository, Tree};
 use handoff_model::{Update, View, layout, trailers};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
@@ -219,7 +219,7 @@ impl<'r> Rerun<'r> {
             Tree::new(self.repository, old),
             Tree::new(self.repository, commit.tree),
         );
-        let changes = new.changes_since(Some(old.id()), layout::is_failure_folder)?;
+        let changes = new.changes_since(Some(old.id()), layout::is_closed, MOST_ENTRIES)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([key], _) => {

@@ -8,7 +8,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_millisecond, to_second};
 use handoff_contract::Input;
-use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
+use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan};
 use handoff_protocol::{Event, Policy};
 
@@ -134,7 +134,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: Parent,
     ) -> Result<bool, LedgerError> {
         let tree = Tree::new(self.repository, candidate.tree);
-        let changes = tree.changes_since(Some(before.tree), layout::is_failure_folder)?;
+        let changes = tree.changes_since(Some(before.tree), layout::is_closed, MOST_ENTRIES)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(false);
@@ -196,6 +196,14 @@ impl<'r, 's> Auditor<'r, 's> {
             return;
         };
         let (at, recorded) = (to_second(candidate.author.at), to_second(committer.at));
+        if order::is_postdated(at, recorded) {
+            let text = format!("the step is dated {at}, and was recorded {recorded}");
+            self.report(Finding::error(
+                FindingCode::StepPostdated,
+                place.clone(),
+                text,
+            ));
+        }
         let text = match (parent, previous) {
             (Some(parent), _) if recorded < parent => {
                 format!("the commit is dated {recorded}, and the one before it {parent}")
@@ -249,7 +257,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.reader.rules(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
-        let changes = tree.changes_since(None, layout::is_failure_folder)?;
+        let changes = tree.changes_since(None, layout::is_closed, MOST_ENTRIES)?;
         let known = self.audit.findings.len();
         for change in &changes {
             let path = change.path.clone();
@@ -383,6 +391,20 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         let policy = self.reader.policy(old)?;
         let at = to_millisecond(states.made_at(candidate.author.at));
+        if let RecordedRequest::Update(update) = &recorded.request
+            && update.event() == Some(Event::Expire)
+            && let (Some(number), Some(committer)) = (update.handoff(), candidate.committer)
+            && let Some(record) = states.before.record(number)?
+            && let Err(refusal) = order::ensure_ran_out(&record, at, to_second(committer.at))
+        {
+            let text = format!("no protocol allows this step: {refusal}");
+            self.report(Finding::error(
+                FindingCode::StepIllegal,
+                recorded.path,
+                text,
+            ));
+            return Ok(None);
+        }
         let step = match planned(&states, &recorded, policy, at)? {
             Ok(step) => step,
             Err(finding) => {

@@ -1,7 +1,6 @@
 //! Checks for hooks: whether a commit that is about to be made is a ledger step, and whether the
 //! ledger's branch may move from one commit to another.
 
-use chrono::TimeDelta;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{GitError, Person, Repository};
@@ -9,6 +8,7 @@ use handoff_git::{GitError, Person, Repository};
 use super::auditor::{Auditor, Candidate};
 use super::scope::{Audit, AuditScope, Parent, unreadable};
 use crate::error::LedgerError;
+use crate::order;
 
 /// A commit that is about to be made on the ledger's branch.
 pub struct NextCommit<'a> {
@@ -108,7 +108,7 @@ impl BranchMove {
         // Later steps can't have earlier times, so a date far in the future would become the date
         // of all of them. Checking the last commit is enough: no other is later.
         let recorded = to_second(repository.commit(to)?.committer.at);
-        if recorded > now + AHEAD {
+        if recorded > now + order::AHEAD {
             let text = format!("the commit is dated {recorded}, and now it is {now}");
             let fix = "set the clock of the machine that made it";
             findings.push(
@@ -120,9 +120,6 @@ impl BranchMove {
         Ok(findings)
     }
 }
-
-/// How far a clock may be ahead of the local one.
-const AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// The finding for a move that removes commits.
 fn rewritten(
