@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used)]
 #[cfg(target_os = "linux")]
 mod crash;
+
+mod forger;
