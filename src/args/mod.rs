@@ -4,6 +4,7 @@
 //! These modules turn the text of an argument into a value, and open no ledger.
 
 pub(crate) mod duration;
+pub(crate) mod gate;
 pub(crate) mod moment;
 pub(crate) mod protocols;
 pub(crate) mod remote;

@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_ledger::{Briefing, Target, briefing};
+use handoff_ledger::{Briefing, OtherProtocol, Target, briefing};
 use handoff_model::{EventArgs, Record};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
@@ -91,6 +91,7 @@ impl Arguments {
         let claimed = ClaimView {
             receipt,
             record,
+            other_protocol: tip.other_protocol(&record.protocol)?,
             briefing: &brief,
         };
         output.answer(&claimed)?;
@@ -108,6 +109,9 @@ pub(crate) struct ClaimView<'a> {
     receipt: ReceiptView<'a>,
     /// the whole record: who sent it, what happened before
     record: &'a Record,
+    /// its protocol, if it is not the ledger's default one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_protocol: Option<OtherProtocol>,
     #[serde(flatten)]
     briefing: &'a Briefing,
 }
@@ -120,6 +124,8 @@ impl Answer for ClaimView<'_> {
         } else {
             self.receipt.text(look)
         };
-        outcome + &render::briefing_text(self.briefing, self.record)
+        outcome
+            + &render::other_protocol(self.other_protocol.as_ref())
+            + &render::briefing_text(self.briefing, self.record)
     }
 }

@@ -1,20 +1,22 @@
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::plain;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_issue;
-use handoff_ledger::required;
+use handoff_ledger::{OtherProtocol, required};
 use handoff_model::{Answered, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::{Context, commit_id};
+use crate::args::gate::GateArgs;
+use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
+use crate::render;
 use crate::view::Look;
 
 /// Check whether an issue meets the requirements of a merge
@@ -23,14 +25,16 @@ use crate::view::Look;
 /// (`requirements`) and which ones apply by default (`merge`): the newest contract that
 /// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
 /// commit is read, so a depth-1 fetch of the ledger is enough, unless a requirement tells senders
-/// apart by committer or by key. The gate trusts the ledger: if others can
-/// push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
+/// apart by committer or by key, or with --signed. Where the ledger lists keys, an issue that follows
+/// another protocol than its default one meets nothing, unless --protocol names it. The gate trusts the ledger: if
+/// others can push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
 /// required check on GitHub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate 123
   git handoff gate --issue 123 --require approved,validated
   git handoff gate --issue 123 --require approved --head HEAD   (as it is now)
+  git handoff gate --issue 123 --signed
   git handoff gate --issue 123 --format github     (annotations on GitHub)")]
 pub(crate) struct Arguments {
     /// The issue
@@ -43,12 +47,8 @@ pub(crate) struct Arguments {
     /// The issue, as an option
     #[arg(long = "issue", value_name = "ISSUE")]
     named: Option<String>,
-    /// The requirements to check; by default those that the protocol sets for a merge
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    require: Vec<String>,
-    /// The commit that must meet the requirements; one with the same files counts too
-    #[arg(long, value_name = "COMMIT")]
-    head: Option<String>,
+    #[command(flatten)]
+    gate: GateArgs,
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
@@ -69,14 +69,13 @@ impl Arguments {
                 .hint("`git handoff list` shows every issue"));
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        let head: Option<ObjectId> = match &self.head {
-            Some(text) => Some(commit_id(&repository, text)?),
-            None => None,
-        };
-        let requirements = required(&tip, &folder, &rules, &self.require, head)?;
+        let (policy, head) = self.gate.read(context, &repository)?;
+        let requirements = required(&tip, &folder, &rules, &policy, head)?;
         let now = now()?;
         let view = GateView {
             issue: &key,
+            protocol: &issue.protocol,
+            other_protocol: tip.other_protocol(&issue.protocol)?,
             passed: requirements.iter().all(|one| one.met),
             head,
             requirements,
@@ -93,24 +92,28 @@ impl Arguments {
         if view.passed {
             return output.answer(&view);
         }
-        let missing: Vec<&str> = view
-            .requirements
-            .iter()
-            .filter(|one| !one.met)
-            .map(|one| one.requirement.as_str())
-            .collect();
-        let message = format!("issue {key} is not {}", missing.join(", not "));
+        let missing = view.requirements.iter().filter(|one| !one.met);
+        let missing: Vec<&str> = missing.map(|one| one.requirement.as_str()).collect();
+        let message = match missing[..] {
+            ["protocol"] => format!("issue {key} follows another protocol, {}", issue.protocol),
+            _ => format!("issue {key} is not {}", missing.join(", not ")),
+        };
         let needs = folder
             .survey()?
             .map(|survey| of_issue(&survey, rules.protocol(), now));
         let failure = Failure::new(ErrorCode::GateClosed, message);
-        let failure = match needs.iter().flatten().min_by_key(|one| one.need) {
+        let is_other = matches!(missing[..], ["protocol"]);
+        let failure = match needs.iter().flatten().filter(|_| !is_other).min_by_key(|one| one.need) {
             Some(one) => failure.hint(format!(
                 "{} {}, {}'s turn: `{}`",
                 one.id,
                 one.need.title(),
                 one.turn,
                 one.next
+            )),
+            None if is_other => failure.hint(format!(
+                "find out who opened it under {0}: `git handoff log {key}`; a gate for that protocol has `--protocol {0}`",
+                issue.protocol
             )),
             None => failure.hint(format!(
                 "see `git handoff status {key}` for whose turn it is"
@@ -130,6 +133,11 @@ impl Arguments {
 pub(crate) struct GateView<'a> {
     /// the issue
     issue: &'a IssueKey,
+    /// the protocol that it follows
+    protocol: &'a AgentName,
+    /// the same, if it is not the ledger's default one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_protocol: Option<OtherProtocol>,
     /// it meets all requirements
     passed: bool,
     /// the commit for which it must meet them
@@ -149,7 +157,8 @@ impl Answer for GateView<'_> {
             let (requirement, why) = (plain(&one.requirement), plain(&one.why));
             format!("{mark} {not}{requirement}: {why}\n")
         };
-        self.requirements.iter().map(line).collect()
+        let lines: String = self.requirements.iter().map(line).collect();
+        lines + &render::other_protocol(self.other_protocol.as_ref())
     }
 }
 

@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
+
 use clap::Args;
 use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
-use handoff_ledger::Snapshot;
+use handoff_ledger::{OtherProtocol, Snapshot};
 use handoff_model::{Record, View};
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -52,6 +54,9 @@ pub(crate) struct Arguments {
 pub(crate) struct ListView {
     /// those that meet every condition, the oldest first
     handoffs: Vec<RecordView>,
+    /// their protocols other than the ledger's default one
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_protocols: Vec<OtherProtocol>,
     #[serde(skip)]
     is_one_issue: bool,
 }
@@ -59,12 +64,29 @@ pub(crate) struct ListView {
 impl Answer for ListView {
     fn text(&self, look: &Look) -> String {
         let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        match self.handoffs[..] {
-            [] => "no handoff matches\n".to_owned(),
+        let table = match self.handoffs[..] {
+            [] => return "no handoff matches\n".to_owned(),
             _ if self.is_one_issue => rows::issue_table(records, look),
             _ => rows::table(records, look),
-        }
+        };
+        let other = |other: &OtherProtocol| {
+            let records = self.handoffs.iter().map(|handoff| &handoff.record);
+            let own = records.filter(|record| record.protocol == other.protocol);
+            let issues: BTreeSet<&str> = own.map(|record| record.id.issue().as_str()).collect();
+            let issues = issues.into_iter().collect::<Vec<_>>().join(", ");
+            format!("{other}; issues: {issues}\n")
+        };
+        table + &self.other_protocols.iter().map(other).collect::<String>()
     }
+}
+
+/// The protocols of handoffs other than the default one.
+fn others(tip: &Snapshot<'_>, handoffs: &[RecordView]) -> Result<Vec<OtherProtocol>, Failure> {
+    let names: BTreeSet<&AgentName> = handoffs.iter().map(|h| &h.record.protocol).collect();
+    let others = names.into_iter().map(|name| tip.other_protocol(name));
+    Ok(others
+        .filter_map(Result::transpose)
+        .collect::<Result<_, _>>()?)
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -109,8 +131,10 @@ impl Arguments {
         });
         let handoffs = RecordView::all(records, now()?);
         let is_one_issue = self.issue.is_some();
+        let other_protocols = others(&tip, &handoffs)?;
         output.answer(&ListView {
             handoffs,
+            other_protocols,
             is_one_issue,
         })
     }

@@ -88,6 +88,10 @@ enum Action {
         /// A built-in one, or a folder
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
+        /// It may check less strictly than the ledger's default protocol; what it checks less is
+        /// recorded
+        #[arg(long)]
+        weaker: bool,
     },
     /// Put a new version of a protocol in force
     ///
@@ -98,6 +102,10 @@ enum Action {
         /// A built-in one, or a folder
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
+        /// It may check less strictly than the ledger's default protocol; what it checks less is
+        /// recorded
+        #[arg(long)]
+        weaker: bool,
     },
     /// Set one policy of a protocol in force
     ///
@@ -117,6 +125,10 @@ enum Action {
         /// Its value; `default` leaves it out
         #[arg(value_name = "VALUE")]
         value: Option<String>,
+        /// It may check less strictly than the ledger's default protocol; what it checks less is
+        /// recorded
+        #[arg(long)]
+        weaker: bool,
     },
 }
 
@@ -130,10 +142,15 @@ impl Arguments {
             } => show(context, output, name.as_deref(), contract_type.as_deref()),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
-            Action::Add { name } => put(context, output, name, PutMode::Add),
-            Action::Update { name } => put(context, output, name, PutMode::Update),
-            Action::Set { name, key, value } => match key.as_deref().zip(value.as_deref()) {
-                Some((key, value)) => set(context, output, name, key, value),
+            Action::Add { name, weaker } => put(context, output, name, PutMode::Add, *weaker),
+            Action::Update { name, weaker } => put(context, output, name, PutMode::Update, *weaker),
+            Action::Set {
+                name,
+                key,
+                value,
+                weaker,
+            } => match key.as_deref().zip(value.as_deref()) {
+                Some(setting) => set(context, output, name, setting, *weaker),
                 None => settings(context, output, name),
             },
         }
@@ -609,11 +626,17 @@ impl Answer for ProtocolCopyView<'_> {
     }
 }
 
-fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> Result<(), Failure> {
+fn put(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+    change: PutMode,
+    weaker: bool,
+) -> Result<(), Failure> {
     let files = protocols::folder(name)?.into_files();
     let repository = context.repository()?;
     let (mut ledger, session) = context.writer(&repository, output)?;
-    let changed = ledger.put_protocol(&session, &files, change)?;
+    let changed = ledger.put_protocol(&session, &files, change, weaker)?;
     output.follow(&ledger);
     output.answer(&changed)
 }
@@ -622,8 +645,8 @@ fn set(
     context: &Context,
     output: &mut Output,
     name: &str,
-    key: &str,
-    value: &str,
+    (key, value): (&str, &str),
+    weaker: bool,
 ) -> Result<(), Failure> {
     let assignment = Assignment::new(key, value).map_err(|source| {
         let name = plain(name);
@@ -631,7 +654,7 @@ fn set(
     })?;
     let repository = context.repository()?;
     let (mut ledger, session) = context.writer(&repository, output)?;
-    let changed = ledger.set_in_protocol(&session, name, &assignment)?;
+    let changed = ledger.set_in_protocol(&session, name, &assignment, weaker)?;
     output.follow(&ledger);
     output.answer(&changed)
 }

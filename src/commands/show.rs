@@ -1,6 +1,7 @@
 use clap::Args;
 use handoff_base::text::plain;
 use handoff_contract::Format;
+use handoff_ledger::OtherProtocol;
 use handoff_model::{Annotation, Record, Refusal, RefusedContract, View};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +59,7 @@ impl Arguments {
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
         output.answer(&ShowView {
+            other_protocol: tip.other_protocol(&record.protocol)?,
             unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
             refusals,
@@ -78,6 +80,9 @@ impl Arguments {
 pub(crate) struct ShowView {
     /// the handoff
     record: Record,
+    /// its protocol, if it is not the ledger's default one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_protocol: Option<OtherProtocol>,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// the remote that does not have its claim yet, which was made here offline
@@ -108,8 +113,9 @@ impl Answer for ShowView {
         let unpublished = self.unpublished.as_ref();
         let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
         let about = format!(
-            "{}{}{}{}",
+            "{}{}{}{}{}",
             render::record_text(&self.record, look),
+            render::other_protocol(self.other_protocol.as_ref()),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),
             options_text(&self.options),

@@ -4,10 +4,10 @@ use std::thread;
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_github::annotations::Annotation;
-use handoff_ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, Tally};
+use handoff_ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, OtherProtocol, Tally};
 use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure, LEFT_OUT, REPAIR};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
-use crate::render::audit;
+use crate::render::{self, audit};
 use crate::view::Look;
 
 /// Replay every step from its contract, and report each that is not legal
@@ -116,8 +116,14 @@ impl Arguments {
                 Err(Failure::reported(exit::INTEGRITY))
             };
         }
+        let other_protocols = other_protocols(&ledger, key.as_ref());
         let view = VerifyView {
-            report: audit::report(&audit, &repository, ledger.branch(), key.as_ref()),
+            report: audit::report(&audit, &repository, ledger.branch(), key.as_ref())
+                + &other_protocols
+                    .iter()
+                    .map(|other| render::other_protocol(Some(other)))
+                    .collect::<String>(),
+            other_protocols,
             audit: &audit,
         };
         if audit.is_clean() {
@@ -148,6 +154,10 @@ impl Arguments {
 pub(crate) struct VerifyView<'a> {
     #[serde(flatten)]
     audit: &'a Audit,
+    /// the issue's protocol, if it is not the ledger's default one; of a whole ledger, its protocols
+    /// that are unsigned while the default one is not
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_protocols: Vec<OtherProtocol>,
     #[serde(skip)]
     report: String,
 }
@@ -156,6 +166,28 @@ impl Answer for VerifyView<'_> {
     fn text(&self, _: &Look) -> String {
         self.report.clone()
     }
+}
+
+/// What a reader has to know of the protocol of an issue, or of all. What can't be read was
+/// reported already.
+fn other_protocols(ledger: &Ledger<'_>, issue: Option<&IssueKey>) -> Vec<OtherProtocol> {
+    let found = || -> Result<Vec<OtherProtocol>, LedgerError> {
+        let tip = ledger.tip()?;
+        if let Some(key) = issue {
+            let issue = tip.issue(key)?.issue()?;
+            let other = issue.map(|issue| tip.other_protocol(&issue.protocol));
+            return Ok(other.transpose()?.flatten().into_iter().collect());
+        }
+        let names = tip.protocols()?;
+        let names = names
+            .iter()
+            .filter_map(|name| name.parse::<AgentName>().ok());
+        let others = names.filter_map(|name| tip.other_protocol(&name).transpose());
+        let mut others = others.collect::<Result<Vec<_>, _>>()?;
+        others.retain(|other| other.unsigned);
+        Ok(others)
+    };
+    found().unwrap_or_default()
 }
 
 /// The commit after which history is verified: the named one, or the last before a

@@ -75,6 +75,7 @@ error_codes! {
     FolderUnreadable = "folder_unreadable", USAGE;
     FolderUnwritable = "folder_unwritable", ENVIRONMENT;
     GateClosed = "gate_closed", NO;
+    GatePolicyRefused = "gate_policy_refused", USAGE;
     Git = "git", ENVIRONMENT;
     HeldByWorker = "held_by_worker", CONFLICT;
     HookChanged = "hook_changed", CONFLICT;
@@ -167,6 +168,7 @@ error_codes! {
     ProtocolFaults = "protocol_faults", NO;
     ProtocolOrphans = "protocol_orphans", PROTOCOL;
     ProtocolRefused = "protocol_refused", CONTRACT;
+    ProtocolWeaker = "protocol_weaker", PROTOCOL;
     Quarantine = "quarantine", ENVIRONMENT;
     Rejected = "rejected", CONFLICT;
     RemoteDenied = "remote_denied", ENVIRONMENT;

@@ -15,7 +15,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::text::plain;
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
-use handoff_ledger::{Briefing, WorkBranch, WorkBrief};
+use handoff_ledger::{Briefing, OtherProtocol, WorkBranch, WorkBrief};
 use handoff_model::ReviewFinding;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
@@ -481,6 +481,11 @@ pub(crate) fn refusals_text(refusals: &[RefusedContract], look: &Look) -> String
         format!("  {at} {by} was refused for {kind} [{code}]: {why}\n")
     };
     refusals.iter().map(line).collect()
+}
+
+/// A protocol other than the ledger's default one.
+pub(crate) fn other_protocol(other: Option<&OtherProtocol>) -> String {
+    other.map_or_else(String::new, |other| format!("  {other}\n"))
 }
 
 /// Notes that correct what was recorded.

@@ -30,6 +30,8 @@ mod traceparent;
 mod trail;
 mod tree_bombs;
 mod verify;
+#[cfg(unix)]
+mod weaker;
 
 /// Held by a test that goes into a folder: the tests of one process share it.
 static FOLDER: std::sync::Mutex<()> = std::sync::Mutex::new(());

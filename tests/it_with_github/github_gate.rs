@@ -156,6 +156,26 @@ impl Gate {
         self.runner.run("handoff-gate.yml", &event)
     }
 
+    /// Puts a policy on the default branch.
+    fn policy(&self, policy: &Value) {
+        let env = self.env();
+        let remote = env.root().join("owner/desk");
+        let file = env.file("policy.json", policy.to_string());
+        let git = |args: &[&str]| env.git(&remote, args).trim().to_owned();
+        let tree = |kind: &str, id: &str, name: &str| {
+            let mut command = env.command("git");
+            command.current_dir(&remote).arg("mktree");
+            let line = format!("{kind} {id}\t{name}\n");
+            let ran = env.run(command, &["mktree"], Some(line.as_bytes()));
+            ran.success().stdout.trim().to_owned()
+        };
+        let blob = git(&["hash-object", "-w", &file]);
+        let inner = tree("100644 blob", &blob, "handoff-gate.json");
+        let root = tree("040000 tree", &inner, ".github");
+        let commit = git(&["commit-tree", "-m", "Policy", &root]);
+        git(&["update-ref", "HEAD", &commit]);
+    }
+
     #[track_caller]
     fn passes(&self, branch: &str, body: &str) {
         let run = self.run(branch, body);
@@ -251,4 +271,19 @@ fn what_was_committed_by_hand_opens_nothing() {
     );
     env.handoff(&["gate", "--issue", "87"]).success();
     gate.fails("issue-87", "", "the ledger is damaged");
+}
+
+#[test]
+fn a_policy_on_the_default_branch_says_what_the_gate_asks() {
+    let gate = Gate::new();
+    gate.step("reviewer-agent", "reviewer-agent-to-validator-agent");
+    gate.passes("issue-87", "");
+    gate.policy(&json!({ "format": 1, "require": ["approved"], "protocol": "issue-to-pr" }));
+    gate.passes("issue-87", "");
+    gate.policy(&json!({ "format": 1, "require": ["validated"] }));
+    gate.fails("issue-87", "", "not validated");
+    gate.policy(&json!({ "format": 1, "require": ["approved"], "signed": true }));
+    gate.fails("issue-87", "", "issue-to-pr listed no keys");
+    gate.policy(&json!({ "format": 1, "require": "approved" }));
+    gate.fails("issue-87", "", "is not a policy");
 }

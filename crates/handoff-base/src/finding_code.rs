@@ -106,6 +106,7 @@ finding_codes! {
     FindingsMore = "findings.more";
     GateDataIntegrity = "gate.data_integrity";
     GateNoOrphanedTasks = "gate.no_orphaned_tasks";
+    GatePolicy = "gate.policy";
     GateRequiredFields = "gate.required_fields";
     GateStateConsistency = "gate.state_consistency";
     GateValidTransition = "gate.valid_transition";
@@ -213,6 +214,7 @@ finding_codes! {
     ProtocolUnreachableState = "protocol.unreachable_state";
     ProtocolUnusedType = "protocol.unused_type";
     ProtocolVersion = "protocol.version";
+    ProtocolWeaker = "protocol.weaker";
     ProtocolWhen = "protocol.when";
     RecordAltered = "record.altered";
     RemoteHook = "remote.hook";

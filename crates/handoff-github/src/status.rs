@@ -7,7 +7,9 @@ use handoff_insight::graph;
 use handoff_insight::graph::Graph;
 use handoff_ledger::attention::{Attention, of_issue};
 use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
-use handoff_model::{Answered, IssueStatus, Record, Refusal, View, needs_attention, turn};
+use handoff_model::{
+    Answered, GatePolicy, IssueStatus, Record, Refusal, View, needs_attention, turn,
+};
 use handoff_protocol::{Action, State};
 
 /// What should happen next in an issue.
@@ -55,7 +57,7 @@ impl Issue {
     pub fn read(
         tip: &Snapshot<'_>,
         key: &IssueKey,
-        (wanted, head): (&[String], Option<ObjectId>),
+        (policy, head): (&GatePolicy, Option<ObjectId>),
         now: Moment,
     ) -> Result<Option<Self>, LedgerError> {
         let folder = tip.issue(key)?;
@@ -94,7 +96,7 @@ impl Issue {
         Ok(Some(Self {
             commit: tip.commit(),
             records: folder.records()?,
-            gate: required(tip, &folder, &rules, wanted, head)?,
+            gate: required(tip, &folder, &rules, policy, head)?,
             graph: graph::issue_graph(&survey, protocol, now),
             issue,
             survey,
@@ -111,7 +113,7 @@ impl Issue {
     pub fn known(
         tip: &Snapshot<'_>,
         key: &IssueKey,
-        asked: (&[String], Option<ObjectId>),
+        asked: (&GatePolicy, Option<ObjectId>),
         now: Moment,
     ) -> Result<Self, LedgerError> {
         let found = Self::read(tip, key, asked, now)?;

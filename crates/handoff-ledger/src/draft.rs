@@ -6,7 +6,7 @@ use handoff_model::{FileChanges, Planned, Receipt};
 
 use super::error::LedgerError;
 use super::signing::{By, Demand};
-use super::snapshot::Rules;
+use super::snapshot::{Rules, Snapshot};
 
 /// A commit that is planned but not written yet.
 pub(super) struct Draft {
@@ -46,11 +46,18 @@ impl Decided<Receipt> {
     /// # Errors
     /// [`LedgerError`] when the list of keys can't be read.
     pub(super) fn of(
+        tip: &Snapshot<'_>,
         rules: &Rules<'_>,
         agent: AgentName,
         planned: Planned,
     ) -> Result<Self, LedgerError> {
-        let demand = Demand::of(rules, By::Agent(agent.clone()))?;
+        let by = By::Agent(agent.clone());
+        let demand = match &planned {
+            Planned::Write(step) if step.previous.is_none() => {
+                Demand::of_opening(rules, by, &tip.default_rules()?)?
+            }
+            _ => Demand::of(rules, by)?,
+        };
         Ok(match planned {
             Planned::Repeat(receipt) => Self::Nothing(*receipt),
             Planned::Write(step) => {

@@ -12,6 +12,7 @@
 
 mod artifacts;
 pub mod attention;
+mod authority;
 mod briefing;
 mod claim_queue;
 mod code_branches;
@@ -44,6 +45,7 @@ mod tally;
 mod verify;
 mod write;
 
+pub use authority::OtherProtocol;
 pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
 pub use context::{HandoffContext, IssueContext, context, contract_value};

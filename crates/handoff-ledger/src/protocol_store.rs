@@ -21,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::authority::Authorized;
 use super::draft::{Decided, Draft};
 use super::error::{LedgerError, ProtocolError};
 use super::session::Session;
@@ -29,20 +30,21 @@ use super::snapshot::{Rules, Snapshot};
 use super::write::Ledger;
 
 /// A change of a protocol or a shared document.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct SharedStep {
     pub(super) files: FileChanges,
     pub(super) message: String,
+    /// The required signature.
+    pub(super) demand: Option<Demand>,
 }
 
 impl SharedStep {
-    fn draft(self, author: Option<AgentName>, demand: Option<Demand>) -> Draft {
+    fn draft(self, author: Option<AgentName>) -> Draft {
         Draft {
             author,
             files: self.files,
             message: self.message,
             previous: None,
-            demand,
+            demand: self.demand,
         }
     }
 }
@@ -71,7 +73,8 @@ pub struct ProtocolChange {
 }
 
 impl<'r> Ledger<'r> {
-    /// Activates a protocol: adds it, or replaces the one with the same name.
+    /// Activates a protocol: adds it, or replaces the one with the same name. `may_be_weaker` says
+    /// on record that it may check less than the default one.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -80,17 +83,14 @@ impl<'r> Ledger<'r> {
         session: &Session,
         files: &ProtocolFiles,
         change: PutMode,
+        may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, None, |_, tip, _| {
             screen_protocol(files)?;
-            let (step, outcome) = protocol_step(tip, files, change)?;
-            let demand = match tip.rules_id(&outcome.name)? {
-                Some(_) => Demand::of(&tip.rules(&outcome.name)?, By::Committer)?,
-                None => None,
-            };
+            let (step, outcome) = protocol_step(tip, files, change, may_be_weaker)?;
             Ok(match step {
                 None => Decided::Nothing(outcome),
-                Some(step) => Decided::Write(step.draft(None, demand), outcome),
+                Some(step) => Decided::Write(step.draft(None), outcome),
             })
         })?;
         done.commit = commit;
@@ -106,6 +106,7 @@ impl<'r> Ledger<'r> {
         session: &Session,
         name: &str,
         assignment: &Assignment,
+        may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, None, |_, tip, _| {
             if tip.rules_id(name)?.is_none() {
@@ -124,13 +125,10 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            let (step, outcome) = protocol_step(tip, &files, PutMode::Update)?;
+            let (step, outcome) = protocol_step(tip, &files, PutMode::Update, may_be_weaker)?;
             Ok(match step {
                 None => Decided::Nothing(outcome),
-                Some(step) => {
-                    let demand = Demand::of(&rules, By::Committer)?;
-                    Decided::Write(step.draft(None, demand), outcome)
-                }
+                Some(step) => Decided::Write(step.draft(None), outcome),
             })
         })?;
         done.commit = commit;
@@ -159,21 +157,20 @@ impl<'r> Ledger<'r> {
             let step = document_step(tip, &rules, agent, name, &input)?;
             Ok(match step {
                 None => Decided::Nothing(()),
-                Some(step) => {
-                    let demand = Demand::of(&rules, By::Agent(agent.clone()))?;
-                    Decided::Write(step.draft(Some(agent.clone()), demand), ())
-                }
+                Some(step) => Decided::Write(step.draft(Some(agent.clone())), ()),
             })
         })?;
         Ok(commit)
     }
 }
 
-/// Plans the activation of a protocol.
+/// Plans the activation of a protocol. One that is weaker than the default protocol names in its
+/// message what it checks less, so that nobody puts it in force without saying so.
 pub(super) fn protocol_step(
     tip: &Snapshot<'_>,
     files: &ProtocolFiles,
     change: PutMode,
+    may_be_weaker: bool,
 ) -> Result<(Option<SharedStep>, ProtocolChange), LedgerError> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let definition = definition
@@ -203,25 +200,12 @@ pub(super) fn protocol_step(
     if known.is_some() && changes.is_empty() {
         return Ok((None, outcome));
     }
-    let message = match (&mut outcome.before, change) {
+    let mut message = match (&mut outcome.before, change) {
         (None, PutMode::Add) => {
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
         (Some(before), PutMode::Update) => {
-            let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
-            if known.as_ref().is_some_and(demands) && !lists(files) {
-                let text = "the new version leaves out allowed_signers, which is in force";
-                let finding = Finding::error(FindingCode::ProtocolSigners, SIGNERS, text);
-                let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
-                return Err(refused(vec![finding.fix(fix)]));
-            }
-            if *before == version {
-                let text = format!("version {version} is in force, with other files");
-                let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
-                return Err(refused(vec![
-                    finding.fix("give the new one another version"),
-                ]));
-            }
+            ensure_succeeds(known.as_ref(), files, (before, &version))?;
             let mut orphans = orphans(tip, &protocol, files)?;
             orphans.extend(misfit_documents(tip, &protocol, files)?);
             if !orphans.is_empty() {
@@ -242,13 +226,38 @@ pub(super) fn protocol_step(
             return Err(ProtocolError::Unknown { name, known }.into());
         }
     };
+    let authorized = Authorized::of(tip, known.as_ref(), &protocol, files)?;
+    message += &authorized.weaker_trailer(&name, tip, may_be_weaker)?;
     Ok((
         Some(SharedStep {
             files: changes,
             message,
+            demand: authorized.demand,
         }),
         outcome,
     ))
+}
+
+/// Refuses a new version that drops the list of keys, or does not name itself another one.
+fn ensure_succeeds(
+    known: Option<&Rules<'_>>,
+    files: &ProtocolFiles,
+    (before, version): (&str, &str),
+) -> Result<(), ProtocolError> {
+    let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
+    if known.is_some_and(demands) && !lists(files) {
+        let text = "the new version leaves out allowed_signers, which is in force";
+        let finding = Finding::error(FindingCode::ProtocolSigners, SIGNERS, text);
+        let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
+        return Err(ProtocolError::Refused(vec![finding.fix(fix)]));
+    }
+    if before == version {
+        let text = format!("version {version} is in force, with other files");
+        let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
+        let finding = finding.fix("give the new one another version");
+        return Err(ProtocolError::Refused(vec![finding]));
+    }
+    Ok(())
 }
 
 /// The message of an update. A policy that was set is named: the version alone would not say what
@@ -472,7 +481,12 @@ pub(super) fn document_step(
         protocol.name()
     );
     let files = vec![(path, Edit::Bytes(bytes.to_vec()))];
-    Ok(Some(SharedStep { files, message }))
+    let demand = Demand::of(rules, By::Agent(agent.clone()))?;
+    Ok(Some(SharedStep {
+        files,
+        message,
+        demand,
+    }))
 }
 
 /// The documents that the issues of a protocol share, by name; unset ones are left out.

@@ -2,6 +2,7 @@
 //! request. The audit plans it again and compares, an export writes it down, and `sync` repeats it
 //! on another tip.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -246,7 +247,7 @@ pub(super) struct StepReader<'r> {
     repository: &'r Repository,
     parsed: Rc<Parsed>,
     protocols: HashMap<ObjectId, Rc<Rules<'r>>>,
-    policies: HashMap<ObjectId, Policy>,
+    manifests: HashMap<ObjectId, (Policy, AgentName)>,
 }
 
 impl<'r> StepReader<'r> {
@@ -255,7 +256,7 @@ impl<'r> StepReader<'r> {
             repository,
             parsed: Rc::new(Parsed::new()),
             protocols: HashMap::new(),
-            policies: HashMap::new(),
+            manifests: HashMap::new(),
         }
     }
 
@@ -306,16 +307,30 @@ impl<'r> StepReader<'r> {
     /// # Errors
     /// [`LedgerError`] when its manifest is missing or can't be read.
     pub(super) fn policy(&mut self, tree: Tree<'r>) -> Result<Policy, LedgerError> {
+        Ok(self.manifest(tree)?.0)
+    }
+
+    /// The default protocol of a ledger's tree.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it, or the manifest, is missing or can't be read.
+    pub(super) fn default_rules(&mut self, tree: Tree<'r>) -> Result<Rc<Rules<'r>>, LedgerError> {
+        let name = self.manifest(tree)?.1.clone();
+        self.rules(tree, name.as_str())
+    }
+
+    fn manifest(&mut self, tree: Tree<'r>) -> Result<&(Policy, AgentName), LedgerError> {
         let path = layout::MANIFEST;
         let missing = || LedgerError::missing(path.to_owned());
         let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
-        if let Some(policy) = self.policies.get(&id) {
-            return Ok(*policy);
+        match self.manifests.entry(id) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => {
+                let manifest: Manifest = record::read(&self.repository.blob(id)?)
+                    .map_err(|error| LedgerError::stored(path, error))?;
+                Ok(new.insert((manifest.evidence, manifest.default_protocol)))
+            }
         }
-        let manifest: Manifest = record::read(&self.repository.blob(id)?)
-            .map_err(|error| LedgerError::stored(path, error))?;
-        self.policies.insert(id, manifest.evidence);
-        Ok(manifest.evidence)
     }
 }
 

@@ -2,18 +2,23 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
-use handoff_git::Stored;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_git::{Stored, Tree};
 use handoff_model::message::trailers;
-use handoff_model::{Answered, Record};
-use handoff_protocol::Identity;
+use handoff_model::{Answered, GatePolicy, Record};
+use handoff_protocol::{Event, Identity, Signers};
 
 use super::error::LedgerError;
+use super::recorded_step::StepReader;
+use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
-/// Checks for each requirement whether an issue meets it, for the given commit if there is one.
+/// Checks for each requirement whether an issue meets it, for the given commit if there is one. An
+/// issue of another protocol than the one that is asked for meets nothing: what its words mean
+/// there, somebody else has decided. Where keys are listed, the ledger's default one is asked for.
 ///
 /// # Errors
 /// [`LedgerError`] if the protocol refuses the query or something can't be read.
@@ -21,10 +26,32 @@ pub fn required(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
-    wanted: &[String],
+    policy: &GatePolicy,
     code: Option<ObjectId>,
 ) -> Result<Vec<Answered>, LedgerError> {
     let repository = tip.repository();
+    let own = &rules.protocol().definition().name;
+    let default = &tip.manifest().default_protocol;
+    let asked = match &policy.protocol {
+        // Where nobody has to sign, one protocol is as good as another.
+        None if own == default || !tip.lists_keys()? => own,
+        asked => asked.as_ref().unwrap_or(default),
+    };
+    if own != asked {
+        let other = tip.other_protocol(own)?;
+        let is_unsigned = other.is_some_and(|other| other.unsigned);
+        let unsigned = if is_unsigned {
+            ", which is unsigned"
+        } else {
+            ""
+        };
+        return Ok(vec![Answered {
+            requirement: "protocol".to_owned(),
+            met: false,
+            by: None,
+            why: format!("the issue follows {own}{unsigned}, not {asked}"),
+        }]);
+    }
     let code = || match code {
         Some(id) => Ok(Some((
             id.to_string(),
@@ -54,8 +81,74 @@ pub fn required(
         }))
     };
     let (key, protocol) = (folder.key(), rules.protocol());
-    let answered = handoff_model::required(folder, key, protocol, wanted, code, sender)?;
+    let wanted = &policy.require;
+    let mut answered = handoff_model::required(folder, key, protocol, wanted, code, sender)?;
+    if policy.signed {
+        let signers = policy.signers.clone().map(Rc::new);
+        let fault = unsigned(tip, folder.key(), own, signers)?;
+        answered.push(Answered {
+            requirement: "signed".to_owned(),
+            met: fault.is_none(),
+            by: None,
+            why: fault
+                .unwrap_or_else(|| "each step of the issue is signed with a listed key".to_owned()),
+        });
+    }
     Ok(answered)
+}
+
+/// Why not each step of an issue is known to be signed with a listed key: one of these, or else of
+/// those that its protocol listed before the step.
+fn unsigned(
+    tip: &Snapshot<'_>,
+    issue: &IssueKey,
+    protocol: &AgentName,
+    pinned: Option<Rc<Signers>>,
+) -> Result<Option<String>, LedgerError> {
+    let repository = tip.repository();
+    let mut reader = StepReader::new(repository);
+    let first = format!("{issue}.1 none..");
+    for stored in repository.history(tip.commit()) {
+        let stored = stored?;
+        let trailers = trailers(&stored.commit.message);
+        if !trailers.contains(&("Issue", issue.as_str())) {
+            continue;
+        }
+        let id = stored.commit.id.short();
+        let Some(parent) = stored
+            .commit
+            .parents
+            .first()
+            .filter(|_| !stored.commit.cut_off)
+        else {
+            break;
+        };
+        let by = match stored.commit.author.name.parse() {
+            _ if trailers.contains(&("Event", Event::Expire.as_str())) => By::Anybody,
+            Ok(agent) => By::Agent(agent),
+            Err(_) => return Ok(Some(format!("the step {id} is no agent's"))),
+        };
+        let demand = match &pinned {
+            Some(signers) => Some(Demand::new(Rc::clone(signers), by)),
+            None => {
+                let tree = Tree::new(repository, repository.commit(*parent)?.tree);
+                let rules = reader.rules(tree, protocol.as_str())?;
+                Demand::of(&rules, by)?
+            }
+        };
+        let Some(demand) = demand else {
+            return Ok(Some(format!("{protocol} listed no keys at the step {id}")));
+        };
+        if let Some(finding) = judge(repository, &stored, Some(&demand)) {
+            return Ok(Some(format!("the step {id}: {}", finding.message)));
+        }
+        let is_first =
+            |(name, value): &(&str, &str)| *name == "Transition" && value.starts_with(&first);
+        if trailers.iter().any(is_first) {
+            return Ok(None);
+        }
+    }
+    Ok(Some("the history of the issue is not all here".to_owned()))
 }
 
 /// The commits that sent the handoffs of an issue, by the handoffs' ids. They are read from the

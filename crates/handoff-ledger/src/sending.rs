@@ -281,7 +281,7 @@ impl<'r> Ledger<'r> {
                 // The plan shows what the sender held; a refusal or a repeat needs no checks.
                 let planned = plan_with(prepared, None)?;
                 let Planned::Write(step) = &planned else {
-                    return Decided::of(&prepared.rules, name, planned);
+                    return Decided::of(tip, &prepared.rules, name, planned);
                 };
                 let held = step.receipt.record.follows.clone();
                 let known = prepared.judged.take().filter(|(known, _)| *known == held);
@@ -299,7 +299,7 @@ impl<'r> Ledger<'r> {
             }
         };
         let planned = plan_with(prepared, Some(&evidence))?;
-        Decided::of(&prepared.rules, name, planned)
+        Decided::of(tip, &prepared.rules, name, planned)
     }
 
     /// Checks the claims of a contract whose sender held this handoff. Each contradiction is an

@@ -24,6 +24,8 @@ pub(super) enum By {
     Anybody,
     /// The key of the person who records it, listed by email address.
     Committer,
+    /// Any key of the default protocol: the step opens an issue under a protocol without keys.
+    Opener,
 }
 
 /// The signature that a commit must have.
@@ -34,13 +36,18 @@ pub(super) struct Demand {
 }
 
 impl Demand {
+    /// A signature with one of these keys.
+    pub(super) fn new(signers: Rc<Signers>, by: By) -> Self {
+        Self { signers, by }
+    }
+
     /// The demand of a protocol's rules, if they require a signature.
     ///
     /// # Errors
     /// [`LedgerError`] when the list of keys can't be read.
     pub(super) fn of(rules: &Rules<'_>, by: By) -> Result<Option<Self>, LedgerError> {
         let signers = rules.signers()?;
-        Ok(signers.map(|signers| Self { signers, by }))
+        Ok(signers.map(|signers| Self::new(signers, by)))
     }
 
     /// The same demand for a step that no agent decided on.
@@ -150,6 +157,7 @@ impl Demand {
             By::Agent(agent) => format!("the step is {agent}'s"),
             By::Anybody => "the step is to be signed by anybody who is listed".to_owned(),
             By::Committer => format!("the change is {email}'s"),
+            By::Opener => "an issue under a protocol without keys is opened with one that the ledger's default protocol lists".to_owned(),
         }
     }
 
@@ -167,7 +175,7 @@ impl Demand {
         };
         let counts = |line: &Signer| match &self.by {
             By::Agent(agent) => line.is_agents(agent.as_str()),
-            By::Anybody => true,
+            By::Anybody | By::Opener => true,
             By::Committer => line.is_persons(&committer.email),
         };
         let (code, text, fix) = match self.signers.verdict(is, counts, at) {

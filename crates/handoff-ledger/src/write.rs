@@ -440,7 +440,7 @@ impl<'r> Ledger<'r> {
         };
         let update = update(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &Request::Update(&update))?;
-        Decided::of(&rules, name, planned)
+        Decided::of(tip, &rules, name, planned)
     }
 
     pub(super) fn publish(

@@ -17,6 +17,7 @@ pub mod consistency;
 pub mod delivery;
 pub mod evidence;
 pub mod failure;
+pub mod gate_policy;
 pub mod intake;
 pub mod layout;
 pub mod message;
@@ -38,6 +39,7 @@ pub mod traceparent;
 pub mod turn;
 pub mod value;
 pub mod waiting;
+pub mod weaker;
 
 pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use annotation::Annotation;
@@ -50,6 +52,7 @@ pub use failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
 };
+pub use gate_policy::GatePolicy;
 pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};

@@ -9,7 +9,7 @@ use handoff_github::summary::comment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::page::Gate;
+use crate::args::gate::GateArgs;
 use crate::context::Context;
 use crate::contracts::input;
 use crate::environment::now;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ISSUE")]
     issue: String,
     #[command(flatten)]
-    gate: Gate,
+    gate: GateArgs,
     /// The existing comments: one page of the API's answer, or several pages in a row; - reads
     /// standard input
     #[arg(long, value_name = "FILE", requires = "output")]
@@ -60,8 +60,8 @@ impl Arguments {
         };
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
-        let requirements = self.gate.requirements(&repository)?;
-        let issue = Issue::known(&tip, &key, requirements, now()?)?;
+        let (policy, head) = self.gate.read(context, &repository)?;
+        let issue = Issue::known(&tip, &key, (&policy, head), now()?)?;
         let page = comment(&issue);
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));

@@ -5,13 +5,12 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
-use handoff_git::Repository;
 use handoff_github::status::{self, Issue};
 
 use super::whole_ledger::ledger_status;
-use crate::context::{Context, commit_id};
+use crate::args::gate::GateArgs;
+use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, replace};
@@ -24,7 +23,7 @@ pub(super) struct Page {
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     #[command(flatten)]
-    gate: Gate,
+    gate: GateArgs,
     /// Append to this file instead; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -46,11 +45,15 @@ impl Page {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let Some(key) = &self.issue else {
+            if self.gate.is_given() {
+                let text = "a gate is about an issue, and none is given";
+                return Err(Failure::usage(text).advice("name the issue"));
+            }
             return Ok(of_ledger(&ledger_status(&ledger, &tip, now()?)?));
         };
         let key = key.parse()?;
-        let gate = self.gate.requirements(&repository)?;
-        let issue = Issue::read(&tip, &key, gate, now()?)?;
+        let (policy, head) = self.gate.read(context, &repository)?;
+        let issue = Issue::read(&tip, &key, (&policy, head), now()?)?;
         Ok(of_issue(&key, issue.as_ref()))
     }
 
@@ -62,28 +65,6 @@ impl Page {
         } else {
             target(self.output.as_ref(), variable).map(Some)
         }
-    }
-}
-
-/// The requirements of a merge, and the commit that must meet them.
-#[derive(Args)]
-pub(super) struct Gate {
-    /// The requirements to check; by default those that the protocol sets for a merge
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "issue")]
-    require: Vec<String>,
-    /// The commit that must meet the requirements; one with the same files counts too
-    #[arg(long, value_name = "COMMIT", requires = "issue")]
-    head: Option<String>,
-}
-
-impl Gate {
-    /// The requirements, and the commit that must meet them.
-    pub(super) fn requirements(
-        &self,
-        repository: &Repository,
-    ) -> Result<(&[String], Option<ObjectId>), Failure> {
-        let head = self.head.as_deref().map(|text| commit_id(repository, text));
-        Ok((&self.require, head.transpose()?))
     }
 }
 

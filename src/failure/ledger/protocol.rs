@@ -30,6 +30,9 @@ impl From<ProtocolError> for Failure {
             ProtocolError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
                 .advice("finish the open handoffs first, or keep what they need in the definition")
                 .findings(findings),
+            ProtocolError::Weaker { findings, .. } => at(ErrorCode::ProtocolWeaker)
+                .advice("nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name")
+                .findings(findings),
             ProtocolError::NoDocument { known, .. } => {
                 at(ErrorCode::NoDocument).advice(match &known[..] {
                     [] => "the protocol shares no documents".to_owned(),

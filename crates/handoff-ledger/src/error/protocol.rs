@@ -24,6 +24,13 @@ pub enum ProtocolError {
         name: String,
         findings: Vec<Finding>,
     },
+    /// A protocol checks less than the default one, and nobody said that it may.
+    #[error("protocol {name} is weaker than {default}, the ledger's default")]
+    Weaker {
+        name: String,
+        default: String,
+        findings: Vec<Finding>,
+    },
     /// The protocol has no shared document with that name.
     #[error("the protocol has no document {name}")]
     NoDocument { name: String, known: Vec<String> },

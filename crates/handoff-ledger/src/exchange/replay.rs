@@ -383,7 +383,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             Some(_) => PutMode::Update,
             None => PutMode::Add,
         };
-        let done = ledger.put_protocol(session, &files, change)?;
+        let done = ledger.put_protocol(session, &files, change, false)?;
         self.put(place, done.commit.is_some());
         Ok(())
     }

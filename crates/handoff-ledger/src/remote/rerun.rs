@@ -13,6 +13,7 @@ use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::authority::WEAKER;
 use crate::contract_match::Offer;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
@@ -237,8 +238,9 @@ impl<'r> Rerun<'r> {
                     None => PutMode::Add,
                 };
                 self.own_time(commit);
+                let is_weaker = trailers(&commit.message).iter().any(|(n, _)| *n == WEAKER);
                 self.ledger
-                    .put_protocol(&self.session, &files, change)
+                    .put_protocol(&self.session, &files, change, is_weaker)
                     .map(drop)
             }
             ([], Some(Shared::Document(protocol, name))) => {

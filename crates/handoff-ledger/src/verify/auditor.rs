@@ -289,7 +289,7 @@ impl<'r, 's> Auditor<'r, 's> {
     ) -> Result<Option<Expected>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
         let new = Tree::new(self.repository, candidate.tree);
-        let (path, decided, demand) = match shared {
+        let (path, decided) = match shared {
             Shared::Protocol(name) => {
                 let definition = layout::protocol_file(name, layout::DEFINITION);
                 let own = changes.iter().find(|change| change.path == definition);
@@ -301,12 +301,9 @@ impl<'r, 's> Auditor<'r, 's> {
                     None => PutMode::Add,
                 };
                 let decided = Rules::read(self.repository, new, name)
-                    .and_then(|rules| protocol_step(&old, &rules.files()?, change));
-                let demand = match change {
-                    PutMode::Update => Demand::of(&old.rules(name)?, By::Committer)?,
-                    PutMode::Add => None,
-                };
-                (path, decided.map(|(step, _)| (step, None)), demand)
+                    // A weaker one says so in its message, which is compared.
+                    .and_then(|rules| protocol_step(&old, &rules.files()?, change, true));
+                (path, decided.map(|(step, _)| (step, None)))
             }
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);
@@ -319,11 +316,7 @@ impl<'r, 's> Auditor<'r, 's> {
                     Some(agent) => document_step(&old, &rules, agent, name, &Input::read(&bytes)),
                     None => Ok(None),
                 };
-                let demand = match &agent {
-                    Some(agent) => Demand::of(&rules, By::Agent(agent.clone()))?,
-                    None => None,
-                };
-                (path, decided.map(|step| (step, agent)), demand)
+                (path, decided.map(|step| (step, agent)))
             }
         };
         match decided {
@@ -332,7 +325,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 files: step.files,
                 message: step.message,
                 previous: None,
-                demand,
+                demand: step.demand,
             })),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
@@ -418,7 +411,13 @@ impl<'r, 's> Auditor<'r, 's> {
             RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
             _ => By::Agent(recorded.actor.clone()),
         };
-        let demand = Demand::of(&states.rules, by)?;
+        let demand = match states.was {
+            Some(_) => Demand::of(&states.rules, by)?,
+            None => {
+                let default = self.reader.default_rules(old)?;
+                Demand::of_opening(&states.rules, by, &default)?
+            }
+        };
         let started = states.is.handoffs.saturating_sub(states.handoffs_before());
         self.audit.handoffs += started as usize;
         Ok(Some(Expected {

@@ -51,6 +51,13 @@ impl Signers {
         self.lines.is_empty()
     }
 
+    /// This list with the lines of another one.
+    #[must_use]
+    pub fn joined(mut self, other: &Self) -> Self {
+        self.lines.extend(other.lines.iter().cloned());
+        self
+    }
+
     /// Every line with a key.
     pub fn iter(&self) -> impl Iterator<Item = &Signer> {
         self.lines.iter()

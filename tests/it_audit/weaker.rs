@@ -1,0 +1,367 @@
+//! A signed ledger, and protocols that ask for less than its own.
+
+use std::fs;
+
+use crate::keys::{
+    BRANCH, damage, ed25519, findings, parts, path, put, raw, signature, signed, start, team,
+    with_key, without_prints,
+};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, sample};
+
+/// A folder with the usual protocol under another name, changed like this, and no list of keys.
+fn lax(env: &TestEnvironment, change: impl FnOnce(&mut Value)) -> String {
+    let folder = env.root().join("lax");
+    let shown = folder.to_str().unwrap().to_owned();
+    let _ = fs::remove_dir_all(&folder);
+    env.handoff(&["protocol", "copy", "issue-to-pr", &shown])
+        .success();
+    let file = folder.join("protocol.json");
+    let mut definition: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    definition["name"] = "lax".into();
+    change(&mut definition);
+    fs::write(file, serde_json::to_string_pretty(&definition).unwrap()).unwrap();
+    let _ = fs::remove_file(folder.join("allowed_signers"));
+    shown
+}
+
+/// Who sends which contract, from the prepared workspace to the approval.
+const STEPS: [(&str, &str); 3] = [
+    ("prep-agent", "prep-agent-to-implementer-agent"),
+    ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+    ("reviewer-agent", "reviewer-agent-to-validator-agent"),
+];
+
+/// Takes an issue under the protocol `lax` to its approval, without a key.
+fn approve(env: &TestEnvironment, issue: u32) {
+    for (number, (agent, name)) in (1..).zip(STEPS) {
+        env.claim(&format!("{issue}.{number}"), agent).success();
+        env.send(sample(name, Format::Xml, issue)).success();
+    }
+}
+
+/// The message of the ledger's last commit.
+fn message(env: &TestEnvironment) -> String {
+    env.git(&env.repo(), &["log", "-1", "--format=%B", BRANCH])
+}
+
+#[test]
+fn no_protocol_is_added_to_a_signed_ledger_without_a_listed_persons_key() {
+    let env = team();
+    ed25519(&env, "stranger");
+    let start = env.tip();
+    let folder = lax(&env, |_| {});
+    let add = ["protocol", "add", &folder, "--weaker", "--json"];
+    let none = env.handoff(&add);
+    assert!(findings(none, 4, "signature_refused").starts_with("signature.missing"));
+    let refused = |key: &str| findings(with_key(&env, key, &add, ""), 4, "signature_refused");
+    assert_snapshot!(refused("stranger"), @"signature.unknown the change is robin@example.com's, and is signed with SHA256:…, which is nobody's key");
+    assert_snapshot!(refused("manager"), @"signature.other_agent the change is robin@example.com's, and is signed with SHA256:…, a key of issue-manager");
+    assert_eq!(env.tip(), start, "nothing was written");
+    // A person's key is not enough for one that checks less: it has to be said.
+    let add = &add[..3];
+    let weak = with_key(&env, "robin", add, "").exits(4).stderr;
+    assert_snapshot!(weak, @"
+    error: protocol lax is weaker than issue-to-pr, the ledger's default
+      allowed_signers protocol.weaker the protocol lists no keys, so that nothing has to be signed: issue-to-pr is stricter
+    hint: nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name; see `git handoff explain protocol_weaker`
+    ");
+    assert_eq!(env.tip(), start, "nothing was written");
+    with_key(&env, "robin", &[add, &["--weaker"]].concat(), "").success();
+    assert_snapshot!(message(&env), @"
+    Add protocol lax 1.0.0
+
+    Protocol: lax
+    Weaker: signers
+    ");
+    env.assert_sound();
+    // So is an update of one that has no list of its own.
+    let set = [
+        "protocol", "set", "lax", "leases", "60", "--weaker", "--json",
+    ];
+    let none = env.handoff(&set);
+    assert!(findings(none, 4, "signature_refused").starts_with("signature.missing"));
+    with_key(&env, "robin", &set, "").success();
+    env.assert_sound();
+}
+
+#[test]
+fn what_was_added_without_a_key_by_hand_is_found_everywhere() {
+    let env = team();
+    let folder = lax(&env, |_| {});
+    let add = ["protocol", "add", &folder, "--weaker"];
+    let before = env.tip();
+    with_key(&env, "robin", &add, "").success();
+    let step = env.tip();
+    let (payload, _) = parts(&raw(&env, &step));
+    let server = env.root().join("server");
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    git(&["init", "-q", "--bare", server.to_str().unwrap()]);
+    env.handoff_in(&server, &["hooks", "install", "--server"])
+        .success();
+    let push = |from: &str| {
+        let to = format!("{from}:{BRANCH}");
+        env.git_any(&env.repo(), &["push", server.to_str().unwrap(), &to])
+    };
+    push(&before).success();
+    put(&env, &payload);
+    assert_snapshot!(damage(&env), @"signature.missing the change is robin@example.com's, and is not signed");
+    push(BRANCH).exits(1).says("signature.missing");
+    // One that hides what it checks less is signed, and still not what such a step is.
+    let silent = payload.replace("Weaker: signers\n", "");
+    assert_ne!(silent, payload);
+    put(
+        &env,
+        &signed(&silent, &signature(&env, "robin", &["-n", "git"], &silent)),
+    );
+    assert_snapshot!(damage(&env), @"commit.message the message or its trailers do not tell what the step did");
+    push(BRANCH).exits(1).says("commit.message");
+    push(&step).success();
+}
+
+#[test]
+fn an_issue_is_not_taken_by_opening_it_under_a_weaker_protocol() {
+    let env = team();
+    let folder = lax(&env, |_| {});
+    with_key(&env, "robin", &["protocol", "add", &folder, "--weaker"], "").success();
+    let start = env.tip();
+    let args = ["send", "-", "--protocol", "lax", "--json"];
+    let none = env.handoff_with(&args, opening(7));
+    assert!(findings(none, 4, "signature_refused").starts_with("signature.missing an issue under a protocol without keys is opened with one that the ledger's default protocol lists"));
+    assert_eq!(env.tip(), start, "nothing was written");
+    with_key(&env, "prep", &args, &opening(7)).success();
+    // From then on its protocol asks for none.
+    approve(&env, 7);
+    env.assert_sound();
+    let (payload, _) = parts(&raw(&env, &format!("{BRANCH}~6")));
+    assert!(payload.contains("7.1 sent"), "{payload}");
+    put(&env, &payload);
+    assert_snapshot!(damage(&env), @"signature.missing an issue under a protocol without keys is opened with one that the ledger's default protocol lists, and is not signed");
+}
+
+#[test]
+fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
+    let env = team();
+    let folder = lax(&env, |_| {});
+    with_key(&env, "robin", &["protocol", "add", &folder, "--weaker"], "").success();
+    with_key(
+        &env,
+        "manager",
+        &["send", "-", "--protocol", "lax"],
+        &opening(7),
+    )
+    .success();
+    approve(&env, 7);
+    let shown = |args: &[&str]| env.handoff(args).shown;
+    assert_snapshot!(shown(&["gate", "7", "--require", "approved"]), @"
+    $ git handoff gate 7 --require approved
+    ✗ not protocol: the issue follows lax, which is unsigned, not issue-to-pr
+      protocol lax, not issue-to-pr: unsigned
+    --- stderr
+    error: issue 7 follows another protocol, lax
+    hint: find out who opened it under lax: `git handoff log 7`; a gate for that protocol has `--protocol lax`
+    --- exit 1
+    ");
+    assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax"]), @"
+    $ git handoff gate 7 --require approved --protocol lax
+    ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
+      protocol lax, not issue-to-pr: unsigned
+    ");
+    assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
+    $ git handoff gate 7 --require approved --protocol lax --signed
+    ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
+    ✗ not signed: lax listed no keys at the step [commit]
+      protocol lax, not issue-to-pr: unsigned
+    --- stderr
+    error: issue 7 is not signed
+    hint: see `git handoff status 7` for whose turn it is
+    --- exit 1
+    ");
+    assert_snapshot!(shown(&["verify", "7"]), @"
+    $ git handoff verify 7
+    the ledger is sound: 9 commits, 4 handoffs, up to [commit]
+      audited: only issue 7, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:17 +0000
+      every step was legal under the rules of its time, and nothing was changed since
+      protocol lax, not issue-to-pr: unsigned
+    ");
+    assert_snapshot!(shown(&["list"]), @"
+    $ git handoff list
+    7.1  completed  issue-manager → prep-agent          medium  9 minutes ago
+      Export delivery history as CSV
+    7.2  completed  prep-agent → implementer-agent      medium  7 minutes ago
+      Export delivery history as CSV
+    7.3  completed  implementer-agent → reviewer-agent  medium  5 minutes ago
+      Export delivery history as CSV
+    7.4  pending    reviewer-agent → validator-agent    medium  5 minutes ago
+      Export delivery history as CSV
+    protocol lax, not issue-to-pr: unsigned; issues: 7
+    ");
+    assert!(shown(&["show", "7.4"]).contains("\n  protocol lax, not issue-to-pr: unsigned\n"));
+    let claimed = shown(&["claim", "7.4", "--as", "validator-agent"]);
+    assert!(
+        claimed.contains("\n  protocol lax, not issue-to-pr: unsigned\n"),
+        "{claimed}"
+    );
+    let github = env.handoff(&[
+        "github",
+        "output",
+        "7",
+        "--require",
+        "approved",
+        "--output",
+        "-",
+    ]);
+    assert!(
+        github.stdout.contains("\nfalse\n") && github.stdout.contains("\nprotocol\n"),
+        "{}",
+        github.shown
+    );
+}
+
+/// A ledger whose agents all sign with the key `agents`, with issue 7 approved.
+fn signed_approval() -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let (agents, robin) = (ed25519(&env, "agents"), ed25519(&env, "robin"));
+    start(&env, &format!("* {agents}robin@example.com {robin}"));
+    with_key(&env, "agents", &["send", "-"], &opening(7)).success();
+    for (number, (agent, name)) in (1..).zip(STEPS) {
+        let claim = ["claim", &format!("7.{number}"), "--as", agent];
+        with_key(&env, "agents", &claim, "").success();
+        with_key(
+            &env,
+            "agents",
+            &["send", "-"],
+            &sample(name, Format::Xml, 7),
+        )
+        .success();
+    }
+    env
+}
+
+#[test]
+fn a_policy_outside_the_ledger_says_all_that_counts() {
+    let env = signed_approval();
+    let key = fs::read_to_string(path(&env, "agents.pub")).unwrap();
+    ed25519(&env, "stranger");
+    let stranger = fs::read_to_string(path(&env, "stranger.pub")).unwrap();
+    env.handoff(&["gate", "7", "--signed"]).success();
+    let asked = |policy: &Value| {
+        let file = env.file("policy.json", policy.to_string());
+        without_prints(&env.handoff(&["gate", "7", "--policy", &file]).shown)
+    };
+    let policy = |key: &str| {
+        let signers = [format!("* {}", key.trim_end())];
+        json!({"format": 1, "protocol": "issue-to-pr", "require": ["approved"], "signers": signers})
+    };
+    assert_snapshot!(asked(&policy(&key)), @"
+    $ git handoff gate 7 --policy [root]/policy.json
+    ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
+    ✓ signed: each step of the issue is signed with a listed key
+    ");
+    assert_snapshot!(asked(&policy(&stranger)), @"
+    $ git handoff gate 7 --policy [root]/policy.json
+    ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
+    ✗ not signed: the step [commit]: the step is reviewer-agent's, and is signed with SHA256:…, which is nobody's key
+    --- stderr
+    error: issue 7 is not signed
+    hint: see `git handoff status 7` for whose turn it is
+    --- exit 1
+    ");
+    assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
+    $ git handoff gate 7 --policy [root]/policy.json
+    ✗ not validated: it has to be shown after 7.4 (reviewer-agent-to-validator-agent)
+    --- stderr
+    error: issue 7 is not validated
+    hint: see `git handoff status 7` for whose turn it is
+    --- exit 1
+    ");
+    assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"
+    $ git handoff gate 7 --policy [root]/policy.json
+    ✗ not protocol: the issue follows issue-to-pr, not lax
+    --- stderr
+    error: issue 7 follows another protocol, issue-to-pr
+    hint: find out who opened it under issue-to-pr: `git handoff log 7`; a gate for that protocol has `--protocol issue-to-pr`
+    --- exit 1
+    ");
+    assert_snapshot!(asked(&json!({"format": 1, "requires": ["approved"]})), @r#"
+    $ git handoff gate 7 --policy [root]/policy.json
+    --- stderr
+    error: "[root]/policy.json" is not a policy for a gate
+       gate.policy it is not a policy: unknown field `requires`, expected one of `format`, `protocol`, `require`, `signed`, `signers` at line 1 column 22
+    hint: the gate stays closed; docs/gate.md describes the file; see `git handoff explain gate_policy_refused`
+    --- exit 2
+    "#);
+    // What is not here can't be shown.
+    let shallow = env.root().join("shallow");
+    let from = format!("file://{}", env.repo().display());
+    env.git(
+        env.root(),
+        &[
+            "clone",
+            "-q",
+            "--bare",
+            "--depth=1",
+            "--branch=handoffs",
+            &from,
+            shallow.to_str().unwrap(),
+        ],
+    );
+    let ran = env
+        .handoff_in(&shallow, &["gate", "7", "--signed"])
+        .exits(1);
+    assert!(ran.shown.contains("not all here"), "{}", ran.shown);
+}
+
+#[test]
+fn one_that_checks_as_much_needs_no_word_and_what_less_is_named() {
+    let env = team();
+    let list = fs::read_to_string(crate::keys::list(&env, "1.0.0")).unwrap();
+    let folder = lax(&env, |definition| {
+        definition["secrets"] = json!({"allow": [{"rule": "aws-access-key"}]});
+        definition["evidence"] = json!({"policy": "off"});
+        definition["contracts"][2]
+            .as_object_mut()
+            .unwrap()
+            .remove("claims");
+        let rules = definition["consistency"].as_array_mut().unwrap();
+        rules[0]["policy"] = "warn".into();
+        rules.remove(1);
+    });
+    fs::write(format!("{folder}/allowed_signers"), &list).unwrap();
+    let add = ["protocol", "add", &folder, "--json"];
+    let found = findings(with_key(&env, "robin", &add, ""), 4, "protocol_weaker");
+    assert_snapshot!(found, @"
+    protocol.weaker the check `branch` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `commits` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `files_changed` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `commits_added` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `merge` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `artifacts` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `paths` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `tests` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `tests_added` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the check `coverage` is off, not warn: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `commits` is claimed: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `coverage` is claimed: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `files_changed` is claimed: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `tests_added` is claimed: issue-to-pr is stricter
+    protocol.weaker the rule `issue-address` is warn, not enforce: issue-to-pr is stricter
+    protocol.weaker the rule `pull-request-address` is off, not enforce: issue-to-pr is stricter
+    protocol.weaker what looks like a secret of the rule `aws-access-key` is allowed: issue-to-pr is stricter
+    ");
+    let folder = lax(&env, |_| {});
+    fs::write(format!("{folder}/allowed_signers"), &list).unwrap();
+    with_key(&env, "robin", &add, "").success();
+    assert!(!message(&env).contains("Weaker"));
+    // Its own people may change it, but not below the ledger's.
+    let set = ["protocol", "set", "lax", "consistency.*", "off", "--json"];
+    let rule: Value = env.data(&["protocol", "set", "lax"]);
+    let rules = rule["settings"].as_array().unwrap().iter();
+    let mut keys =
+        rules.filter_map(|s| s["key"].as_str().filter(|k| k.starts_with("consistency.")));
+    let set = [set[0], set[1], set[2], keys.next().unwrap(), set[4], set[5]];
+    findings(with_key(&env, "robin", &set, ""), 4, "protocol_weaker");
+    env.assert_sound();
+}
