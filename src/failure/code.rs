@@ -176,6 +176,7 @@ error_codes! {
     RemoteProtected = "remote_protected", ENVIRONMENT;
     RemoteRefused = "remote_refused", PROTOCOL;
     RemoteRewritten = "remote_rewritten", INTEGRITY;
+    RemoteShallow = "remote_shallow", ENVIRONMENT;
     RemoteUnreachable = "remote_unreachable", ENVIRONMENT;
     Renamed = "renamed", CONFLICT;
     ReportRefused = "report_refused", CONTRACT;

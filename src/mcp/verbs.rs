@@ -113,7 +113,7 @@ pub(super) const VERBS: &[Verb] = &[
         .without(&["remote", "poll"])
         .preset("timeout", "50s"),
     Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
-    Verb::reads(&["gate"]).without(&["format", "named", "policy", "signed"]),
+    Verb::reads(&["gate"]).without(&["format", "named", "policy", "protocol", "signed"]),
     Verb::reads(&["graph"]).without(&["format"]),
     Verb::reads(&["metrics"]).without(&["format", "output"]),
     Verb::reads(&["alerts"]).without(&["format"]),

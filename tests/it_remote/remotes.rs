@@ -424,3 +424,43 @@ fn no_setting_gets_in_the_way() {
     team.there(&["sync"]).success();
     team.assert_together();
 }
+
+#[test]
+fn a_remote_with_a_part_of_the_history_is_not_taken_for_one_without_a_ledger() {
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    let from = format!("file://{}", env.repo().display());
+    let clone = [
+        "clone",
+        "-q",
+        "--bare",
+        "--depth=1",
+        "--branch=handoffs",
+        &from,
+        "part.git",
+    ];
+    env.git(env.root(), &clone);
+    let repo = env.root().join("new");
+    env.git(env.root(), &["init", "-q", "new"]);
+    let part = format!("file://{}", env.root().join("part.git").display());
+    env.git(&repo, &["remote", "add", "origin", &part]);
+    env.git(&repo, &["config", "handoff.remote", "origin"]);
+    let fetch = env.handoff_in(&repo, &["fetch"]).exits(9);
+    assert_snapshot!(fetch.stderr, @"");
+    for args in [&["init"][..], &["status"], &["init", "--remote", "origin"]] {
+        let ran = env.handoff_in(&repo, args);
+        assert_eq!(ran.status, 9, "{}", ran.shown);
+    }
+    assert_eq!(env.git(&repo, &["for-each-ref", "refs/heads/handoffs"]), "");
+    // Once it is complete, everything works.
+    env.git(
+        &env.root().join("part.git"),
+        &["fetch", "-q", "--unshallow"],
+    );
+    env.handoff_in(&repo, &["fetch"]).success();
+    env.handoff_in(&repo, &["init"]).success();
+    assert_eq!(
+        env.git(&repo, &["rev-parse", "handoffs"]),
+        format!("{}\n", env.tip())
+    );
+}

@@ -94,7 +94,7 @@ fn the_tools_are_the_verbs() {
     next (writes): issue! apply:boolean task between[] offline:boolean as
     wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
     verify (reads): issue since incremental:boolean as
-    gate (reads): issue require[] head protocol as
+    gate (reads): issue require[] head as
     graph (reads): issue tasks:boolean protocol since as
     metrics (reads): since by:agent|route|type|protocol|issue as
     alerts (reads): issue severity:info|warning|critical="info" as

@@ -234,7 +234,9 @@ finding_codes! {
     SignersNoKey = "signers.no_key";
     SignersNoPerson = "signers.no_person";
     SignersOption = "signers.option";
+    SignersPattern = "signers.pattern";
     SignersSyntax = "signers.syntax";
+    SignersUnjudged = "signers.unjudged";
     StatusClaimed = "status.claimed";
     StatusClosing = "status.closing";
     StatusUnfinished = "status.unfinished";

@@ -8,7 +8,7 @@ use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
-    Signer, Signers, State, Traces, TrailRules, schema_types, schema_values,
+    Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -245,6 +245,15 @@ impl Checker<'_> {
                 warn(FindingCode::SignersNoKey, text, fix);
             }
         }
+        for line in signers.iter() {
+            if let SigningKey::OpenPgp(fingerprint) = &line.key {
+                let text = format!(
+                    "nothing here says whether there is a key {fingerprint}, and whether it may sign"
+                );
+                let fix = format!("look: gpg --list-keys {fingerprint}");
+                warn(FindingCode::SignersUnjudged, text, fix);
+            }
+        }
         if !signers.iter().any(Signer::is_of_a_person) {
             let text = "no key is listed for a person, so that nobody can change the protocol or the list later";
             let fix = "add a line with the e-mail address that git has for whoever may";
@@ -299,7 +308,16 @@ impl Checker<'_> {
             for (at, pointer, wanted) in typed_pointers(kind) {
                 let types = schema_types(schema, &pointer);
                 let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
-                if types.is_some_and(|types| !fits(&types)) {
+                if has(schema, &pointer) && types.is_none() {
+                    let text = format!(
+                        "no schema says of which type `{pointer}` is, so that this can't be checked"
+                    );
+                    let at = format!("/contracts/{i}/{at}");
+                    let mut finding = Finding::error(FindingCode::ProtocolFieldType, at, text);
+                    finding.severity = Severity::Warning;
+                    self.found
+                        .push(finding.fix(format!("give it a type: {}", wanted.join(" or "))));
+                } else if types.is_some_and(|types| !fits(&types)) {
                     let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
                     self.fault(
                         FindingCode::ProtocolFieldType,

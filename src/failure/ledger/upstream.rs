@@ -48,6 +48,9 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
         RemoteError::Rewritten => at(ErrorCode::RemoteRewritten).hint(
             "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; docs/remotes.md covers other cases",
         ),
+        RemoteError::Shallow => at(ErrorCode::RemoteShallow).hint(
+            "nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from",
+        ),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut
         | RemoteError::Interrupted

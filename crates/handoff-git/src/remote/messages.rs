@@ -71,6 +71,13 @@ pub(super) fn is_rewritten(lines: &[String]) -> bool {
     lines.iter().any(rewritten)
 }
 
+/// Whether a fetch left a ref alone because the remote has only a part of its history. git says so
+/// and succeeds.
+pub(super) fn is_cut_off(stderr: &[u8]) -> bool {
+    const TEXT: &[u8] = b" because shallow roots are not allowed to be updated";
+    stderr.windows(TEXT.len()).any(|text| text == TEXT)
+}
+
 /// Whether a fetch failed because git saw no such branch.
 pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
     let missing = format!("fatal: couldn't find remote ref {refname}");

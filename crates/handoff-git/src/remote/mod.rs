@@ -105,6 +105,9 @@ impl Remote {
             command.args(anew.then_some("--refetch"));
             command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
             let ended = ended(command, None, patience)?;
+            if messages::is_cut_off(&ended.stderr) {
+                return Err(RemoteError::Shallow);
+            }
             if ended.status.success() {
                 self.grown.note();
                 return Ok(true);

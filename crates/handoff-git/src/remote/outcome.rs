@@ -33,6 +33,9 @@ pub enum RemoteError {
     /// The branch is no longer a descendant of what was last fetched.
     #[error("the remote's branch was rewritten")]
     Rewritten,
+    /// It is a shallow clone, which this repository can't continue from.
+    #[error("the remote is a shallow clone: it has only the end of the branch's history")]
+    Shallow,
     /// It took too long and was killed.
     #[error("git did not answer in time")]
     TimedOut,

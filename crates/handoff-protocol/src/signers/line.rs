@@ -7,7 +7,7 @@ use ssh_key::PublicKey;
 use ssh_key::public::KeyData;
 
 use super::super::SIGNERS;
-use super::signer::{OPENPGP, Signer, SigningKey, matches};
+use super::signer::{AGENTS, OPENPGP, Signer, SigningKey, matches};
 
 /// The sizes of RSA keys whose signatures can be verified, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
@@ -202,7 +202,22 @@ fn principals(line: &str) -> Result<(&str, &str), Fault> {
         );
         return Err(Fault::syntax(text));
     }
+    if let Some(both) = names.split(',').find(|pattern| covers_both(pattern)) {
+        let text = format!("{} covers every agent as well as people", quoted(both));
+        let fix = "name the domain, such as *@example.com; name agents without an @";
+        return Err(Fault::new(FindingCode::SignersPattern, text).fix(fix));
+    }
     Ok((names, rest.trim_start_matches(BLANK)))
+}
+
+/// Whether a pattern for addresses covers those of agents too.
+fn covers_both(pattern: &str) -> bool {
+    let domain = pattern.rsplit_once('@').map(|(_, domain)| domain);
+    let agents = AGENTS.trim_start_matches('@');
+    !pattern.starts_with('!')
+        && domain.is_some_and(|domain| {
+            !domain.eq_ignore_ascii_case(agents) && matches(&domain.to_ascii_lowercase(), agents)
+        })
 }
 
 /// The options at the start of a text, and the rest.

@@ -187,6 +187,30 @@ mod tests {
             "18 signers.option",
         ];
         assert_eq!(found, expected);
+        // What covers an agent's address and a person's would let each agent change the rules.
+        for both in [
+            "*@*",
+            "a,*@*",
+            "*@*.invalid",
+            "robin@*",
+            "*@Handoff.i*",
+            "?@hand*",
+        ] {
+            assert_eq!(
+                faults(&format!("{both} {KEY}\n")),
+                ["1 signers.pattern"],
+                "{both}"
+            );
+        }
+        for one in [
+            "*",
+            "*@example.com",
+            "*@handoff.invalid",
+            "*@*.com",
+            "*,!*@*",
+        ] {
+            assert_eq!(faults(&format!("{one} {KEY}\n")), [""; 0], "{one}");
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Signer {
 }
 
 /// The suffix of agents' addresses.
-const AGENTS: &str = "@handoff.invalid";
+pub(super) const AGENTS: &str = "@handoff.invalid";
 
 /// Whether a text is a person's address, or a pattern for one.
 fn is_persons(text: &str) -> bool {
