@@ -23,7 +23,9 @@ const LARGEST: usize = 16 * 1024;
 /// all of it.
 const TO_ASK: Duration = Duration::from_secs(10);
 const TO_TAKE: Duration = Duration::from_secs(20);
-const TO_TAKE_ALL: Duration = Duration::from_secs(600);
+const TO_TAKE_ALL: Duration = Duration::from_secs(60);
+/// How long a client may go on sending after its answer.
+const TO_DRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -138,6 +140,16 @@ impl Counter {
         }
     }
 
+    /// Adds a client that goes on sending, if there is room for it.
+    fn has_room_for(&self, client: &Arc<TcpStream>) -> bool {
+        let mut asking = self.asking();
+        let is_room = asking.len() < LISTENED_TO;
+        if is_room {
+            asking.push_back((Arc::clone(client), Instant::now()));
+        }
+        is_room
+    }
+
     /// Removes a client that has sent its request, or has gone.
     fn has_asked(&self, client: &Arc<TcpStream>) {
         self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
@@ -176,10 +188,15 @@ fn serve(
             let head = read_head(&client, TO_ASK);
             counter.has_asked(&client);
             // A client that goes away or is too slow needs no report.
-            let _ = head.and_then(|head| match Place::take(&counter) {
+            let sent = head.and_then(|head| match Place::take(&counter) {
                 Some(_place) => talk(&client, &head, port, &*answer),
                 None => refuse(&client),
             });
+            // The place is free: what the client still sends costs others nothing.
+            if sent.is_ok() && counter.has_room_for(&client) {
+                drain(&client, TO_DRAIN);
+                counter.has_asked(&client);
+            }
         }
     });
     if spawned.is_err() {
@@ -202,12 +219,11 @@ fn refuse(mut client: &TcpStream) -> io::Result<()> {
 }
 
 fn talk(
-    mut client: &TcpStream,
+    client: &TcpStream,
     head: &[u8],
     port: u16,
     answer: &(dyn Fn(&Request) -> Answer + Send + Sync),
 ) -> io::Result<()> {
-    client.set_write_timeout(Some(TO_TAKE))?;
     let (answer, with_body) = match understand(head, port) {
         Ok((request, with_body)) => (answer(&request), with_body),
         Err(refusal) => (refusal, true),
@@ -217,18 +233,47 @@ fn talk(
         Body::File(_, length) => *length,
     };
     let end = Instant::now() + TO_TAKE_ALL;
-    client.write_all(answer_head(&answer, length).as_bytes())?;
+    write_by(client, answer_head(&answer, length).as_bytes(), end)?;
     if with_body {
         match &answer.body {
-            Body::Text(text) => client.write_all(text.as_bytes())?,
+            Body::Text(text) => write_by(client, text.as_bytes(), end)?,
             Body::File(file, length) => send(client, file, *length, end)?,
         }
     }
-    client.shutdown(Shutdown::Write)?;
-    // Drain the rest of the request: if the connection closed before, the client might not see
-    // its answer.
-    client.set_read_timeout(Some(Duration::from_secs(1)))?;
-    io::copy(&mut client.take(LARGEST as u64), &mut io::sink())?;
+    client.shutdown(Shutdown::Write)
+}
+
+/// Takes the rest of a request: if the connection closed before, the client might not see its
+/// answer.
+fn drain(mut client: &TcpStream, time: Duration) {
+    let end = Instant::now() + time;
+    let (mut part, mut left) = ([0; 2048], LARGEST);
+    loop {
+        let time = end.saturating_duration_since(Instant::now());
+        if time.is_zero() || left == 0 || client.set_read_timeout(Some(time)).is_err() {
+            return;
+        }
+        match client.read(&mut part) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => left = left.saturating_sub(count),
+        }
+    }
+}
+
+/// Writes all of it before the end: each part that the client takes may take a while, but not
+/// together longer than that.
+fn write_by(mut client: &TcpStream, mut bytes: &[u8], end: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        client.set_write_timeout(Some(left.min(TO_TAKE)))?;
+        match client.write(bytes)? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            count => bytes = &bytes[count..],
+        }
+    }
     Ok(())
 }
 
@@ -320,18 +365,15 @@ fn answer_head(answer: &Answer, length: u64) -> String {
 }
 
 /// Sends a file that others may read at the same time.
-fn send(mut client: &TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
+fn send(client: &TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
     let mut part = vec![0; 64 * 1024];
     let mut at = 0;
     while at < length {
-        if Instant::now() > end {
-            return Err(ErrorKind::TimedOut.into());
-        }
         let count = read_at(file, &mut part, at)?;
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        client.write_all(&part[..count])?;
+        write_by(client, &part[..count], end)?;
         at += count as u64;
     }
     Ok(())
@@ -414,6 +456,23 @@ mod tests {
             assert!(answer(client).ends_with("here\n"));
         }
         assert!(answer(ask(port)).ends_with("here\n"));
+    }
+
+    #[test]
+    fn who_has_its_answer_takes_no_place_however_long_it_stays() {
+        let server = Server::bind(0).unwrap();
+        let port = server.port();
+        server.start(|_| Answer::text("200 OK", "here"));
+        let mut staying = Vec::new();
+        for number in 0..3 * AT_ONCE {
+            let mut client = ask(port);
+            let mut answered = String::new();
+            client.read_to_string(&mut answered).unwrap();
+            assert!(answered.ends_with("here\n"), "{number}: {answered}");
+            // It neither closes nor is silent.
+            let _ = client.write_all(b"x");
+            staying.push(client);
+        }
     }
 
     fn status(request: &str) -> Result<(Request, bool), &'static str> {
