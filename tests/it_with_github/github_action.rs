@@ -194,11 +194,36 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
         asked.contains(&format!("--path {}/action/..", copy.display())),
         "{asked}"
     );
-    // What was built is built once.
+    // What was built is built once, if its digest is given; whatever prints the version is not run.
+    let built = env
+        .root()
+        .join("temp/git-handoff-cache/built/bin/git-handoff");
+    let digest = handoff_base::digest(&fs::read(&built).unwrap()).to_string();
+    let pinned = [elsewhere[0], ("CHECKSUM", &*digest)];
     fs::remove_file(env.root().join("asked")).unwrap();
-    install(&env, &copy.join("action"), &elsewhere).success();
+    install(&env, &copy.join("action"), &pinned).success();
     assert_eq!(origin(&env), "cache");
     assert!(!env.root().join("asked").exists());
+    let sly = env.root().join("sly");
+    script(
+        &built,
+        format!(
+            "#!/bin/sh\necho 'git-handoff {VERSION}'; touch '{}'\n",
+            sly.display()
+        ),
+    );
+    for given in [&elsewhere[..], &pinned] {
+        install(&env, &copy.join("action"), given).success();
+        assert_eq!(origin(&env), "source");
+        assert!(!sly.exists());
+        script(
+            &built,
+            format!(
+                "#!/bin/sh\necho 'git-handoff {VERSION}'; touch '{}'\n",
+                sly.display()
+            ),
+        );
+    }
     // Of another version there is no source here.
     install(
         &env,
