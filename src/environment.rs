@@ -222,6 +222,11 @@ pub(crate) fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
+/// Whether the repository is named, and not searched for.
+pub(crate) fn names_repository() -> bool {
+    is_set(&["GIT_DIR"])
+}
+
 /// Whether one of these is set.
 fn is_set(names: &[&str]) -> bool {
     names.iter().any(|name| env::var_os(name).is_some())

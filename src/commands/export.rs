@@ -53,6 +53,7 @@ impl Arguments {
                 "the format or the folder is missing: give --format FORMAT and DIR",
             ));
         };
+        crate::output::replace::ensure_no_git_directory(folder)?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tally = Tally::default();

@@ -33,6 +33,7 @@ impl Arguments {
             rendered.map_err(|error| unwritable(Path::new("the page"), &error))?;
             return output.raw(&page);
         };
+        crate::output::replace::ensure_no_git_directory(dir)?;
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
         clap_mangen::generate_to(command, dir).map_err(|error| unwritable(dir, &error))?;
         let folder = dir.display().to_string();

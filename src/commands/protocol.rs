@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::replace::ensure_no_git_directory;
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 
@@ -579,6 +580,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
         let text = format!("{} cannot be written: {error}", folder.display());
         Failure::new(ErrorCode::Output, text)
     };
+    ensure_no_git_directory(folder)?;
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {
         let text = format!("{} exists and is not an empty folder", folder.display());

@@ -5,6 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use handoff_git::{git_directory_of, led_to};
+
 use crate::failure::{ErrorCode, Failure};
 
 /// Whether a path stands for standard output.
@@ -22,6 +24,7 @@ pub(crate) fn replace_with<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let failed = |error: io::Error| failed(path, &error);
+    ensure_no_git_directory(path)?;
     // A link stays, and points to the new file.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
@@ -59,6 +62,31 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| {
         out.write_all(bytes).map_err(|error| failed(path, &error))
     })
+}
+
+/// Refuses a path that leads through a link into a git directory: whoever put the link into the
+/// repository would have their configuration or hook written. A path that names the git directory
+/// itself is the user's own choice.
+///
+/// # Errors
+/// A [`Failure`] of the environment.
+pub(crate) fn ensure_no_git_directory(path: &Path) -> Result<(), Failure> {
+    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (led, nowhere) = (led_to(&named), Path::new(""));
+    let Some(folder) = git_directory_of(&led, nowhere) else {
+        return Ok(());
+    };
+    let own = git_directory_of(&named, nowhere).and_then(|own| own.canonicalize().ok());
+    if own.as_deref() == Some(folder) {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is a link, or lies beneath one, that leads into the git directory {}",
+        path.display(),
+        folder.display()
+    );
+    Err(Failure::new(ErrorCode::Output, text)
+        .advice("nothing was written; remove the link, or name another file"))
 }
 
 /// The failure of a file that can't be written.

@@ -23,6 +23,8 @@ mod hooks_refs;
 mod hooks_server;
 #[cfg(unix)]
 mod plain_git;
+#[cfg(unix)]
+mod planted;
 mod shipped;
 #[cfg(unix)]
 mod untouched;

@@ -446,7 +446,10 @@ fn a_remote_with_a_part_of_the_history_is_not_taken_for_one_without_a_ledger() {
     env.git(&repo, &["remote", "add", "origin", &part]);
     env.git(&repo, &["config", "handoff.remote", "origin"]);
     let fetch = env.handoff_in(&repo, &["fetch"]).exits(9);
-    assert_snapshot!(fetch.stderr, @"");
+    assert_snapshot!(fetch.stderr, @"
+    error: origin refused: the remote is a shallow clone: it has only the end of the branch's history
+    hint: nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from
+    ");
     for args in [&["init"][..], &["status"], &["init", "--remote", "origin"]] {
         let ran = env.handoff_in(&repo, args);
         assert_eq!(ran.status, 9, "{}", ran.shown);

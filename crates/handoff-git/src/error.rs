@@ -75,6 +75,9 @@ pub enum OpenError {
     /// The repository belongs to another user.
     #[error("the repository belongs to another user")]
     Owner(#[source] GitError),
+    /// It is bare, was found by searching, and the user wants such ones to be named.
+    #[error("{} is a bare repository, and git's safe.bareRepository is `explicit`", .0.display())]
+    Bare(PathBuf),
     /// libgit2 does not support the repository's format.
     #[error("unsupported repository format: {0}")]
     Unsupported(String),

@@ -92,6 +92,15 @@ impl Program {
         Ok(path.parent().map_or_else(PathBuf::new, Into::into))
     }
 
+    /// The git directory that git finds.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git finds none, or refuses it.
+    pub(super) fn git_dir(&self) -> Result<PathBuf, ProgramError> {
+        let output = self.run(&["rev-parse", "--git-dir"])?;
+        Ok(output.trim_end_matches(['\n', '\r']).into())
+    }
+
     /// The folder of git's own programs, which is first on the PATH of hooks.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::fs;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
@@ -15,9 +16,15 @@ use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
 use super::objects::{Fresh, Grown, PAUSES};
+use super::program::{Program, ProgramError};
 
-/// Sets libgit2's global options. Call it once, before anything else.
-pub fn tune() {
+/// Whether the environment names the repository (`GIT_DIR`), so that it is not searched for.
+static IS_NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Sets libgit2's global options, and whether the environment names the repository. Call it once,
+/// before anything else.
+pub fn tune(is_named: bool) {
+    IS_NAMED.store(is_named, Ordering::Relaxed);
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
@@ -52,6 +59,34 @@ const WINDOWS: usize = 32 << 20;
 /// The largest cached object: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
+/// Refuses a bare repository that was found by searching, if git would: a clone may have brought it,
+/// with a configuration that names programs to run (`safe.bareRepository`). Only git knows which of
+/// its settings count for this.
+fn ensure_may_be_bare(path: &Path) -> Result<(), OpenError> {
+    if IS_NAMED.load(Ordering::Relaxed) || !is_found_from_within(path) {
+        return Ok(());
+    }
+    match Program::here().git_dir() {
+        Err(ProgramError::Failed { message }) if message.contains("safe.bareRepository") => {
+            Err(OpenError::Bare(path.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a git directory was found because the current folder is in it, and it is none that a
+/// working tree has: those are always allowed.
+fn is_found_from_within(path: &Path) -> bool {
+    let (Ok(here), Ok(path)) = (Path::new(".").canonicalize(), path.canonicalize()) else {
+        return false;
+    };
+    let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
+    let is_own = |pair: &[&std::ffi::OsStr]| {
+        pair[0] == ".git" && (pair[1] == "worktrees" || pair[1] == "modules")
+    };
+    here.starts_with(&path) && !path.ends_with(".git") && !parts.windows(2).any(is_own)
+}
+
 impl Repository {
     /// Opens the repository of the current folder as git does, with `GIT_DIR`, discovery, ceilings
     /// and the user's configuration.
@@ -75,6 +110,7 @@ impl Repository {
                 _ => OpenError::Git(error.into()),
             }
         })?;
+        ensure_may_be_bare(inner.path())?;
         let opened = Self {
             inner,
             config: RefCell::default(),

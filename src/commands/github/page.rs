@@ -103,6 +103,7 @@ fn ends_within_line(path: &Path) -> bool {
 /// # Errors
 /// A [`Failure`] if the file cannot be written.
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
+    replace::ensure_no_git_directory(path)?;
     let written = OpenOptions::new().append(true).create(true).open(path);
     let is_open = !text.is_empty() && ends_within_line(path);
     let before = if is_open { "\n" } else { "" };

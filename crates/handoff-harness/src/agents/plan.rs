@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_contract::edit::{self, EditError, Leaf};
+use handoff_git::{git_directory_of, led_to};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -342,6 +343,14 @@ impl<'a> Draft<'a> {
                 text,
                 "put a file in its place, or write what it leads to yourself",
             );
+            return Ok(None);
+        }
+        // Nor into git's own folder, where a file may be run.
+        let leads = led_to(&named);
+        if let Some(folder) = git_directory_of(&leads, self.root) {
+            let text = format!("{path} leads into the git directory {}", folder.display());
+            let fix = "remove the link, or put a file in its place";
+            self.refuse(FindingCode::AgentsLink, path, text, fix);
             return Ok(None);
         }
         if !self.files.contains_key(&file) {
