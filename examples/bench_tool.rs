@@ -25,7 +25,7 @@ use support::contracts::Stage;
 use support::{Samples, Work};
 
 fn main() {
-    tune();
+    tune(false);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
