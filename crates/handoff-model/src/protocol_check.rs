@@ -308,7 +308,8 @@ impl Checker<'_> {
             for (at, pointer, wanted) in typed_pointers(kind) {
                 let types = schema_types(schema, &pointer);
                 let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
-                if has(schema, &pointer) && types.is_none() {
+                let is_listed = schema_values(schema, &pointer).is_some();
+                if has(schema, &pointer) && types.is_none() && !is_listed {
                     let text = format!(
                         "no schema says of which type `{pointer}` is, so that this can't be checked"
                     );
