@@ -2,8 +2,19 @@
 
 /// Shows untrusted text in quotes, escaped and cut to 60 characters.
 pub fn quoted(text: &str) -> String {
-    let shown: String = cut(text, 60).chars().flat_map(char::escape_debug).collect();
-    format!("\"{shown}\"")
+    let text = cut(text, 60);
+    let mut shown = String::from("\"");
+    for (_, c, hidden) in marked(&text) {
+        if hidden && !c.is_control() {
+            shown.extend(c.escape_unicode());
+        } else if is_misleading(c) {
+            shown.push(c);
+        } else {
+            shown.extend(c.escape_debug());
+        }
+    }
+    shown.push('"');
+    shown
 }
 
 /// Any text as one word of a POSIX shell's command line, in single quotes.
@@ -27,9 +38,90 @@ pub fn fit(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a character reorders or hides the text around it.
+/// Characters that reorder or hide text, carry text that is not seen, or break a line: Unicode's
+/// format characters, its default-ignorable code points, and its separators of lines and
+/// paragraphs. A test compares the table with Unicode's.
+const MISLEADING: &[(char, char)] = &[
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// Whether a character reorders or hides text, or is not seen itself.
 pub fn is_misleading(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    // The common case: only one of them is below.
+    if c < '\u{300}' {
+        return c == '\u{ad}';
+    }
+    let after = MISLEADING.partition_point(|&(first, _)| first <= c);
+    after > 0 && c <= MISLEADING[after - 1].1
+}
+
+/// The characters of a text, each with its offset and whether it must not be shown as it is: a
+/// control character, or a misleading one.
+///
+/// Two of the latter may be shown where they only make one emoji out of two, or choose its form: a
+/// zero-width joiner between emoji, and one variation selector 16 after an emoji or in a keycap.
+pub fn marked(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
+    let mut last = None;
+    // Whether what is shown so far ends with an emoji.
+    let mut emoji = false;
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (at, c) = chars.next()?;
+        let next = chars.peek().map(|&(_, c)| c);
+        let belongs = match c {
+            '\u{200d}' => emoji && next.is_some_and(is_emoji),
+            '\u{fe0f}' if last.is_some_and(is_emoji) => true,
+            '\u{fe0f}' => matches!(
+                (last, next),
+                (Some('0'..='9' | '#' | '*'), Some('\u{20e3}'))
+            ),
+            _ => false,
+        };
+        emoji = is_emoji(c) || (belongs && c == '\u{fe0f}');
+        last = Some(c);
+        Some((at, c, c.is_control() || (is_misleading(c) && !belongs)))
+    })
+}
+
+/// Whether a character is in a block of signs that emoji are in.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{2bff}'
+        | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+}
+
+/// A text without the characters that must not be shown; those that break a line become blanks,
+/// but line breaks and tabs stay.
+pub fn without_invisible(text: &str) -> String {
+    let seen = |(_, c, hidden): (usize, char, bool)| match c {
+        '\n' | '\t' => Some(c),
+        _ if hidden => c.is_whitespace().then_some(' '),
+        _ => Some(c),
+    };
+    marked(text).filter_map(seen).collect()
 }
 
 /// Untrusted text for people: characters that could move the cursor or hide or reorder text are
@@ -49,10 +141,10 @@ pub fn one_line(text: &str) -> String {
 /// which `instead` gives a replacement.
 fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+    for (_, c, hidden) in marked(text) {
         match instead(c) {
             Some(other) => shown.push(other),
-            None if c.is_control() || is_misleading(c) => shown.extend(c.escape_unicode()),
+            None if hidden => shown.extend(c.escape_unicode()),
             None => shown.push(c),
         }
     }
@@ -62,8 +154,8 @@ fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
 /// The longest summary line, in characters.
 const SUMMARY: usize = 200;
 
-/// Untrusted text as the summary of a commit: one line, white space folded, control and direction
-/// characters dropped, at most 200 characters.
+/// Untrusted text as the summary of a commit: one line, white space folded, control and
+/// invisible characters dropped, at most 200 characters.
 ///
 /// A line that begins with `-` or `#` could be read as the divider before a patch or as a comment,
 /// so it is prefixed with a middle dot.
@@ -73,12 +165,8 @@ pub fn summary_line(text: &str) -> String {
 
 /// Like [`summary_line`], with at most this many characters.
 pub fn message_line(text: &str, most: usize) -> String {
-    let spaced: String = text
-        .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !is_misleading(*c))
-        .collect();
-    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let seen = without_invisible(text);
+    let words: Vec<&str> = seen.split_whitespace().collect();
     let mut line = fit(&words.join(" "), most);
     if line.starts_with(['-', '#']) {
         line.insert_str(0, "· ");
@@ -114,6 +202,55 @@ mod tests {
         assert_eq!(one_line(" a\nb\u{1b}[31m\n"), "a b\\u{1b}[31m");
         assert_eq!(one_line("x\u{202e}y\u{2028}z"), "x\\u{202e}y z");
         assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
+    }
+
+    /// The table is Unicode's, but for new versions: the set of what is invisible only grows.
+    #[test]
+    fn what_misleads_is_what_unicode_calls_so() {
+        let regex = |class: &str| regex::Regex::new(class).unwrap();
+        let unicode = regex(r"^[\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}]$");
+        let emoji = regex(r"^[\p{Emoji}&&[^0-9#*]]$");
+        let mut text = String::new();
+        for c in '\0'..=char::MAX {
+            text.clear();
+            text.push(c);
+            assert_eq!(is_misleading(c), unicode.is_match(&text), "{c:?}");
+            assert!(is_emoji(c) || !emoji.is_match(&text), "{c:?}");
+            assert!(!(is_emoji(c) && is_misleading(c)), "{c:?}");
+        }
+        assert!(MISLEADING.is_sorted());
+    }
+
+    /// One of each kind that has been used to hide text, or to make it look like another.
+    #[test]
+    fn nothing_invisible_passes() {
+        for c in "\u{61c}\u{2028}\u{2029}\u{206a}\u{206f}\u{e0041}\u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{115f}\u{ad}\u{180e}\u{fff9}\u{34f}".chars()
+        {
+            let text = format!("a{c}b");
+            assert_eq!(plain(&text), format!("a{}b", c.escape_unicode()));
+            assert!(!quoted(&text).contains(c), "{c:?}");
+            assert!(!one_line(&text).contains(c), "{c:?}");
+            assert!(!summary_line(&text).contains(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn emoji_stay_whole() {
+        for text in [
+            "a ⚠\u{fe0f} b",
+            "1\u{fe0f}\u{20e3}",
+            "👩\u{1f3fd}\u{200d}💻",
+            "🏳\u{fe0f}\u{200d}🌈",
+        ] {
+            assert_eq!(
+                (plain(text), summary_line(text)),
+                (text.to_owned(), text.to_owned())
+            );
+        }
+        assert_eq!(plain("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
+        assert_eq!(plain("👩\u{200d}a\u{200d}💻"), "👩\\u{200d}a\\u{200d}💻");
+        // A flag that is spelt in tags, which could spell anything.
+        assert_eq!(plain("🏴\u{e0067}"), "🏴\\u{e0067}");
     }
 
     #[test]

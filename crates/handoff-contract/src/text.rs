@@ -1,6 +1,6 @@
 //! Positions in a text, and making values safe to show.
 
-use handoff_base::text::{cut, is_misleading};
+use handoff_base::text::{cut, marked};
 
 /// The line and column of a byte offset, both from 1; the column counts characters.
 pub(super) fn position(text: &str, offset: usize) -> (u32, u32) {
@@ -81,9 +81,9 @@ pub(super) fn is_name_char(c: char) -> bool {
 
 /// Shortens a text to 60 characters and escapes what a terminal or a log would interpret.
 pub(super) fn short(text: &str) -> String {
-    let mut shown = String::new();
-    for c in cut(text, 60).chars() {
-        if c.is_control() || is_format(c) || !is_xml_char(c) {
+    let (text, mut shown) = (cut(text, 60), String::new());
+    for (_, c, hidden) in marked(&text) {
+        if hidden || !is_xml_char(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -100,11 +100,6 @@ pub(super) fn bound(path: &mut String) {
         path.truncate(end.unwrap_or(0));
         path.push('…');
     }
-}
-
-/// Characters that reorder or hide text around them, or break a line.
-fn is_format(c: char) -> bool {
-    is_misleading(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{206a}'..='\u{206f}')
 }
 
 /// The name among `names` that `name` most likely means.

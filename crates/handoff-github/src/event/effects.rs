@@ -2,6 +2,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
+use handoff_base::text::without_invisible;
 use handoff_base::{Moment, to_millisecond};
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
@@ -16,7 +17,7 @@ use super::answer::answer;
 use super::outcome::{Carried, Draft, EventContext, Left};
 use super::payload::Event;
 use super::subject::may_write;
-use super::values::{says, value, visible, why_cut};
+use super::values::{says, value, why_cut};
 
 /// An event that is being carried out.
 pub(super) struct Work<'a, 'r> {
@@ -253,7 +254,11 @@ impl Work<'_, '_> {
         let place = text("/html_url").and_then(says);
         let place = place.map(|place| format!(", {place}")).unwrap_or_default();
         let by = format!("{login}{place}");
-        let lines: Vec<String> = answer.lines.iter().map(|line| visible(line)).collect();
+        let lines: Vec<String> = answer
+            .lines
+            .iter()
+            .map(|line| without_invisible(line))
+            .collect();
         if lines.iter().all(|line| line.trim().is_empty()) {
             self.not(rule, "the answer has no visible text");
             return Ok(());

@@ -1,6 +1,6 @@
 //! Reads the values of facts and of a contract's fields from a payload.
 
-use handoff_base::text::{fit, is_misleading};
+use handoff_base::text::{fit, without_invisible};
 use handoff_protocol::{Source, SourceRule, Take, select};
 use serde_json::Value;
 
@@ -123,16 +123,10 @@ fn scalar(found: &Value) -> Option<Value> {
 /// A line with single blanks and without invisible or reordering characters, cut to the limit;
 /// `None` if it is empty then.
 pub(super) fn says(line: &str) -> Option<String> {
-    let seen = visible(line);
+    let seen = without_invisible(line);
     let words: Vec<&str> = seen.split_whitespace().collect();
     let text = fit(&words.join(" "), LONGEST);
     (!text.is_empty()).then_some(text)
-}
-
-/// A line without invisible or reordering characters.
-pub(super) fn visible(line: &str) -> String {
-    let seen = |c: &char| !is_misleading(*c) && (!c.is_control() || c.is_whitespace());
-    line.chars().filter(seen).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fmt::{Display, Write};
 
-use handoff_base::text::is_misleading;
+use handoff_base::text::marked;
 
 /// A text for an element's content or a double-quoted attribute. HTML's special characters are
 /// escaped; invisible characters and those that reorder text are made visible.
@@ -27,7 +27,7 @@ pub(super) fn escape_into(page: &mut String, text: &str) {
 
 fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut plain = 0;
-    for (at, c) in text.char_indices() {
+    for (at, c, hidden) in marked(text) {
         let shown = match c {
             '&' => "&amp;",
             '<' => "&lt;",
@@ -37,7 +37,7 @@ fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
             '\n' | '\t' => continue,
             // A CRLF line break.
             '\r' if text[at + 1..].starts_with('\n') => "",
-            c if c.is_control() || is_misleading(c) => {
+            c if hidden => {
                 out.write_str(&text[plain..at])?;
                 write!(out, "{}", c.escape_unicode())?;
                 plain = at + c.len_utf8();
