@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, plain};
 use handoff_git::{Program, Queue, Repository};
 use handoff_harness::agents::{
     Action, Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
@@ -301,7 +301,7 @@ impl Answer for AgentsChangeView {
                 (Action::Change, true) => "would be changed",
                 (Action::Remove, true) => "would be removed",
             };
-            text += &format!("{}: {done}\n", plain(&change.path));
+            text += &format!("{}: {done}\n", continued(&change.path));
             if self.dry_run {
                 for line in change.difference.lines() {
                     text += &format!("  {}\n", plain(line));

@@ -2,7 +2,7 @@ use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
 use handoff_base::ids::IssueKey;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, word};
 use handoff_base::{Moment, moment};
 use handoff_github::annotations::Annotation;
 use handoff_insight::alerts::{Firing, firing};
@@ -176,7 +176,8 @@ fn is_built_in(name: &str) -> bool {
 fn to_watch(name: &str) -> String {
     if is_built_in(name) {
         format!(
-            "`git handoff protocol update {name}` adopts those of the built-in protocol, or add `alerts` to your own (docs/protocols.md)"
+            "`git handoff protocol update {}` adopts those of the built-in protocol, or add `alerts` to your own (docs/protocols.md)",
+            word(name)
         )
     } else {
         format!("add `alerts` to {name} (docs/protocols.md)")
@@ -241,7 +242,7 @@ fn shown(alert: &Firing, look: &Look) -> String {
         }
         text.push('\n');
     }
-    text + &format!("  {}\n", plain(&alert.action))
+    text + &format!("  {}\n", continued(&alert.action))
 }
 
 fn remark(alert: &Firing, look: &Look) -> Annotation {

@@ -4,7 +4,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_contract::Input;
 use handoff_git::Repository;
 use handoff_github::annotations::{Annotation, commands};
@@ -177,7 +177,7 @@ impl CheckView {
 impl Answer for CheckView {
     fn text(&self, _: &Look) -> String {
         let of_file = |file: &FileView| {
-            let name = plain(&file.file);
+            let name = continued(&file.file);
             let kind = file.contract_type.as_deref().unwrap_or("contract");
             let findings = &self.findings[file.found.clone()];
             let verdict = match errors(findings) {

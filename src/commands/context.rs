@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::plain;
+use handoff_base::text::fenced;
 use handoff_ledger::IssueContext;
 use handoff_model::{Refusal, View};
 
@@ -46,8 +46,8 @@ impl Answer for IssueContext {
         let mut text = render::issue_text(&self.issue, &self.attention, records, look);
         for handoff in &self.handoffs {
             let headline = render::headline(&handoff.record);
-            let contract = plain(handoff.text.trim_end());
-            text += &format!("\n{headline}\n\n{contract}\n");
+            let contract = fenced(&handoff.text, handoff.record.contract.format.extension());
+            text += &format!("\n{headline}\n\n{contract}");
         }
         text
     }

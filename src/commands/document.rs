@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 use handoff_base::ObjectId;
 use handoff_base::ids::AgentName;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_ledger::{ProtocolError, Rules, Snapshot, documents};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -175,7 +175,7 @@ impl Answer for DocumentsView {
                 listed.document.to_string(),
                 standing.to_owned(),
                 listed.protocol.clone(),
-                plain(&listed.title),
+                continued(&listed.title),
             ]
         });
         columns(&rows.collect::<Vec<_>>())

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_git::{Depth, masked};
 use handoff_ledger::{Repaired, UpstreamError};
 use schemars::JsonSchema;
@@ -64,7 +64,7 @@ impl Arguments {
         if unpublished > 0 {
             output.say(&format!(
                 "not on {} yet: {}; git handoff sync",
-                plain(&remote),
+                continued(&remote),
                 counted(unpublished, "commit")
             ));
         }
@@ -90,7 +90,7 @@ pub(crate) struct FetchView<'a> {
 
 impl Answer for FetchView<'_> {
     fn text(&self, _: &Look) -> String {
-        let remote = plain(self.remote);
+        let remote = continued(self.remote);
         match (self.brought, self.commit) {
             (_, None) => format!("{remote} has no ledger yet\n"),
             (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),

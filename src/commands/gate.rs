@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_issue;
 use handoff_ledger::{OtherProtocol, required};
@@ -154,7 +154,7 @@ impl Answer for GateView<'_> {
             } else {
                 ("✗", "not ")
             };
-            let (requirement, why) = (plain(&one.requirement), plain(&one.why));
+            let (requirement, why) = (continued(&one.requirement), continued(&one.why));
             format!("{mark} {not}{requirement}: {why}\n")
         };
         let lines: String = self.requirements.iter().map(line).collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::plain;
+use handoff_base::text::{continued, plain};
 use handoff_git::{Obstacle, Program, ProgramError};
 use handoff_harness::hooks::{
     Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
@@ -257,7 +257,7 @@ impl Answer for HooksChangeView {
             // A hook that was never installed gets no line.
             if change.action != Action::Nothing {
                 let path = change.path.as_deref().unwrap_or("git's configuration");
-                let done = action_text(change.action, &plain(path), self.dry_run);
+                let done = action_text(change.action, &continued(path), self.dry_run);
                 text += &format!("{}: {done}\n", change.hook);
             }
             if self.dry_run {
@@ -367,14 +367,14 @@ struct HookStatus {
 
 impl Answer for HooksStatusView<'_> {
     fn text(&self, _: &Look) -> String {
-        let mut text = format!("hooks are in {}", plain(&self.folder));
+        let mut text = format!("hooks are in {}", continued(&self.folder));
         if let Some(path) = self.hooks_path {
             let set = format!(" (core.hooksPath, {})", path.origin);
-            text += &plain(&set);
+            text += &continued(&set);
         }
-        text += &format!("\ngit {}", plain(self.git));
+        text += &format!("\ngit {}", continued(self.git));
         match &self.program {
-            Some(path) => text += &format!(" finds {}\n", plain(path)),
+            Some(path) => text += &format!(" finds {}\n", continued(path)),
             None => text += " finds no git-handoff\n",
         }
         let rows = self.hooks.iter().map(|status| {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_ledger::{Import, Item, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -184,7 +184,7 @@ impl Answer for ImportView {
         };
         let left_out = self.left_out.iter();
         let left_out: String = left_out
-            .map(|file| format!("left out: {}\n", plain(file)))
+            .map(|file| format!("left out: {}\n", continued(file)))
             .collect();
         if self.commits == 0 {
             return format!("{there} there already{refused}; nothing was written\n{left_out}");
@@ -229,10 +229,14 @@ impl RefusedView {
 
     fn text(&self) -> String {
         let code = self.code.map_or("", ErrorCode::as_str);
-        let mut text = format!("{}: {} ({code})\n", plain(&self.file), plain(&self.message));
+        let mut text = format!(
+            "{}: {} ({code})\n",
+            continued(&self.file),
+            continued(&self.message)
+        );
         // The hint is for refusals without findings, which are printed below.
         if let (Some(hint), []) = (&self.hint, &self.findings[..]) {
-            text += &format!("    {}\n", plain(hint));
+            text += &format!("    {}\n", continued(hint));
         }
         text
     }

@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, word};
 use handoff_git::{Repository, masked};
 use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
 use handoff_model::check_protocol;
@@ -139,7 +139,8 @@ impl Arguments {
         })?;
         if let Some(before) = before {
             output.say(&format!(
-                "this branch held another ledger before, and it was deleted: `git branch {branch}-before {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`"
+                "this branch held another ledger before, and it was deleted: `git branch {} {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`",
+                word(&format!("{branch}-before"))
             ));
         }
         if commit.is_some() && evidence == Policy::Warn {
@@ -190,7 +191,7 @@ impl Answer for InitView<'_> {
         let Self {
             branch, protocol, ..
         } = self;
-        let remote = plain(self.remote.as_deref().unwrap_or_default());
+        let remote = continued(self.remote.as_deref().unwrap_or_default());
         let sent = self.synced.pushed;
         if self.created {
             let commit = self.commit.short();
@@ -210,7 +211,10 @@ impl Answer for InitView<'_> {
 
 fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
     let text = format!("the ledger already exists, with protocol {protocol}");
-    let hint = format!("use `git handoff protocol add {wanted}` to add another protocol");
+    let hint = format!(
+        "use `git handoff protocol add {}` to add another protocol",
+        word(wanted)
+    );
     Failure::new(ErrorCode::OtherProtocol, text).hint(hint)
 }
 
@@ -240,7 +244,7 @@ fn not_twice(
         Elsewhere::Unknown(remote) => {
             output.say(&format!(
                 "{} could not be asked whether it has a ledger on branch {branch}: if it has one, this is a second one, which can't be merged with it; run `{}` once it is there",
-                plain(&remote),
+                continued(&remote),
                 takeover(&remote, branch)
             ));
             return Ok(());
@@ -249,7 +253,7 @@ fn not_twice(
     };
     let text = format!(
         "{} has a ledger on branch {branch}, but this clone has none yet",
-        plain(&remote)
+        continued(&remote)
     );
     let command = takeover(&remote, branch);
     Err(Failure::new(ErrorCode::LedgerThere, text)

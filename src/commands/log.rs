@@ -2,7 +2,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::{plain, quoted, shell_quoted};
+use handoff_base::text::{continued, quoted, word};
 use handoff_base::{Moment, ObjectId, moment, to_second};
 use handoff_git::{Commit, Repository};
 use handoff_ledger::Snapshot;
@@ -166,14 +166,14 @@ impl Arguments {
         let mut words = vec!["git log".to_owned()];
         words.extend(self.limit.map(|limit| format!("-n {limit}")));
         let author = self.author.as_ref().map(|name| format!("^{name} <"));
-        words.extend(author.map(|name| format!("--author={}", shell_quoted(&name))));
+        words.extend(author.map(|name| format!("--author={}", word(&name))));
         let times = [("since", self.since), ("until", self.until)];
         let times = times.into_iter().filter_map(|(name, at)| Some((name, at?)));
         words.extend(times.map(|(name, at)| format!("--{name}={}", moment::rfc3339(at))));
         let events = self.event.iter();
         words.extend(events.map(|event| format!("--grep='^Event: {event}$'")));
         words.extend(self.oneline.then(|| "--oneline".to_owned()));
-        words.push(branch.to_owned());
+        words.push(word(branch).into_owned());
         words.extend(key.map(|key| format!("-- {}", issue_folder(key))));
         words.join(" ")
     }
@@ -283,7 +283,7 @@ impl StepView {
                 format!("{bold}{author}{bold:#}"),
             )
         } else {
-            (short, plain(&self.author))
+            (short, continued(&self.author))
         };
         let subject = look.cell(&self.subject);
         if oneline {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 use handoff_base::moment::shown;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics};
 use handoff_insight::openmetrics::openmetrics;
@@ -231,7 +231,7 @@ fn rounds(metrics: &Metrics) -> Vec<Vec<String>> {
             .average
             .map_or_else(none, |average| format!("{average:.1}"));
         let (most, limit) = (round.most.to_string(), round.limit.to_string());
-        vec![plain(&round.name), average, most, limit]
+        vec![continued(&round.name), average, most, limit]
     });
     rows.collect()
 }
@@ -371,7 +371,7 @@ fn group(name: &str, figures: &Figures) -> Vec<String> {
         figures.failures,
         figures.retries,
     ];
-    let mut row = vec![plain(name)];
+    let mut row = vec![continued(name)];
     row.extend(counts.map(|count| count.to_string()));
     let rates = [figures.success_rate, figures.acknowledgment_rate];
     row.extend(rates.map(|share| match share {

@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::{plain, quoted};
+use handoff_base::text::{continued, quoted};
 use handoff_ledger::attention::{Attention, of_folder};
 use handoff_model::{
     Advice, Decision, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
@@ -16,7 +16,6 @@ use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
-use crate::render::continued;
 use crate::render::receipt::ReceiptView;
 use crate::view::Look;
 
@@ -170,7 +169,7 @@ fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     let (id, need, turn) = (&one.id, one.need.title(), &one.turn);
     let text = format!(
         "nothing to apply in issue {key}: {id} needs {turn}, not a decision ({need}: {})",
-        plain(&one.why)
+        continued(&one.why)
     );
     Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{}`", one.next))
 }
@@ -308,7 +307,7 @@ impl<'a> NextView<'a> {
 impl Answer for NextView<'_> {
     fn text(&self, look: &Look) -> String {
         let turn = &self.turn;
-        let why = plain(&turn.why);
+        let why = continued(&turn.why);
         let Some(advice) = &self.advice else {
             return match (turn.agent, turn.handoff) {
                 (Some(agent), Some(id)) => format!("{agent} with {id}: {why}\n"),
@@ -334,7 +333,7 @@ impl Answer for NextView<'_> {
         }
         text += &questions_text(advice.questions);
         if let Some(instructions) = advice.instructions {
-            text += &format!("  {}\n", plain(instructions));
+            text += &format!("  {}\n", continued(instructions));
         }
         if matches!(turn.action, Some(Action::FallBack | Action::Escalate)) {
             let Record {

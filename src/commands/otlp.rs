@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::Args;
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_insight::otlp::{Origin, Span, Traced, spans};
 use handoff_ledger::{LedgerError, Snapshot};
 use handoff_model::{Refusal, View};
@@ -203,7 +203,7 @@ impl Arguments {
                 .data(&view));
         }
         if !all.message.is_empty() {
-            output.say(&format!("{shown} says: {}", plain(&all.message)));
+            output.say(&format!("{shown} says: {}", continued(&all.message)));
         }
         output.answer(&view)
     }

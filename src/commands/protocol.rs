@@ -7,7 +7,7 @@ use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::moment::{self, rfc3339};
-use handoff_base::text::{plain, quoted};
+use handoff_base::text::{one_line, plain, quoted, word};
 use handoff_ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
 use handoff_model::{Assignment, SETTINGS, check_protocol};
 use handoff_protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
@@ -252,9 +252,9 @@ impl Answer for ProtocolsView {
             };
             vec![
                 protocol.name.to_string(),
-                plain(&protocol.version),
+                one_line(&protocol.version),
                 standing.to_owned(),
-                plain(&protocol.title),
+                one_line(&protocol.title),
             ]
         });
         columns(&rows.collect::<Vec<_>>())
@@ -349,7 +349,7 @@ impl Answer for ProtocolView<'_> {
             let until = line.valid_before.map(|at| format!("until {}", rfc3339(at)));
             let valid: Vec<String> = from.into_iter().chain(until).collect();
             vec![
-                format!("  {}", plain(&line.principals)),
+                format!("  {}", one_line(&line.principals)),
                 line.kind.clone(),
                 line.fingerprint.clone(),
                 valid.join(" "),
@@ -413,7 +413,7 @@ impl Answer for ContractTypeView<'_> {
                 "optional"
             };
             let cells = [&field.path, needed, &field.holds, &field.about];
-            cells.map(plain).to_vec()
+            cells.map(one_line).to_vec()
         });
         format!(
             "{}\n{}in XML, some fields are attributes or element text: `git handoff new` shows which\n",
@@ -432,8 +432,8 @@ fn described(definition: &Definition) -> String {
     let mut text = format!(
         "{} {}: {}\n  {style}\n  formats: {}\n",
         definition.name,
-        plain(&definition.version),
-        plain(&definition.title),
+        one_line(&definition.version),
+        one_line(&definition.title),
         definition.formats.join(", "),
     );
     let mut section = |title: &str, rows: &[Vec<String>]| {
@@ -443,7 +443,7 @@ fn described(definition: &Definition) -> String {
     section("routes", &routes(definition));
     if !definition.forbidden.is_empty() {
         let forbidden = definition.forbidden.iter();
-        let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), plain(&f.reason)]);
+        let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), one_line(&f.reason)]);
         section("forbidden", &rows.collect::<Vec<_>>());
     }
     section("contract types", &contract_types(definition));
@@ -458,14 +458,14 @@ fn described(definition: &Definition) -> String {
     if !definition.errors.is_empty() {
         let rows = definition.errors.iter().map(|(code, error)| {
             let recovery = format!("{}; {}", error.meaning, error.recovery);
-            vec![format!("  {}", plain(code)), plain(&recovery)]
+            vec![format!("  {}", one_line(code)), one_line(&recovery)]
         });
         section("error codes", &rows.collect::<Vec<_>>());
     }
     if !definition.documents.is_empty() {
         let documents = definition.documents.iter();
         let rows =
-            documents.map(|(name, document)| vec![format!("  {name}"), plain(&document.title)]);
+            documents.map(|(name, document)| vec![format!("  {name}"), one_line(&document.title)]);
         section("shared documents", &rows.collect::<Vec<_>>());
     }
     text
@@ -491,7 +491,7 @@ fn agents(definition: &Definition) -> Vec<Vec<String>> {
             format!("  {}", agent.id),
             agent.kind.as_str().to_owned(),
             phase,
-            plain(&role),
+            one_line(&role),
         ]
     });
     rows.collect()
@@ -523,7 +523,7 @@ fn contract_types(definition: &Definition) -> Vec<Vec<String>> {
         }
         vec![
             format!("  {}", kind.name),
-            plain(&kind.title),
+            one_line(&kind.title),
             remarks.join("; "),
         ]
     });
@@ -543,7 +543,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     }
     let plural = if count == 1 { "fault" } else { "faults" };
     if !output.is_json() {
-        let mut text = format!("{}: {count} {plural}\n", plain(name));
+        let mut text = format!("{}: {count} {plural}\n", one_line(name));
         text.extend(findings.iter().map(render));
         output.raw(text.as_bytes())?;
         return Err(Failure::reported(exit::NO));
@@ -568,7 +568,11 @@ pub(crate) struct ProtocolCheckView<'a> {
 
 impl Answer for ProtocolCheckView<'_> {
     fn text(&self, _: &Look) -> String {
-        let mut text = format!("{}: sound ({} files)\n", plain(self.protocol), self.files);
+        let mut text = format!(
+            "{}: sound ({} files)\n",
+            one_line(self.protocol),
+            self.files
+        );
         text.extend(self.findings.iter().map(render));
         text
     }
@@ -593,14 +597,15 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
             .and_then(|()| fs::write(&path, bytes))
             .map_err(|e| unusable(&e))?;
     }
-    let shown = folder.display();
+    let shown = folder.display().to_string();
     output.answer(&ProtocolCopyView {
         protocol: name,
-        folder: shown.to_string(),
+        folder: shown.clone(),
         files: files.len(),
     })?;
     output.say(&format!(
-        "next: edit the files (change `name` to add it as another protocol), then git handoff protocol check {shown}"
+        "next: edit the files (change `name` to add it as another protocol), then git handoff protocol check {}",
+        word(&shown)
     ));
     Ok(())
 }
@@ -651,7 +656,7 @@ fn set(
     weaker: bool,
 ) -> Result<(), Failure> {
     let assignment = Assignment::new(key, value).map_err(|source| {
-        let name = plain(name);
+        let name = one_line(name);
         ProtocolError::Setting { name, source }
     })?;
     let repository = context.repository()?;
@@ -717,7 +722,7 @@ impl Answer for SettingsView<'_> {
     fn text(&self, _: &Look) -> String {
         let rows = self.settings.iter().map(|setting| {
             let cells = [&*setting.key, &setting.value, &setting.takes, setting.about];
-            cells.map(plain).to_vec()
+            cells.map(one_line).to_vec()
         });
         columns(&rows.collect::<Vec<_>>())
     }

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand};
 use handoff_base::ObjectId;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, fenced, word};
 use handoff_ledger::{Ledger, Rejected};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,10 +91,11 @@ fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     let view = RejectedView { rejected };
     output.answer(&view)?;
     if let Some(first) = view.rejected.first() {
-        let name = plain(&first.name);
-        output.say(&format!(
-            "next: git handoff rejected show|retry|drop {name}"
-        ));
+        let name = word(&first.name);
+        output.say(&format!("next: git handoff rejected show {name}"));
+        for verb in ["retry", "drop"] {
+            output.say(&format!("  or: git handoff rejected {verb} {name}"));
+        }
     }
     Ok(())
 }
@@ -143,13 +144,10 @@ impl Answer for RejectedStepView {
             "{}  commit {}\n\n{}",
             text(&self.rejected),
             self.rejected.commit,
-            plain(&self.message)
+            fenced(&self.message, "")
         );
         if let Some(contract) = &self.contract {
-            text += &format!("\n{}", plain(contract));
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
+            text += &format!("\n{}", fenced(contract, ""));
         }
         text
     }
@@ -167,7 +165,7 @@ pub(crate) struct RetriedView {
 
 impl Answer for RetriedView {
     fn text(&self, _: &Look) -> String {
-        format!("accepted: {}\n", plain(&self.rejected.subject))
+        format!("accepted: {}\n", continued(&self.rejected.subject))
     }
 }
 
@@ -181,7 +179,7 @@ pub(crate) struct DroppedView {
 
 impl Answer for DroppedView {
     fn text(&self, _: &Look) -> String {
-        format!("dropped: {}\n", plain(&self.rejected.subject))
+        format!("dropped: {}\n", continued(&self.rejected.subject))
     }
 }
 
@@ -193,5 +191,10 @@ fn text(rejected: &Rejected) -> String {
         reason,
         ..
     } = rejected;
-    format!("{}  {}\n  {}\n", plain(name), plain(subject), plain(reason))
+    format!(
+        "{}  {}\n  {}\n",
+        continued(name),
+        continued(subject),
+        continued(reason)
+    )
 }

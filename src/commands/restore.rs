@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, word};
 use handoff_git::{Obstacle, RestoreError};
 use handoff_ledger::{
     Contents, Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore,
@@ -263,7 +263,7 @@ impl RestoredView {
 }
 
 fn shown(path: &Path) -> String {
-    plain(&path.display().to_string())
+    continued(&path.display().to_string())
 }
 
 impl From<RestoreFailure> for Failure {
@@ -280,7 +280,8 @@ impl From<RestoreFailure> for Failure {
                 .advice("nothing was changed; give the branch another name"),
             RestoreFailure::BranchName { .. } => at(ErrorCode::Usage),
             RestoreFailure::NoBase { commit } => at(ErrorCode::NoBase).hint(format!(
-                "nothing was changed; fetch it, for example with `git fetch origin {commit}`, and run the command again"
+                "nothing was changed; fetch it, for example with `git fetch origin {}`, and run the command again",
+                word(&commit)
             )),
             RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(ErrorCode::LedgerDamaged).hint("`git handoff verify` shows where the damage began")

@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_base::text::plain;
+use handoff_base::text::fenced;
 use handoff_contract::Format;
 use handoff_ledger::OtherProtocol;
 use handoff_model::{Annotation, Record, Refusal, RefusedContract, View};
@@ -120,7 +120,7 @@ impl Answer for ShowView {
             render::notes_text(&self.annotations),
             options_text(&self.options),
         );
-        let contract = plain(&self.contract.text);
+        let contract = fenced(&self.contract.text, self.contract.format.extension());
         format!("{}\n{contract}", look.sentences(&about))
     }
 }

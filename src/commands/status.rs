@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
 use handoff_ledger::{Rejected, RemoteDistance, Snapshot};
 use handoff_model::{Issue, IssueStatus, Refusal, View};
@@ -236,7 +236,7 @@ impl Answer for StatusView<'_> {
 
 impl RemoteView {
     fn text(&self, is_asked: bool) -> String {
-        let remote = plain(&self.name);
+        let remote = continued(&self.name);
         let seen = if is_asked { "" } else { " as last seen" };
         match (self.seen, self.unpublished, self.behind) {
             (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),

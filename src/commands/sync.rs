@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_git::masked;
 use handoff_ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
 use schemars::JsonSchema;
@@ -93,7 +93,7 @@ pub(crate) struct SyncView<'a> {
 
 impl Answer for SyncView<'_> {
     fn text(&self, _: &Look) -> String {
-        let remote = plain(self.remote);
+        let remote = continued(self.remote);
         let text = match (self.sent, self.brought) {
             (0, 0) => format!("{remote} and this clone are in sync\n"),
             (sent, brought) => format!(

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_base::{Moment, ObjectId, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
@@ -513,7 +513,7 @@ impl Inbox {
                 (text, next, Some(id))
             }
             (None, Some(one)) => {
-                let why = plain(&one.why);
+                let why = continued(&one.why);
                 let text = format!("{} {}: {why}\n", one.id, one.need.title());
                 (text, one.next.clone(), Some(one.id.clone()))
             }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::Repository;
 use handoff_insight::cloudevents::{CloudEvent, source};
 use handoff_ledger::{
@@ -232,7 +232,7 @@ impl Arguments {
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
                 let failure = Failure::new(ErrorCode::NotInHistory, message);
-                failure.advice(format!("to see what the branch holds: git log {branch}; to start at its beginning: git handoff watch --all"))
+                failure.advice(format!("to see what the branch holds: git log {}; to start at its beginning: git handoff watch --all", word(branch)))
             }
             FollowError::Ledger(error) => error.into(),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use handoff_base::text::{plain, shell_quoted};
+use handoff_base::text::{continued, word};
 use handoff_git::{Repository, masked};
 use handoff_ledger::{BranchError, DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 
@@ -24,7 +24,7 @@ impl Context {
         let command = self.command_for(failure, offline);
         let is_found = command.is_some();
         if let Some((remote, command)) = command {
-            let remote = plain(&remote);
+            let remote = continued(&remote);
             failure.hint = Some(format!("{remote} has one: `{command}` takes it over").into());
         }
         is_found
@@ -73,16 +73,6 @@ pub(crate) fn takeover(remote: &str, branch: &str) -> String {
         format!(" --branch {}", word(branch))
     };
     format!("git handoff init --remote {}{option}", word(remote))
-}
-
-/// A name as one word of a shell's command line.
-pub(super) fn word(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if name.chars().all(is_plain) {
-        name.to_owned()
-    } else {
-        shell_quoted(name)
-    }
 }
 
 /// What is known of a ledger on a remote, where there is none here.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::DateTime;
 use handoff_base::moment::{self, Moment};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_base::to_second;
 use handoff_git::{Repository, masked};
 use handoff_ledger::{Ledger, RemoteLook, Session, Snapshot};
@@ -79,7 +79,7 @@ impl Fresh {
 
     /// What the answer may lack, in one line; none if it lacks nothing.
     pub(crate) fn text(&self) -> Option<String> {
-        let remote = plain(&self.remote);
+        let remote = continued(&self.remote);
         if self.is_answered() {
             let (own, theirs) = (counted(self.unpublished, "step"), self.left_out);
             let verb = if self.unpublished == 1 { "is" } else { "are" };
@@ -100,10 +100,10 @@ impl Fresh {
         Some(match &self.trouble {
             None => format!("{as_of}, {remote} was not asked"),
             Some(trouble) if self.is_out_of_reach => {
-                let trouble = plain(trouble);
+                let trouble = continued(trouble);
                 format!("{as_of}, {remote} is out of reach ({trouble})")
             }
-            Some(trouble) => format!("{as_of}: {}", plain(trouble)),
+            Some(trouble) => format!("{as_of}: {}", continued(trouble)),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use handoff_base::ObjectId;
-use handoff_base::text::{plain, quoted};
+use handoff_base::text::{continued, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
 use handoff_ledger::{Ledger, LedgerError, RemoteLook, Session, Snapshot, UpstreamError};
 
@@ -236,7 +236,7 @@ impl<'r> Lookout<'r> {
         if self.has_looked() && !self.is_announced {
             output.say(&format!(
                 "waiting for changes of {}",
-                plain(&self.subject())
+                continued(&self.subject())
             ));
             self.is_announced = true;
         }
@@ -312,7 +312,7 @@ impl<'r> Lookout<'r> {
             };
             if patrol.trouble.as_ref() != Some(&trouble) {
                 let text = format!("{} cannot be read, trying on: {trouble}", patrol.remote);
-                output.say(&plain(&text));
+                output.say(&continued(&text));
                 patrol.trouble = Some(trouble);
             }
         }

@@ -24,10 +24,10 @@ use std::thread;
 
 use call::Call;
 use clap::Args;
-use elsewhere::word;
+
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::Repository;
 use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff_model::View;

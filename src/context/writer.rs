@@ -1,6 +1,6 @@
 //! Opening the ledger for writing, synchronized with its remote.
 
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
 use schemars::JsonSchema;
@@ -138,7 +138,7 @@ pub(crate) fn say_synced(synced: &Synced, output: &mut Output) {
         ));
     }
     for rejected in &synced.rejected {
-        output.say(&plain(&format!(
+        output.say(&continued(&format!(
             "refused, and kept as {}: {}: {}",
             rejected.name, rejected.subject, rejected.reason
         )));

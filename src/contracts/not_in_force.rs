@@ -1,6 +1,7 @@
 //! Contracts of a built-in protocol that is not in force in the ledger.
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::text::word;
 use handoff_contract::Outline;
 use handoff_ledger::{Offer, Snapshot};
 use handoff_model::{Review, first_match, is_contract_of, review};
@@ -90,7 +91,8 @@ fn finding(protocol: &Protocol, kind: Option<&str>, in_force: &[String]) -> Find
         "this is a contract of protocol {name}{kind}, and {name} is not in force in this ledger"
     );
     Finding::error(FindingCode::ContractNotInForce, "", text).fix(format!(
-        "put it in force with `git handoff protocol add {name}`, or write a contract of {}",
+        "put it in force with `git handoff protocol add {}`, or write a contract of {}",
+        word(name),
         in_force.join(" or ")
     ))
 }

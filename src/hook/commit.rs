@@ -1,5 +1,6 @@
 //! Before a commit: staged contracts, and steps that are made with plain git.
 
+use handoff_base::text::word;
 use std::ffi::OsString;
 use std::path::Path;
 use std::rc::Rc;
@@ -144,9 +145,9 @@ fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
     let branch = ledger.branch();
     let text = format!("branch {branch}, which has the rules for checking contracts, is gone");
     refusal(text, Vec::new()).hint(format!(
-        "this clone saw it at commit {}: `git branch {branch} {}` brings it back",
+        "this clone saw it at commit {}: `git branch {} {seen}` brings it back",
         seen.short(),
-        seen
+        word(branch)
     ))
 }
 

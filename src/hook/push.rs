@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use handoff_base::finding::FindingCode;
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
 
@@ -64,7 +64,7 @@ fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) ->
     let branch = ledger.branch();
     failure.hint(format!(
         "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` replay your new steps on its {branch} and push them: nothing is lost",
-        remote.unwrap_or("origin")
+        word(remote.unwrap_or("origin"))
     ))
 }
 

@@ -2,7 +2,7 @@
 //! worker: one place adds it to hints, receipts and all other commands that come next.
 
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::text::shell_quoted;
+use handoff_base::text::word;
 use handoff_ledger::attention::Attention;
 use handoff_model::{Record, Transition};
 
@@ -79,7 +79,7 @@ impl Carried {
         }
         match &self.branch {
             Some(branch) if !rest.contains(&"--branch") && !WITHOUT_LEDGER.contains(verb) => {
-                text += &format!(" --branch {}", shell_quoted(branch));
+                text += &format!(" --branch {}", word(branch));
             }
             _ => {}
         }
@@ -88,12 +88,19 @@ impl Carried {
 
     /// The same for each command between backticks in a text.
     pub(crate) fn sentence(&self, text: &str) -> String {
-        let parts = text.split('`').enumerate();
-        let parts = parts.map(|(i, part)| match i % 2 {
-            0 => part.to_owned(),
-            _ => self.command(part),
-        });
-        parts.collect::<Vec<_>>().join("`")
+        let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+        while let Some((before, after)) = rest.split_once('`') {
+            let end = end_of_command(after);
+            told += before;
+            told.push('`');
+            told += &self.command(&after[..end]);
+            rest = &after[end..];
+            if let Some(after) = rest.strip_prefix('`') {
+                told.push('`');
+                rest = after;
+            }
+        }
+        told + rest
     }
 
     /// The same for what needs somebody.
@@ -102,6 +109,20 @@ impl Carried {
             one.next = self.command(&one.next);
         }
     }
+}
+
+/// Where a command ends that a backtick begins: at the next one outside single quotes, within
+/// which a foreign name may have some.
+fn end_of_command(text: &str) -> usize {
+    let mut quoted = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            '`' if !quoted => return at,
+            _ => {}
+        }
+    }
+    text.find('`').unwrap_or(text.len())
 }
 
 /// The agent that a command's arguments name as the acting one.
@@ -159,11 +180,17 @@ mod tests {
         };
         assert_eq!(
             on_branch.sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
-            "see `git handoff show 7.1 --branch 'work'`, or `git handoff explain x`; `git log`"
+            "see `git handoff show 7.1 --branch work`, or `git handoff explain x`; `git log`"
+        );
+        // A backtick in a quoted name ends nothing.
+        let foreign = "see `git diff 'a`git handoff extend 7`b'`, `git handoff show 7.1`";
+        assert_eq!(
+            on_branch.sentence(foreign),
+            format!("{} --branch work`", foreign.trim_end_matches('`'))
         );
         assert_eq!(
             on_branch.sentence("claim it: `git handoff claim 7.1`"),
-            "claim it: `git handoff claim 7.1 --as fixer --worker tree-1 --branch 'work'`"
+            "claim it: `git handoff claim 7.1 --as fixer --worker tree-1 --branch work`"
         );
     }
 }

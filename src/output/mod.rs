@@ -22,7 +22,7 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
@@ -239,7 +239,7 @@ impl Output {
                 }
                 let hint = missed.hint.as_ref().map_or("", |hint| &hint.text);
                 let hint = self.sentence(hint);
-                self.say(&format!("{}; {hint}", plain(&missed.message)));
+                self.say(&format!("{}; {hint}", continued(&missed.message)));
             }
             return Ok(());
         }
@@ -428,12 +428,12 @@ impl Output {
             return;
         }
         let bold = AnsiColor::Red.on_default().bold();
-        let mut text = format!("{bold}error{bold:#}: {}\n", plain(&failure.message));
+        let mut text = format!("{bold}error{bold:#}: {}\n", continued(&failure.message));
         for finding in &failure.findings {
             text += &render(finding);
         }
         let style = AnsiColor::Cyan.on_default();
-        text += &format!("{style}hint{style:#}: {}\n", plain(&hint));
+        text += &format!("{style}hint{style:#}: {}\n", continued(&hint));
         let _ = self.stderr.write_all(for_log(&text).as_bytes());
     }
 }
@@ -492,7 +492,7 @@ pub(crate) fn render(finding: &Finding) -> String {
     if let (Some(line), Some(column)) = (finding.line, finding.column) {
         place += &format!("{line}:{column} ");
     }
-    let path = plain(&finding.path);
+    let path = continued(&finding.path);
     let weight = match finding.severity {
         Severity::Error => "",
         Severity::Warning => "warning ",
@@ -501,10 +501,10 @@ pub(crate) fn render(finding: &Finding) -> String {
     let mut text = format!(
         "  {place}{path} {style}{weight}{}{style:#} {}\n",
         finding.code,
-        plain(&finding.message)
+        continued(&finding.message)
     );
     if let Some(fix) = &finding.fix {
-        text += &format!("      {}\n", plain(fix));
+        text += &format!("      {}\n", continued(fix));
     }
     text
 }

@@ -12,6 +12,7 @@ mod text;
 use facts::{Contract, Facts, NEW_ISSUE, NextContract};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::moment::{self, Moment};
+use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
@@ -475,7 +476,7 @@ impl Maker<'_, '_> {
     /// The option that names the protocol, if an issue is opened and there are several protocols.
     fn protocol_option(&self, work: Option<&Record>) -> String {
         if work.is_none() && self.several {
-            format!(" --protocol {}", self.rules.protocol().name())
+            format!(" --protocol {}", word(self.rules.protocol().name()))
         } else {
             String::new()
         }

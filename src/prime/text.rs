@@ -1,6 +1,7 @@
 //! The page for an agent, as text: the most important first, since what does not fit is cut.
 
 use handoff_base::ids::AgentName;
+use handoff_base::text::{fence, plain};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, failures};
 use handoff_model::{Question, Record, ReviewFinding};
@@ -547,13 +548,12 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     let protocol = format!("git handoff protocol show {}", facts.protocol.name());
     let fields = command(facts, &format!("{protocol} --type {}", next.contract_type));
     page.line(&format!("All its fields: {fields}"));
-    let longest = skeleton.text.split(|c| c != '`').map(str::len).max();
-    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    let fence = fence(&skeleton.text);
     page.line(&format!("{fence}{}", skeleton.format.name()));
     let lines: Vec<String> = skeleton
         .text
         .lines()
-        .map(|line| foreign(handoff_base::text::plain(line)))
+        .map(|line| foreign(plain(line)))
         .collect();
     let new = foreign_parts(&next.command);
     page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &new));

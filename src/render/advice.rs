@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, word};
 use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, AgentKind, Protocol, State};
 use schemars::JsonSchema;
@@ -56,15 +56,19 @@ fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
 
 /// The command that answers a blocked handoff: with a value for each key, or with text.
 pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
+    // One that is not a name could be read as an option, or be a whole sentence.
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-        !key.is_empty() && key.chars().all(simple)
+        !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
     };
     let needed: Vec<&Question> = record.questions().iter().filter(|q| !q.optional).collect();
     let arguments = match &needed[..] {
         [] => "ANSWER".to_owned(),
         needed if needed.iter().all(|q| plain_key(&q.key)) => {
-            let pairs: Vec<String> = needed.iter().map(|q| format!("{}=VALUE", q.key)).collect();
+            let pairs: Vec<String> = needed
+                .iter()
+                .map(|q| word(&format!("{}=VALUE", q.key)).into_owned())
+                .collect();
             pairs.join(" ")
         }
         _ => "answers.json".to_owned(),
@@ -96,7 +100,7 @@ pub(crate) fn questions_text(questions: &[Question]) -> String {
         let (kind, description) = (kind.unwrap_or_default(), description.unwrap_or_default());
         format!(
             "  {}\n",
-            plain(&format!("{}{kind}{optional}{description}", question.key))
+            continued(&format!("{}{kind}{optional}{description}", question.key))
         )
     };
     questions.iter().map(line).collect()
@@ -150,6 +154,6 @@ pub(crate) fn commands(
 
 /// What to know of a claim that the remote does not have.
 pub(crate) fn claimed_offline(remote: &str) -> String {
-    let remote = plain(remote);
+    let remote = continued(remote);
     format!("claimed here offline; {remote} does not have it yet: git handoff sync")
 }

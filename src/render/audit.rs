@@ -3,7 +3,7 @@
 use handoff_base::finding::Finding;
 use handoff_base::ids::IssueKey;
 use handoff_base::short_id;
-use handoff_base::text::plain;
+use handoff_base::text::continued;
 use handoff_git::Repository;
 use handoff_ledger::{Audit, meaning};
 
@@ -89,7 +89,7 @@ fn checked(
         issue.map_or_else(String::new, |key| format!(
             "only issue {key}, and the rules; "
         )),
-        plain(branch),
+        continued(branch),
         when.as_deref().unwrap_or("at an unknown time"),
     );
     if audit.is_clean() {
@@ -114,9 +114,9 @@ fn step(commit: Option<&str>, repository: &Repository) -> String {
     let subject = found.message.lines().next().unwrap_or_default();
     format!(
         "commit {short} \"{}\"\n   in the name of {}, recorded by {} on {}\n",
-        plain(subject),
-        plain(&found.author.name),
-        plain(&found.committer.name),
+        continued(subject),
+        continued(&found.author.name),
+        continued(&found.committer.name),
         found.committer.at.format("%Y-%m-%d %H:%M %z"),
     )
 }

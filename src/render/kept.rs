@@ -1,11 +1,10 @@
 //! What was kept of failed attempts, as text.
 
 use handoff_base::short_id;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, plain};
 use handoff_ledger::{Contents, PastFailure, Shown};
 use handoff_model::SnapshotManifest;
 
-use super::continued;
 use crate::output::counted;
 
 /// The most paths of a snapshot that are listed.
@@ -35,19 +34,20 @@ fn indented(text: &str) -> String {
 
 /// What was kept of a failure, and how to get it back.
 pub(crate) fn contents_text(kept: &Contents) -> String {
-    let mut text = format!("  kept in {}\n", plain(&kept.path));
+    let mut text = format!("  kept in {}\n", continued(&kept.path));
     let host = kept.host.name.as_deref().unwrap_or("an unnamed machine");
     let tools: Vec<String> = kept
         .tools
         .iter()
         .map(|(tool, v)| format!("{tool} {v}"))
         .collect();
-    text += &plain(&format!(
-        "  on {host} ({}, {}), {}\n",
+    let on = format!(
+        "on {host} ({}, {}), {}",
         kept.host.os,
         kept.host.arch,
         tools.join(", ")
-    ));
+    );
+    text += &format!("  {}\n", continued(&on));
     let code = &kept.code;
     let branch = match &code.branch {
         Some(branch) => format!("branch {branch}"),
@@ -55,7 +55,7 @@ pub(crate) fn contents_text(kept: &Contents) -> String {
     };
     let commit = code.commit.as_deref().map(short_id);
     let commit = commit.unwrap_or_else(|| "no commit yet".to_owned());
-    text += &plain(&format!("  on {branch} at {commit}\n"));
+    text += &format!("  {}\n", continued(&format!("on {branch} at {commit}")));
     for file in &kept.attachments {
         text += &attachment_text(file);
     }
@@ -69,7 +69,7 @@ pub(crate) fn contents_text(kept: &Contents) -> String {
 }
 
 fn attachment_text(file: &Shown) -> String {
-    let (name, bytes) = (plain(&file.attachment.name), file.attachment.bytes);
+    let (name, bytes) = (continued(&file.attachment.name), file.attachment.bytes);
     let mut text = format!("  attached {name}, {bytes} bytes");
     match &file.tail {
         Some(tail) if tail.is_empty() => text.push('\n'),
@@ -94,7 +94,7 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         snapshot.staged.len() + snapshot.removed.len()
     );
     if let Some(operation) = &snapshot.operation {
-        text += &format!(", during a {}", plain(operation));
+        text += &format!(", during a {}", continued(operation));
     }
     text.push('\n');
     let commits = snapshot.commits.len();

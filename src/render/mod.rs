@@ -12,7 +12,7 @@ pub(crate) mod receipt;
 pub(crate) mod rows;
 
 use handoff_base::ids::HandoffId;
-use handoff_base::text::plain;
+use handoff_base::text::{continued, fenced, plain};
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, OtherProtocol, WorkBranch, WorkBrief};
@@ -42,7 +42,7 @@ pub(crate) fn headline(record: &Record) -> String {
 pub(crate) fn record_text(record: &Record, look: &Look) -> String {
     let (id, from, to) = (&record.id, &record.from, &record.to);
     let (arrow, state) = (look.arrow(), look.state(record.state));
-    let summary = plain(&record.summary);
+    let summary = continued(&record.summary);
     let mut text = format!("{id} {from} {arrow} {to}: {state}\n  {summary}\n");
     let details = [
         contract_details(record),
@@ -86,7 +86,7 @@ type Detail = (&'static str, String);
 
 fn contract_details(record: &Record) -> Vec<Detail> {
     let (contract, kind) = (&record.contract, &record.contract_type);
-    let priority = record.priority.as_deref().map(plain);
+    let priority = record.priority.as_deref().map(continued);
     let follows = record.follows.as_ref().map(ToString::to_string);
     let replaces = record.replaces.as_ref().map(ToString::to_string);
     let mut details = vec![
@@ -99,7 +99,7 @@ fn contract_details(record: &Record) -> Vec<Detail> {
     if let Some(code) = &record.code {
         // A record that was tampered with may hold any text here.
         let commit = short_id(&code.commit);
-        let at = format!("{} at {}", plain(&code.branch), plain(&commit));
+        let at = format!("{} at {}", continued(&code.branch), continued(&commit));
         details.push(("branch", at));
     }
     details
@@ -125,7 +125,7 @@ fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
     let progress = lease
         .progress
         .as_ref()
-        .map(|progress| format!("{} ({})", plain(&progress.text), look.ago(progress.at)));
+        .map(|progress| format!("{} ({})", continued(&progress.text), look.ago(progress.at)));
     vec![
         ("held by", held),
         ("progress", progress.unwrap_or_default()),
@@ -144,10 +144,10 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     let recommended = record.recommended.as_ref().map(ToString::to_string);
     let task = record.task.as_ref().map(|task| {
         let of = task.parent.as_ref().map(|p| format!(" of {p}"));
-        plain(&format!("{}{}", task.id, of.unwrap_or_default()))
+        continued(&format!("{}{}", task.id, of.unwrap_or_default()))
     });
     let expects = record.expects.as_ref().map(|expected| {
-        plain(&format!(
+        continued(&format!(
             "{} at {}",
             expected.artifact_type, expected.destination
         ))
@@ -155,9 +155,9 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     let imported = record.imported.as_ref();
     let from_file = imported.map(|imported| {
         let profile = imported.profile.as_ref().map(|p| format!(", by {p}"));
-        plain(&format!("{}{}", imported.file, profile.unwrap_or_default()))
+        continued(&format!("{}{}", imported.file, profile.unwrap_or_default()))
     });
-    let unknown = imported.map(|imported| plain(&imported.unknown.join(", ")));
+    let unknown = imported.map(|imported| continued(&imported.unknown.join(", ")));
     let mut details = vec![
         ("imported from", from_file.unwrap_or_default()),
         ("unknown", unknown.unwrap_or_default()),
@@ -172,24 +172,29 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
         ("expects", expects.unwrap_or_default()),
     ];
     let artifacts = record.artifacts.iter();
-    details.extend(artifacts.map(|delivered| ("artifact", plain(&artifact(delivered)))));
+    details.extend(artifacts.map(|delivered| ("artifact", continued(&artifact(delivered)))));
     let claims = record.evidence.iter();
-    details.extend(claims.map(|checked| ("claim", plain(&claim(checked)))));
+    details.extend(claims.map(|checked| ("claim", continued(&claim(checked)))));
     let contradictions = record.contradictions.iter();
-    let said = contradictions.map(|known| ("contradicts", plain(&known.message)));
+    let said = contradictions.map(|known| ("contradicts", continued(&known.message)));
     details.extend(said);
     let absent = record.not_applicable.iter();
-    let said = absent.map(|known| ("n/a", plain(&format!("{}: {}", known.path, known.reason))));
+    let said = absent.map(|known| {
+        (
+            "n/a",
+            continued(&format!("{}: {}", known.path, known.reason)),
+        )
+    });
     details.extend(said);
     details
 }
 
 /// The sender's session and violations, and the number of the attempt.
 fn sender_details(record: &Record) -> Vec<Detail> {
-    let session = record.session.as_deref().map(plain);
+    let session = record.session.as_deref().map(continued);
     let mut details = vec![("session", session.unwrap_or_default())];
     if let Some(violation) = record.violation() {
-        details.push(("violation", plain(&violation)));
+        details.push(("violation", continued(&violation)));
     }
     if record.attempt > 1 {
         details.push(("attempt", record.attempt.to_string()));
@@ -367,32 +372,28 @@ pub(crate) fn inline(value: &Value) -> String {
     }
 }
 
-/// A text of which no line looks like one of ours.
-pub(crate) fn continued(text: &str) -> String {
-    plain(text).replace('\n', "\n      | ")
-}
-
 /// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
 /// contract, and what else is known.
 pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
     let mut text = work_text(&brief.work, record) + &kept::kept_text(&brief.failures);
-    text += &format!("\n{}\n", plain(brief.contract.text.trim_end()));
+    let contract = &brief.contract;
+    text += &format!("\n{}", fenced(&contract.text, contract.format.extension()));
     if let Some(basis) = &brief.decided_on {
-        let contract = plain(basis.text.trim_end());
-        text += &format!("\nit was decided on {}:\n\n{contract}\n", basis.id);
+        let contract = fenced(&basis.text, basis.format.extension());
+        text += &format!("\nit was decided on {}:\n\n{contract}", basis.id);
     }
     let previous = &brief.previous;
     if let Some(session) = &previous.session {
         let (agent, id) = (&previous.agent, &previous.id);
         text += &format!(
             "\nit continues the work of {agent} ({id}), whose session is {}\n",
-            plain(session)
+            continued(session)
         );
     }
     let mut section = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             text += &format!("\n{title}\n");
-            text.extend(lines.iter().map(|line| format!("  {}\n", plain(line))));
+            text.extend(lines.iter().map(|line| format!("  {}\n", continued(line))));
         }
     };
     let facts = brief.facts.iter();
@@ -459,7 +460,7 @@ fn absent(places: &[NotApplicable]) -> String {
     let named = places
         .iter()
         .map(|place| format!("{} ({})", place.path, place.reason));
-    let named = plain(&named.collect::<Vec<_>>().join(", "));
+    let named = continued(&named.collect::<Vec<_>>().join(", "));
     format!("  n/a in {}: {named}\n", counted(places.len(), "place"))
 }
 
@@ -477,7 +478,7 @@ fn task(task: &Task) -> String {
 pub(crate) fn refusals_text(refusals: &[RefusedContract], look: &Look) -> String {
     let line = |refused: &RefusedContract| {
         let (at, by, kind) = (look.moment(refused.at), &refused.by, refused.kind.title());
-        let (code, why) = (plain(&refused.code), plain(&refused.why));
+        let (code, why) = (continued(&refused.code), continued(&refused.why));
         format!("  {at} {by} was refused for {kind} [{code}]: {why}\n")
     };
     refusals.iter().map(line).collect()
@@ -525,7 +526,7 @@ pub(crate) fn issue_text<'a>(
     }
     let given_up = issue.given_up.last();
     if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
-        let (at, by, why) = (look.moment(last.at), &last.by, plain(&last.reason));
+        let (at, by, why) = (look.moment(last.at), &last.by, continued(&last.reason));
         text += &format!("  {at} {by} gave it up: {why}\n");
     }
     let facts = issue.facts.iter();
@@ -538,7 +539,7 @@ pub(crate) fn issue_text<'a>(
         text += &format!("  {}\n", continued(&line));
     }
     for one in &issue.tasks {
-        text += &format!("  {}\n", plain(&task(one)));
+        text += &format!("  {}\n", continued(&task(one)));
     }
     for open in &issue.open {
         let late = open.expires_at.is_some_and(|end| end <= look.now());
@@ -558,7 +559,11 @@ pub(crate) fn issue_text<'a>(
         text += &format!("  {id} is completed, but nothing has been sent on from it yet\n");
     }
     for decision in &issue.decisions {
-        let (at, by, why) = (look.moment(decision.at), &decision.by, plain(&decision.why));
+        let (at, by, why) = (
+            look.moment(decision.at),
+            &decision.by,
+            continued(&decision.why),
+        );
         text += &format!(
             "  {at} {by} decided to {}: {why}\n",
             decision.action.as_str()

@@ -2,7 +2,7 @@
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::plain;
+use handoff_base::text::{continued, word};
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
 use handoff_model::not_applicable::NotApplicable;
@@ -168,21 +168,21 @@ impl Answer for ReceiptView<'_> {
             text += &format!("  {change}\n");
         }
         if !record.violations.is_empty() {
-            let done = plain(&record.violations.join(", "));
+            let done = continued(&record.violations.join(", "));
             text += &format!(
                 "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
                 record.from, record.to
             );
         }
         if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
-            text += &format!("  {}\n", plain(&kept(record, context)));
+            text += &format!("  {}\n", continued(&kept(record, context)));
         }
         for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
-            let path = plain(&missing.path);
+            let path = continued(&missing.path);
             text += &format!("  {path}: no such file here, so it was not checked\n");
         }
         if !record.evidence.is_empty() && record.transitions.len() == 1 {
-            text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
+            text += &format!("  claims: {}\n", continued(&claims(&record.evidence)));
         }
         if !record.not_applicable.is_empty() && record.transitions.len() == 1 {
             text += &absent(&record.not_applicable);
@@ -226,7 +226,7 @@ fn next_steps(done: &Done) -> Vec<String> {
     }
     let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
         let one = |(to, kind): &(AgentName, Option<String>)| {
-            let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
+            let kind = kind.as_ref().map(|kind| format!(" --type {}", word(kind)));
             let kind = kind.unwrap_or_default();
             format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
         };

@@ -471,6 +471,7 @@ fn progress_stays_when_the_lease_is_over_and_is_told_once() {
           progress, 2026-03-02 09:07:00Z: all done
       2026-03-02 09:07:00Z complete by prep-agent → completed
 
+    ```xml
     <handoff>
       <from>issue-manager</from>
       <to>prep-agent</to>
@@ -486,6 +487,7 @@ fn progress_stays_when_the_lease_is_over_and_is_told_once() {
         <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
       </requirements>
     </handoff>
+    ```
     ");
     env.assert_sound();
 }

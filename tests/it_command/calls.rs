@@ -132,7 +132,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         &["inbox", "--as", FRONTEND],
     ] {
         let shown = env.handoff(args).success().shown;
-        text += shown.split("\n\n{\n").next().unwrap().trim_end();
+        text += shown.split("\n\n```json\n").next().unwrap().trim_end();
         text += "\n";
     }
     // The contract that a claim prints is the one that was sent.
@@ -159,7 +159,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
 
+    ```json
     [request]
+    ```
 
     known about the issue
       artifact_type: react-components

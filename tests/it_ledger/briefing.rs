@@ -31,7 +31,7 @@ fn blocked() -> TestEnvironment {
 /// The part of a claim's output before the contract.
 fn before_the_contract(env: &TestEnvironment, line: &str) -> String {
     let claimed = run(env, line).stdout;
-    let (before, _) = claimed.split_once("\n<handoff>").unwrap();
+    let (before, _) = claimed.split_once("\n```xml\n").unwrap();
     before.to_owned()
 }
 
@@ -140,7 +140,7 @@ fn a_claim_has_the_requirements_the_open_findings_and_the_branch() {
             test_support::workflow::Step::Run(args) => {
                 let ran = env.handoff(args).success();
                 if args[0] == "claim" {
-                    let (before, _) = ran.stdout.split_once("\n<handoff>").unwrap();
+                    let (before, _) = ran.stdout.split_once("\n```xml\n").unwrap();
                     assert!(before.contains(REQUIREMENT), "{before}");
                     let findings = before.split_once("  findings:\n");
                     let first = findings.and_then(|(_, rest)| rest.lines().next());

@@ -49,6 +49,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         - Columns follow the order on screen
         - An export of 50,000 rows takes less than ten seconds
 
+    ```xml
     <handoff>
       <from>issue-manager</from>
       <to>prep-agent</to>
@@ -64,6 +65,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
       </requirements>
     </handoff>
+    ```
 
     known about the issue
       issue_title: Export delivery history as CSV
@@ -120,6 +122,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       2026-03-02 09:08:00Z claim by prep-agent → in_progress
       2026-03-02 09:09:00Z complete by prep-agent → completed with 87.2
 
+    ```xml
     <handoff>
       <from>issue-manager</from>
       <to>prep-agent</to>
@@ -135,6 +138,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
       </requirements>
     </handoff>
+    ```
     ");
 }
 
@@ -239,6 +243,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
           the registry is back
       2026-03-02 09:16:00Z claim by implementer-agent → in_progress
 
+    ```xml
     <handoff>
       <from>prep-agent</from>
       <to>implementer-agent</to>
@@ -255,6 +260,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
         <dev_server>answers on port 4187</dev_server>
       </validation>
     </handoff>
+    ```
     ");
     env.send(&onward).success();
     env.assert_sound();

@@ -342,7 +342,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
         text += &done(&env, line).shown;
     }
     let shown = done(&env, "show 87.1").shown;
-    text += shown.split("\n\n<handoff>").next().unwrap();
+    text += shown.split("\n\n```xml\n").next().unwrap();
     insta::assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress

@@ -360,7 +360,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
         assert_eq!(refused_command(&env, line).exit, 4);
     }
     let shown = done(&env, "show 87.1").stdout;
-    insta::assert_snapshot!(shown.split("\n<handoff>").next().unwrap(), @"
+    insta::assert_snapshot!(shown.split("\n\n```xml\n").next().unwrap(), @"
     87.1 issue-manager → prep-agent: dead
       Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)

@@ -572,7 +572,7 @@ const NEEDS: [&str; 4] = [
 fn values_are_asked_for_by_name_and_type() {
     let env = needing(&NEEDS);
     let shown = done(&env, "show 87.1").stdout;
-    let shown = shown.split("\n<handoff>").next().unwrap();
+    let shown = shown.split("\n\n```xml\n").next().unwrap();
     insta::assert_snapshot!(shown, @"
     87.1 issue-manager → prep-agent: blocked
       Dispatchers ask for their delivery history as a file

@@ -526,11 +526,15 @@ fn a_claim_brings_everything_to_begin_with() {
       assumptions:
         - assumption: The pier floats; validated: false; risk: high
 
+    ```json
     {"handoff_id":"research-1","from_agent":"MetaGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:10:00Z","decision":"advance","rationale":"research-1 was read: advance","session_id":"meta-1"}
+    ```
 
     it was decided on ferry-71.1:
 
+    ```json
     {"handoff_id":"research-1","from_agent":"ResearchGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:00:00Z","status":"success","produced_artifacts":[{"type":"file","location":"notes/tides.md","description":"When the ferry can land"},{"type":"file","location":"notes/lost.md","description":"Never written"}],"assumptions":[{"assumption":"The pier floats","validated":false,"risk":"high"}],"missing_inputs":[],"recommended_next_agent":"DesignGPT","context_summary":"research-1 of ResearchGPT is success","kb_updates_proposed":false,"session_id":"ferry-71"}
+    ```
 
     it continues the work of ResearchGPT (ferry-71.1), whose session is ferry-71
 

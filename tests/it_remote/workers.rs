@@ -512,11 +512,11 @@ fn a_branch_that_was_named_goes_with_what_comes_next() {
     );
     assert_eq!(
         lines_with(&sent, "next"),
-        ["next, for prep-agent: git handoff claim 87.1 --as prep-agent --branch 'work'"]
+        ["next, for prep-agent: git handoff claim 87.1 --as prep-agent --branch work"]
     );
     let refused = line(&env, &repo, "show 99.1 --branch work").exits(6);
     assert!(
-        refused.stderr.contains("--branch 'work'`"),
+        refused.stderr.contains("--branch work`"),
         "{}",
         refused.shown
     );

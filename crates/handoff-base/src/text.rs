@@ -1,5 +1,7 @@
 //! Makes untrusted text safe to show, and shortens it.
 
+use std::borrow::Cow;
+
 /// Shows untrusted text in quotes, escaped and cut to 60 characters.
 pub fn quoted(text: &str) -> String {
     let text = cut(text, 60);
@@ -17,8 +19,20 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
-/// Any text as one word of a POSIX shell's command line, in single quotes.
-pub fn shell_quoted(text: &str) -> String {
+/// Any text as one word of a POSIX shell's command line, in single quotes if it needs them.
+///
+/// Every command that is printed for people or agents has its values from here, unless their type
+/// allows no other characters than these: ids, agents' names, issues' keys, workers, numbers.
+pub fn word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(quoted_word(text))
+}
+
+/// The same, always in single quotes: for commands that are read back.
+pub fn quoted_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
@@ -130,6 +144,26 @@ pub fn plain(text: &str) -> String {
     visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
+/// Untrusted text for people, of which no line but the first can look like one of ours: like
+/// [`plain`], but later lines are set off.
+pub fn continued(text: &str) -> String {
+    plain(text)
+        .trim_end_matches('\n')
+        .replace('\n', "\n      | ")
+}
+
+/// The fence of a Markdown code block that nothing in this text can close.
+pub fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max();
+    "`".repeat(longest.unwrap_or(0).max(2) + 1)
+}
+
+/// A whole foreign document for people, in a fence that nothing in it can close.
+pub fn fenced(text: &str, kind: &str) -> String {
+    let fence = fence(text);
+    format!("{fence}{kind}\n{}\n{fence}\n", plain(text.trim_end()))
+}
+
 /// Untrusted text for people on one line: like [`plain`], but line breaks and tabs become blanks,
 /// and blanks around it are removed.
 pub fn one_line(text: &str) -> String {
@@ -182,6 +216,20 @@ mod tests {
     fn foreign_text_is_shown_escaped_and_short() {
         assert_eq!(quoted("a\n\u{1b}b"), "\"a\\n\\u{1b}b\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 70);
+    }
+
+    #[test]
+    fn a_word_is_quoted_only_if_a_shell_would_split_or_run_it() {
+        for plain in ["main", "origin/a-b_c.d", "user@host:x", "a,b=1%+"] {
+            assert_eq!(word(plain), plain);
+        }
+        assert_eq!(word("fix;touch${IFS}X;#"), "'fix;touch${IFS}X;#'");
+        assert_eq!(word("it's"), "'it'\\''s'");
+        for text in [
+            "", "a b", "`x`", "$x", "~", "*", "a\nb", "ä", "#", "!x", "a\\b",
+        ] {
+            assert_eq!(word(text), format!("'{text}'"));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! tip's entries and a survey of the whole ledger give the same; every view that shows what needs
 //! somebody takes it from here.
 
+use handoff_base::text::word;
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
@@ -374,7 +375,7 @@ impl Judged<'_> {
         let Some((to, kind)) = onward.into_iter().next() else {
             return format!("git handoff next {issue}");
         };
-        let option = kind.map(|kind| format!(" --type {kind}"));
+        let option = kind.map(|kind| format!(" --type {}", word(&kind)));
         let option = option.unwrap_or_default();
         format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
     }

@@ -1,5 +1,6 @@
 //! Protocols and their documents.
 
+use handoff_base::text::word;
 use handoff_ledger::ProtocolError;
 use handoff_model::SettingError;
 
@@ -14,7 +15,7 @@ impl From<ProtocolError> for Failure {
                 .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
                 .findings(findings),
             ProtocolError::Exists { name, .. } => at(ErrorCode::ProtocolExists)
-                .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
+                .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {}`", word(&name))),
             ProtocolError::Unknown { known, .. } => at(ErrorCode::NoProtocol)
                 .hint(format!(
                     "the ledger has: {}; `git handoff protocol add` puts another in force",

@@ -1,6 +1,7 @@
 //! The ledger's remote.
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::text::word;
 use handoff_git::RemoteError;
 use handoff_ledger::UpstreamError;
 
@@ -13,10 +14,13 @@ impl From<UpstreamError> for Failure {
         match error {
             UpstreamError::Refused { remote, source } => refused(&remote, source, message),
             UpstreamError::Unreachable { remote, .. } => at(ErrorCode::RemoteUnreachable).hint(format!(
-                "nothing was written; `git ls-remote {remote}` shows whether git can reach it; try again later"
+                "nothing was written; `git ls-remote {}` shows whether git can reach it; try again later",
+                word(&remote)
             )),
             UpstreamError::Gone { remote, branch } => at(ErrorCode::RemoteGone).hint(format!(
-                "find out who removed it; `git push {remote} {branch}` restores this clone's copy"
+                "find out who removed it; `git push {} {}` restores this clone's copy",
+                word(&remote),
+                word(&branch)
             )),
             UpstreamError::Unrelated { .. } => at(ErrorCode::Unrelated).hint(
                 "nothing was written; use another branch with --branch, or move the issues: `git handoff export` here, `git handoff import` in a clone of the other ledger",

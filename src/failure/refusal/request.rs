@@ -1,6 +1,7 @@
 //! Requests, questions and their answers.
 
 use handoff_base::ids::AgentName;
+use handoff_base::text::word;
 use handoff_model::RequestRefusal;
 
 use crate::failure::{ErrorCode, Failure};
@@ -16,11 +17,11 @@ impl From<RequestRefusal> for Failure {
                 "see `git handoff status {issue}`; send a new request with a new id"
             )),
             RequestRefusal::NeedsAnswer { id, from, to, types } => {
-                at(ErrorCode::NeedsAnswer).hint(format!(
-                    "write the answer: `git handoff new --issue {} --from {to} --to {from} --type {}`, and send it",
-                    id.issue(),
-                    types.join("|")
-                ))
+                let new = format!("git handoff new --issue {} --from {to} --to {from}", id.issue());
+                let commands = types.iter().map(|kind| format!("`{new} --type {}`", word(kind)));
+                let commands = commands.collect::<Vec<_>>().join(" or ");
+                at(ErrorCode::NeedsAnswer)
+                    .hint(format!("write the answer: {commands}, and send it"))
             }
             RequestRefusal::NeedsReport {
                 id,
@@ -30,8 +31,9 @@ impl From<RequestRefusal> for Failure {
                 ..
             } => {
                 at(ErrorCode::NeedsReport).hint(format!(
-                    "write the report: `git handoff new --issue {} --from {from} --to {to} --type {kind}`, and send it",
-                    id.issue()
+                    "write the report: `git handoff new --issue {} --from {from} --to {to} --type {}`, and send it",
+                    id.issue(),
+                    word(&kind)
                 ))
             }
             RequestRefusal::NeedsDecision { id, agent, to } => {

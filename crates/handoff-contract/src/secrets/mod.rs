@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::shell_quoted;
+use handoff_base::text::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,18 +127,9 @@ impl Secret {
         }
         finding.fix(format!(
             "take it out, and replace it where it is in use; as {} it can be allowed, if it is none",
-            shell_word(&self.allowance().to_string())
+            word(&self.allowance().to_string())
         ))
     }
-}
-
-/// A word of a command line, quoted if a shell would split it.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
-    if word.chars().all(plain) {
-        return word.to_owned();
-    }
-    shell_quoted(word)
 }
 
 /// Every secret in what is about to be stored.

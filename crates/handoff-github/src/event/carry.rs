@@ -1,6 +1,7 @@
 //! Carries out an event: the steps that the protocol's rules name, each once.
 
 use handoff_base::ids::HandoffId;
+use handoff_base::text::word;
 use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snapshot};
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
@@ -128,7 +129,8 @@ fn governing<'r>(
         let mut names = tip.protocols()?.into_iter();
         let update = names.find(|name| has_rules(name)).map(|name| {
             format!(
-                "; `git handoff protocol update {name}` puts the version in force that has some"
+                "; `git handoff protocol update {}` puts the version in force that has some",
+                word(&name)
             )
         });
         format!(

@@ -19,7 +19,7 @@ pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
 
 use handoff_base::ids::AgentName;
-use handoff_base::text::shell_quoted;
+use handoff_base::text::quoted_word;
 
 const SKILL: &str = include_str!("../../../../templates/agents/SKILL.md");
 
@@ -171,7 +171,7 @@ impl Harness {
         let options = acts.options().into_iter();
         let options: String = options
             .map(|(option, value)| match option {
-                BRANCH => format!(" {option} {}", shell_quoted(value)),
+                BRANCH => format!(" {option} {}", quoted_word(value)),
                 option => format!(" {option} {value}"),
             })
             .collect();

@@ -1,5 +1,6 @@
 //! The folder that git reads a repository's hooks from.
 
+use handoff_base::text::word;
 use std::path::{Path, PathBuf};
 
 use handoff_git::{Program, ProgramError, Repository, Setting};
@@ -77,13 +78,7 @@ impl HooksFolder {
     /// The command after which git takes hooks from the repository's own folder.
     pub fn to_own_folder(&self) -> String {
         let usual = real(&self.usual).display().to_string();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-        let usual = if usual.chars().all(plain) {
-            usual
-        } else {
-            format!("'{}'", usual.replace('\'', "'\\''"))
-        };
-        format!("git config core.hooksPath {usual}")
+        format!("git config core.hooksPath {}", word(&usual))
     }
 
     /// Why the folder is not this repository's alone.

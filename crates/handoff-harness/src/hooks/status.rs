@@ -1,5 +1,6 @@
 //! Whether a hook would run, and why not.
 
+use handoff_base::text::word;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -143,7 +144,8 @@ fn configured_by(
     if let Some(key) = &known.disabled {
         let text = format!("{key} is false, so that git passes it by");
         findings.push(
-            finding(FindingCode::HookDisabled, text).fix(format!("`git config unset {key}`")),
+            finding(FindingCode::HookDisabled, text)
+                .fix(format!("`git config unset {}`", word(key))),
         );
     }
     if !known.is_current(hook) {

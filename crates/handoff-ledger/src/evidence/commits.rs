@@ -2,7 +2,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::{Added, FactError, Named, Unknown};
 use handoff_model::evidence::Found;
 use handoff_model::value::scalar;
@@ -118,7 +118,10 @@ impl Judge<'_> {
             };
             let mut fault = |inside: &str, text: String| {
                 let finding = Finding::error(Check::Commits.code(), at(inside), text);
-                findings.push(finding.fix(format!("list commits that `git log {range}` shows")));
+                findings.push(finding.fix(format!(
+                    "list commits that `git log {}` shows",
+                    word(&range)
+                )));
             };
             if let Some(why) = why {
                 fault(id_at, format!("{} {why}", quoted(&text)));
@@ -207,7 +210,8 @@ impl Judge<'_> {
         let text = format!("not listed: {}{more}", named.join(", "));
         let finding = Finding::error(Check::Commits.code(), &claim.list, text);
         Ok(Some(finding.fix(format!(
-            "list every commit that `git log --no-merges {range}` shows"
+            "list every commit that `git log --no-merges {}` shows",
+            word(&range)
         ))))
     }
 

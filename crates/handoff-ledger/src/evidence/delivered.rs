@@ -1,7 +1,7 @@
 //! Whether delivered files are still unchanged.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::text::quoted;
+use handoff_base::text::word;
 use handoff_base::{ObjectId, digest, short_id};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::{Artifact, Record, Verdict};
@@ -50,11 +50,8 @@ pub(crate) fn changed(repository: &Repository, record: &Record) -> Result<Vec<Fi
         );
         findings.push(finding.fix(match &record.code {
             Some(code) if artifact.committed => {
-                let commit = short_id(&code.commit);
-                format!(
-                    "see what was delivered: `git show {commit}:{}`",
-                    quoted(&artifact.path).trim_matches('`')
-                )
+                let object = format!("{}:{}", short_id(&code.commit), artifact.path);
+                format!("see what was delivered: `git show {}`", word(&object))
             }
             _ => fix,
         }));

@@ -2,7 +2,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::evidence::{
     Claimed, Found, check_coverage, check_tests, check_tests_added, count,
@@ -242,7 +242,7 @@ impl Judge<'_> {
             None => format!("is only here: origin has no branch {}", quoted(branch)),
             Some(_) => format!("is only here: it is not on origin's {}", quoted(branch)),
         };
-        let fix = format!("push it: `git push origin {branch}`");
+        let fix = format!("push it: `git push origin {}`", word(branch));
         Ok(Pushed::No { why, fix })
     }
 
@@ -293,12 +293,8 @@ impl Judge<'_> {
         let fork = self.repository.added(base, tip)?.fork;
         let changed = self.repository.differences(fork, tip)?;
         let code = Check::FilesChanged.code();
-        let range = format!(
-            "git diff --name-only {}...{}",
-            self.named_base(),
-            self.named_branch()
-        );
-        let fix = format!("see `{range}`");
+        let range = format!("{}...{}", self.named_base(), self.named_branch());
+        let fix = format!("see `git diff --name-only {}`", word(&range));
         if let Value::Array(listed) = value {
             let mut findings = Vec::new();
             let listed: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
@@ -380,11 +376,12 @@ impl Judge<'_> {
             "the contract says {claim}, and {branch} has {} more commits than when its sender got the work",
             counts[0]
         );
-        let range = format!("git log {}..{branch}", since.short());
+        let range = format!("{}..{branch}", since.short());
         let finding = Finding::error(Check::CommitsAdded.code(), at, text);
-        Ok(Found::because(
-            finding.fix(format!("count what `{range}` shows")),
-        ))
+        Ok(Found::because(finding.fix(format!(
+            "count what `git log {}` shows",
+            word(&range)
+        ))))
     }
 
     fn artifacts(&self) -> Found {

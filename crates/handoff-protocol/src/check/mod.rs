@@ -23,7 +23,7 @@ pub(crate) use checker::is_pointer;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
-use handoff_base::text::quoted;
+use handoff_base::text::{marked, quoted};
 
 use crate::definition::{
     AgentKind, ContractType, Definition, Ends, FactRule, Fields, Route, Style, TaskFields,
@@ -82,10 +82,11 @@ impl Checker<'_> {
             );
             self.fault(FindingCode::ProtocolVersion, "/version", text);
         }
-        if definition.title.trim().is_empty() || definition.title.contains(char::is_control) {
+        if definition.title.trim().is_empty() || !is_one_line(&definition.title) {
             let text = "the title is one line that says what the protocol is for";
             self.fault(FindingCode::ProtocolTitle, "/title", text);
         }
+        self.lines();
         if definition.formats.is_empty() {
             let text = format!(
                 "there is no format that a contract may have; use {}",
@@ -101,6 +102,26 @@ impl Checker<'_> {
                 );
                 self.fault(FindingCode::ProtocolFormat, format!("/formats/{i}"), text);
             }
+        }
+    }
+
+    /// Views show titles and roles beside their own words.
+    fn lines(&mut self) {
+        let definition = self.definition;
+        let agents = definition.agents.iter().enumerate();
+        let roles = agents.map(|(i, agent)| (format!("/agents/{i}/role"), &agent.role));
+        let contracts = definition.contracts.iter().enumerate();
+        let titles = contracts.map(|(i, one)| (format!("/contracts/{i}/title"), &one.title));
+        let documents = definition.documents.iter();
+        let documents =
+            documents.map(|(name, one)| (format!("/documents/{name}/title"), &one.title));
+        for (path, _) in roles
+            .chain(titles)
+            .chain(documents)
+            .filter(|(_, text)| !is_one_line(text))
+        {
+            let text = "titles and roles are one line, without invisible characters";
+            self.fault(FindingCode::ProtocolTitle, path, text);
         }
     }
 
@@ -535,6 +556,11 @@ fn contract_pointers(contract: &ContractType) -> Vec<(String, &str)> {
     let tasks = contract.tasks.iter().flat_map(TaskFields::given);
     pointers.extend(tasks.map(|(key, p)| (format!("tasks/{key}"), p)));
     pointers
+}
+
+/// Whether a text is one line of which every character can be seen.
+fn is_one_line(text: &str) -> bool {
+    !marked(text).any(|(_, _, hidden)| hidden)
 }
 
 fn is_version(text: &str) -> bool {
