@@ -22,7 +22,7 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::continued;
+use handoff_base::text::{continued, path};
 use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
@@ -492,7 +492,7 @@ pub(crate) fn render(finding: &Finding) -> String {
     if let (Some(line), Some(column)) = (finding.line, finding.column) {
         place += &format!("{line}:{column} ");
     }
-    let path = continued(&finding.path);
+    let path = path(&finding.path);
     let weight = match finding.severity {
         Severity::Error => "",
         Severity::Warning => "warning ",

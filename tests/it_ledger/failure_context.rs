@@ -674,6 +674,38 @@ fn secrets_in_attached_files_do_not_enter() {
     env.assert_sound();
 }
 
+/// A summary drops what is not seen; a name is kept like what is in the file.
+#[test]
+fn split_secrets_and_those_in_names_do_not_enter() {
+    let env = held();
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let before = env.tip();
+    let split = format!("see {}\u{200b}{}", &secret[..9], &secret[9..]);
+    for option in ["--message", "--details"] {
+        let args = [
+            "fail",
+            "87.1",
+            "--as",
+            "prep-agent",
+            option,
+            &split,
+            "--message",
+            "x",
+        ];
+        let count = if option == "--message" { 6 } else { 8 };
+        env.handoff(&args[..count]).exits(3).says("github-pat");
+    }
+    let named = env.file(&format!("{secret}.log"), "nothing\n");
+    let ran = fail(&env, &["--attach", &named])
+        .exits(3)
+        .says("github-pat");
+    assert!(!ran.stderr.contains(&secret), "{}", ran.stderr);
+    fs::write(env.repo().join(format!("{secret}.txt")), "half done\n").unwrap();
+    let ran = fail(&env, &["--snapshot"]).exits(3).says("github-pat");
+    assert!(!ran.shown.contains(&secret), "{}", ran.shown);
+    assert_eq!(env.tip(), before);
+}
+
 #[test]
 fn secrets_in_unfinished_work_do_not_enter() {
     let env = held();

@@ -144,6 +144,11 @@ pub fn plain(text: &str) -> String {
     visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
+/// A path or another name for people, with every character visible, line breaks and tabs too.
+pub fn path(text: &str) -> String {
+    visible(text, |_| None)
+}
+
 /// Untrusted text for people, of which no line but the first can look like one of ours: like
 /// [`plain`], but later lines are set off.
 pub fn continued(text: &str) -> String {
@@ -249,6 +254,7 @@ mod tests {
     fn one_line_hides_nothing() {
         assert_eq!(one_line(" a\nb\u{1b}[31m\n"), "a b\\u{1b}[31m");
         assert_eq!(one_line("x\u{202e}y\u{2028}z"), "x\\u{202e}y z");
+        assert_eq!(path("x\ny\t\u{2028}"), "x\\u{a}y\\u{9}\\u{2028}");
         assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
     }
 

@@ -3,6 +3,8 @@
 //! The audit does not screen again. The rules change with the program, and a commit that was
 //! accepted once must not become invalid later.
 
+use std::collections::HashSet;
+
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_contract::{Allowance, Input, Secrets};
 use handoff_protocol::{Definition, Protocol};
@@ -20,6 +22,8 @@ pub struct Screen {
     /// The allowances for this step, and whether each was used.
     asked: Vec<(Allowance, bool)>,
     allowed: Vec<Allowance>,
+    /// The same, to look them up.
+    known: HashSet<Allowance>,
     found: Secrets,
 }
 
@@ -59,6 +63,7 @@ impl Screen {
             standing: standing.collect(),
             asked: asked.iter().map(|a| (a.clone(), false)).collect(),
             allowed: Vec::new(),
+            known: HashSet::new(),
             found: Secrets::default(),
         }
     }
@@ -88,6 +93,7 @@ impl Screen {
             standing,
             asked,
             allowed,
+            known,
             ..
         } = self;
         secrets.retain(|secret| {
@@ -101,7 +107,7 @@ impl Screen {
                 }
             }
             let own = secret.allowance();
-            if is_allowed && !allowed.contains(&own) {
+            if is_allowed && known.insert(own.clone()) {
                 allowed.push(own);
             }
             !is_allowed
@@ -112,7 +118,7 @@ impl Screen {
     /// Ends the screening with findings for the forbidden secrets, which are masked in `others`.
     pub fn findings(self, others: &mut Vec<Finding>) -> Screened {
         self.found.mask(others);
-        others.extend(self.found.iter().map(|secret| secret.finding()));
+        others.extend(self.found.findings());
         let unused = self.asked.into_iter().find(|(_, used)| !used);
         Screened {
             allowed: self.allowed,

@@ -9,11 +9,13 @@
 mod rules;
 mod value;
 
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::word;
+use handoff_base::text::{marked, word};
+use memchr::memmem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +24,10 @@ use super::input::Input;
 use super::text;
 use super::value::each_text;
 pub use rules::is_rule;
-use rules::{Rule, hits};
+use rules::{Hit, Rule, hits};
+
+/// The most that are listed, and compared with each other.
+const MOST: usize = 100;
 
 /// Permission to store what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -140,24 +145,29 @@ impl Secrets {
     /// Finds the secrets in a contract, or in a document that may be one, with their places.
     pub fn in_input(input: &Input<'_>) -> Self {
         let mut found = Self::default();
+        let raw = found_in(input.bytes());
         if let Ok(source) = input.source() {
             let mut offsets = Vec::new();
             source.each_text(&mut |path, key, value, offset| {
                 found.under(path, key, value);
                 offsets.resize(found.0.len(), offset);
             });
-            for (secret, offset) in found.0.iter_mut().zip(offsets) {
-                secret.position = source.position(&secret.path, offset);
+            // To find a value's place, the document is read again.
+            if found.0.len() + raw.len() <= MOST {
+                for (secret, offset) in found.0.iter_mut().zip(offsets) {
+                    secret.position = source.position(&secret.path, offset);
+                }
             }
         }
-        found.raw("", input.bytes());
+        found.raw("", input.bytes(), raw);
         found.hide_paths()
     }
 
-    /// Finds the secrets in a file of any kind; `name` is the path in findings.
+    /// Finds the secrets in a file of any kind; `name` is the path in findings, and screened too.
     pub fn in_file(name: &str, bytes: &[u8]) -> Self {
         let mut found = Self::default();
-        found.raw(name, bytes);
+        found.raw(name, bytes, found_in(bytes));
+        found.under(name, "", name);
         found.hide_paths()
     }
 
@@ -172,45 +182,60 @@ impl Secrets {
 
     /// Masks secrets in the paths, because a key may be one.
     fn hide_paths(mut self) -> Self {
-        let mut paths: Vec<String> = self.0.iter().map(|secret| secret.path.clone()).collect();
-        paths.iter_mut().for_each(|path| self.mask_text(path));
-        for (secret, path) in self.0.iter_mut().zip(paths) {
-            secret.path = path;
+        if self.0.is_empty() {
+            return self;
+        }
+        let mask = Mask::of(&self);
+        for secret in &mut self.0 {
+            mask.apply(&mut secret.path);
         }
         self
     }
 
-    /// Screens a value together with its key.
+    /// Screens a value together with the end of its key: many values may share a long one.
     fn under(&mut self, path: &str, key: &str, value: &str) {
-        let text = format!("{key}=\"{value}\"");
-        for hit in hits(text.as_bytes()) {
+        const KEY: usize = 200;
+        let start = (0..key.len()).find(|&at| key.len() - at <= KEY && key.is_char_boundary(at));
+        let key = &key[start.unwrap_or(0)..];
+        for hit in found_in(format!("{key}=\"{value}\"").as_bytes()) {
+            let mut path = path.to_owned();
+            text::bound(&mut path);
             self.0.push(Secret {
                 rule: hit.rule,
-                path: path.to_owned(),
+                path,
                 position: None,
-                value: text.as_bytes()[hit.range].to_vec(),
+                value: hit.value,
             });
         }
     }
 
-    /// Screens raw bytes. A secret that was already found as a value only gets a better position.
-    fn raw(&mut self, path: &str, bytes: &[u8]) {
+    /// Adds what was found in raw bytes. A secret that was already found as a value only gets a
+    /// better position.
+    fn raw(&mut self, path: &str, bytes: &[u8], hits: Vec<Found>) {
+        // Comparing each with each is for documents with few. Of others, the same text is the same
+        // secret.
+        let is_few = self.0.len() + hits.len() <= MOST;
         let mut known: Vec<bool> = vec![false; self.0.len()];
-        for hit in hits(bytes) {
-            let value = &bytes[hit.range.clone()];
-            let read = unescaped(value);
-            let position = match std::str::from_utf8(bytes) {
-                Ok(text) => text::position(text, hit.range.start),
-                Err(_) => {
-                    let before = String::from_utf8_lossy(&bytes[..hit.range.start]);
-                    text::position(&before, before.len())
-                }
+        let mut same_text: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
+        for (at, secret) in self.0.iter().enumerate().filter(|_| !is_few) {
+            let at_text = same_text.entry(secret.value.clone()).or_default();
+            at_text.push_back(at);
+        }
+        let mut walk = Walk::new(bytes);
+        for hit in hits {
+            let position = walk.to(hit.start);
+            let read = unescaped(&hit.value);
+            let same = if is_few {
+                self.0.iter().zip(&known).position(|(secret, known)| {
+                    let alike = |value: &[u8]| {
+                        contains(&secret.value, value) || contains(value, &secret.value)
+                    };
+                    !known && (alike(&hit.value) || read.as_deref().is_some_and(alike))
+                })
+            } else {
+                let text = read.as_ref().unwrap_or(&hit.value);
+                same_text.get_mut(text).and_then(VecDeque::pop_front)
             };
-            let same = self.0.iter().zip(&known).position(|(secret, known)| {
-                let alike =
-                    |value: &[u8]| contains(&secret.value, value) || contains(value, &secret.value);
-                !known && (alike(value) || read.as_deref().is_some_and(alike))
-            });
             match same {
                 Some(at) => {
                     known[at] = true;
@@ -222,11 +247,22 @@ impl Secrets {
                         rule: hit.rule,
                         path: path.to_owned(),
                         position: Some(position),
-                        value: value.to_vec(),
+                        value: hit.value,
                     });
                 }
             }
         }
+    }
+
+    /// The findings for them: the first hundred, and how many more there are.
+    pub fn findings(&self) -> impl Iterator<Item = Finding> {
+        let more = self.0.len().saturating_sub(MOST);
+        let more = (more > 0).then(|| {
+            let text = format!("{more} more places look like secrets and are not listed");
+            let fix = "take out what is listed and check again, or allow a rule for all places";
+            Finding::error(FindingCode::SecretFound, "", text).fix(fix)
+        });
+        self.0.iter().take(MOST).map(Secret::finding).chain(more)
     }
 
     /// Iterates over the secrets.
@@ -254,27 +290,46 @@ impl Secrets {
         if self.0.is_empty() {
             return;
         }
+        let mask = Mask::of(self);
         for finding in findings
             .iter_mut()
             .filter(|f| f.code != FindingCode::SecretFound)
         {
-            self.mask_text(&mut finding.message);
-            self.mask_text(&mut finding.path);
+            mask.apply(&mut finding.message);
+            mask.apply(&mut finding.path);
             if let Some(fix) = &mut finding.fix {
-                self.mask_text(fix);
+                mask.apply(fix);
             }
         }
     }
 
     /// Replaces every run of characters that is also in a secret with a mark.
     pub fn mask_text(&self, text: &mut String) {
-        // Shorter runs reveal nothing, and words of messages would match them.
-        const RUN: usize = 6;
+        if !self.0.is_empty() {
+            Mask::of(self).apply(text);
+        }
+    }
+}
+
+/// Every short run of bytes that is in a secret.
+struct Mask(HashSet<[u8; Mask::RUN]>);
+
+impl Mask {
+    // Shorter runs reveal nothing, and words of messages would match them.
+    const RUN: usize = 6;
+
+    fn of(secrets: &Secrets) -> Self {
+        let values = secrets.0.iter().map(|secret| &secret.value[..]);
+        let runs = values.flat_map(|value| value.windows(Self::RUN));
+        Self(runs.filter_map(|run| run.try_into().ok()).collect())
+    }
+
+    fn apply(&self, text: &mut String) {
         let bytes = text.as_bytes();
         let mut told = vec![false; bytes.len()];
-        for (at, run) in bytes.windows(RUN).enumerate() {
-            if self.0.iter().any(|secret| contains(&secret.value, run)) {
-                told[at..at + RUN].fill(true);
+        for (at, run) in bytes.windows(Self::RUN).enumerate() {
+            if self.0.contains(run) {
+                told[at..at + Self::RUN].fill(true);
             }
         }
         if !told.contains(&true) {
@@ -292,6 +347,100 @@ impl Secrets {
     }
 }
 
+/// A part of a text that a rule takes for a secret.
+struct Found {
+    rule: &'static Rule,
+    /// Where it starts, in bytes.
+    start: usize,
+    value: Vec<u8>,
+}
+
+/// Every secret in a text as it is, and in the text without its invisible characters: a summary or
+/// a message has it so.
+fn found_in(text: &[u8]) -> Vec<Found> {
+    let found = |hit: Hit, text: &[u8], start: usize| Found {
+        rule: hit.rule,
+        start,
+        value: text[hit.range].to_vec(),
+    };
+    let own = hits(text).into_iter();
+    let mut all: Vec<Found> = own
+        .map(|hit| {
+            let start = hit.range.start;
+            found(hit, text, start)
+        })
+        .collect();
+    if let Some((joined, offsets)) = joined(text) {
+        let known: HashSet<(usize, &str)> = all.iter().map(|f| (f.start, f.rule.id)).collect();
+        let mut more = Vec::new();
+        for hit in hits(&joined) {
+            let start = offsets[hit.range.start];
+            if !known.contains(&(start, hit.rule.id)) {
+                more.push(found(hit, &joined, start));
+            }
+        }
+        all.extend(more);
+        all.sort_by_key(|found| found.start);
+    }
+    all
+}
+
+/// A text without invisible characters, and where each of its bytes was; `None` if it has none.
+fn joined(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
+    let seen = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+    if text.iter().all(seen) {
+        return None;
+    }
+    let (mut joined, mut offsets) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for chunk in text.utf8_chunks() {
+        for (at, c, hidden) in marked(chunk.valid()) {
+            if !hidden || c.is_whitespace() {
+                joined.extend_from_slice(&text[start + at..start + at + c.len_utf8()]);
+                offsets.extend(start + at..start + at + c.len_utf8());
+            }
+        }
+        start += chunk.valid().len();
+        for &byte in chunk.invalid() {
+            joined.push(byte);
+            offsets.push(start);
+            start += 1;
+        }
+    }
+    (joined.len() < text.len()).then_some((joined, offsets))
+}
+
+/// Lines and columns of rising offsets, each byte looked at once.
+struct Walk<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    line: u32,
+    column: u32,
+}
+
+impl<'t> Walk<'t> {
+    fn new(bytes: &'t [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            line: 1,
+            column: 1,
+        }
+    }
+
+    fn to(&mut self, offset: usize) -> (u32, u32) {
+        for c in String::from_utf8_lossy(&self.bytes[self.at..offset]).chars() {
+            match c {
+                '\n' => (self.line, self.column) = (self.line.saturating_add(1), 1),
+                '\u{feff}' => {}
+                _ => self.column = self.column.saturating_add(1),
+            }
+        }
+        self.at = offset;
+        (self.line, self.column)
+    }
+}
+
 /// A part of a JSON text, unescaped.
 fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", raw, b"\""].concat();
@@ -303,5 +452,98 @@ fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether one text contains another.
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    !part.is_empty() && text.windows(part.len()).any(|here| here == part)
+    !part.is_empty() && memmem::find(text, part).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // In parts, so that no scanner finds it here.
+    const TOKEN: &str = concat!("gh", "p_", "kX2pQv9LmT4zRb7WnY1cD5eF6gH8jK0aBcDe");
+
+    fn rules(secrets: &Secrets) -> Vec<&str> {
+        secrets.iter().map(|secret| secret.rule.id).collect()
+    }
+
+    /// A summary drops what is not seen, and so joins the parts.
+    #[test]
+    fn a_token_is_found_however_it_is_split() {
+        let plain = rules(&Secrets::in_value(&TOKEN.into())).join(" ");
+        assert!(!plain.is_empty());
+        for hidden in [
+            "\u{200b}",
+            "\u{ad}",
+            "\u{feff}",
+            "\u{e0041}",
+            "\u{3164}",
+            "\u{202e}",
+        ] {
+            let split = format!("see {}{hidden}{}", &TOKEN[..9], &TOKEN[9..]);
+            assert_eq!(
+                rules(&Secrets::in_value(&split.clone().into())).join(" "),
+                plain
+            );
+            assert_eq!(
+                rules(&Secrets::in_file("a", split.as_bytes())).join(" "),
+                plain
+            );
+            let json = serde_json::json!({ "summary": split }).to_string();
+            let found = Secrets::in_input(&Input::read(json.as_bytes()));
+            assert_eq!(rules(&found).join(" "), plain, "{json}");
+        }
+        let password = "pass\u{200b}word = \"corr3ct-horse-b4ttery\"";
+        assert_eq!(Secrets::in_file("a", password.as_bytes()).0.len(), 1);
+        let bytes = [
+            b"\xff\xfe ",
+            TOKEN[..9].as_bytes(),
+            "\u{200b}".as_bytes(),
+            TOKEN[9..].as_bytes(),
+        ];
+        let found = Secrets::in_file("a", &bytes.concat());
+        assert_eq!(
+            (rules(&found).join(" "), found.0[0].position),
+            (plain, Some((1, 4)))
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_screened() {
+        let found = Secrets::in_file(&format!("logs/{TOKEN}.txt"), b"");
+        assert_eq!(found.0.len(), 1);
+        assert!(
+            !found.0[0].place().contains(&TOKEN[4..]),
+            "{:?}",
+            found.0[0]
+        );
+    }
+
+    /// However many there are, each is found, the first are listed, and the rest is told.
+    #[test]
+    fn many_are_found_and_the_first_hundred_are_listed() {
+        let token = |n: usize| format!("{}{n:05}Qv9LmT4zRb7WnY1cD5eF6gH8jK0aBcD", &TOKEN[..4]);
+        let lines: Vec<String> = (0..3000).map(token).collect();
+        let file = Secrets::in_file("log", lines.join("\n").as_bytes());
+        assert_eq!(file.0.len(), 3000);
+        assert_eq!(file.0[2999].position, Some((3000, 1)));
+        let findings: Vec<Finding> = file.findings().collect();
+        assert_eq!(findings.len(), 101);
+        assert!(
+            findings[100].message.starts_with("2900 more places"),
+            "{:?}",
+            findings[100]
+        );
+        let json = serde_json::json!({ "requirements": lines }).to_string();
+        let input = Secrets::in_input(&Input::read(json.as_bytes()));
+        // Found as values, and located in the text.
+        assert_eq!(input.0.len(), 3000);
+        assert_eq!(input.0[2999].path, "/requirements/2999");
+        assert!(input.iter().all(|secret| secret.position.is_some()));
+        let rule = Allowance {
+            rule: input.0[0].rule.id.to_owned(),
+            place: None,
+        };
+        assert!(input.iter().all(|secret| secret.is_allowed_by(&rule)));
+    }
 }

@@ -4,6 +4,7 @@
 //! common rules. Compiling an expression costs more than reading a contract, so a rule is compiled
 //! only if its words occur in the text; for most contracts, none is.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
@@ -64,15 +65,16 @@ pub(super) fn hits(text: &[u8]) -> Vec<Hit> {
         }
     }
     found.sort_by_key(|hit| (hit.rule.form != Form::Own, hit.range.start));
-    let mut kept: Vec<Hit> = Vec::new();
+    // Those that are kept do not overlap, so that only the last that starts before another's end
+    // may overlap it.
+    let mut kept: BTreeMap<usize, Hit> = BTreeMap::new();
     for hit in found {
-        let overlaps = |k: &Hit| hit.range.start < k.range.end && k.range.start < hit.range.end;
-        if !kept.iter().any(overlaps) {
-            kept.push(hit);
+        let before = kept.range(..hit.range.end).next_back();
+        if before.is_none_or(|(_, kept)| kept.range.end <= hit.range.start) {
+            kept.insert(hit.range.start, hit);
         }
     }
-    kept.sort_by_key(|hit| hit.range.start);
-    kept
+    kept.into_values().collect()
 }
 
 /// The rules that a text triggers by its words.
@@ -203,8 +205,8 @@ fn has_value(rest: &[u8]) -> bool {
         .iter()
         .position(|byte| !between(byte) && !b"=>".contains(byte));
     value.is_some_and(|at| {
-        let length = rest[at..].iter().take_while(|byte| !between(byte)).count();
-        length >= 8
+        let value = rest[at..].iter().take_while(|byte| !between(byte));
+        value.take(8).count() == 8
     })
 }
 
