@@ -4,10 +4,12 @@
 //! the schema: a timestamp that handles leap years is a large expression.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use handoff_base::pointer::push_part;
 use jsonschema::paths::Location;
-use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use jsonschema::{Draft, Keyword, PatternOptions, Regex, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 /// The keyword's name in schemas and errors.
@@ -17,10 +19,89 @@ pub(super) const KEYWORD: &str = "pattern";
 /// would take longer to compile than the rest of a schema.
 const NOT_BLANK: &str = r"[^ \t\n\r]";
 
+/// The engine whose time grows with the text alone. It has no look-around and no back-references,
+/// with which an expression may take any time, and takes no expression that compiles to more.
+pub(super) fn engine() -> PatternOptions<Regex> {
+    PatternOptions::regex().size_limit(1 << 20)
+}
+
+/// The place of a pattern that the engine does not take, as a JSON Pointer into a schema.
+pub(super) fn refused(schema: &Value) -> Option<String> {
+    let mut path = String::new();
+    refused_in(schema, &mut path).then_some(path)
+}
+
+/// Recursion is bounded by the depth of JSON.
+fn refused_in(schema: &Value, path: &mut String) -> bool {
+    let length = path.len();
+    let mut inside = |part: &str, is_refused: bool, value: &Value| {
+        push_part(path, part);
+        let found = is_refused || refused_in(value, path);
+        if !found {
+            path.truncate(length);
+        }
+        found
+    };
+    match schema {
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.any(|(i, item)| inside(&i.to_string(), false, item))
+        }
+        Value::Object(members) => members.iter().any(|(key, value)| match (&**key, value) {
+            // Values, in which nothing is a keyword.
+            ("const" | "default" | "enum" | "examples", _) => false,
+            ("patternProperties", Value::Object(own)) => {
+                inside(key, !own.keys().all(|pattern| is_taken(pattern)), value)
+            }
+            (KEYWORD, Value::String(pattern)) => inside(key, !is_taken(pattern), value),
+            _ => inside(key, false, value),
+        }),
+        _ => false,
+    }
+}
+
+fn is_taken(pattern: &str) -> bool {
+    compiled(pattern).is_some()
+}
+
+fn compiled(pattern: &str) -> Option<Validator> {
+    let options = jsonschema::options()
+        .with_draft(Draft::Draft4)
+        .with_pattern_options(engine())
+        .offline();
+    options.build(&json!({ KEYWORD: pattern })).ok()
+}
+
+/// How many bytes a schema's patterns may still read in one document: a document may match each of
+/// its texts with any number of patterns.
+#[derive(Debug, Default)]
+pub(super) struct Budget(AtomicUsize);
+
+impl Budget {
+    /// Every text of the largest document with some sixty patterns; less in tests, which are slow.
+    const WHOLE: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+
+    pub(super) fn renew(&self) {
+        self.0.store(Self::WHOLE, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether so much is left, which it takes.
+    fn takes(&self, bytes: usize) -> bool {
+        let left = self.0.load(Ordering::Relaxed).saturating_sub(bytes + 1);
+        self.0.store(left, Ordering::Relaxed);
+        left > 0
+    }
+}
+
 /// A pattern, shared by all places that use it.
 struct Pattern {
     text: String,
     compiled: OnceLock<Option<Validator>>,
+    budget: Arc<Budget>,
 }
 
 /// One place of a schema with a pattern.
@@ -43,13 +124,12 @@ impl<'i> Keyword<'i> for LazyPattern {
         if self.0.text == NOT_BLANK {
             return text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r'));
         }
+        if !self.0.budget.takes(text.len()) {
+            return false;
+        }
         // The library's own keyword does the matching, so that a pattern has the same meaning as
         // when the whole schema is compiled.
-        let compiled = self.0.compiled.get_or_init(|| {
-            let schema = json!({ KEYWORD: self.0.text });
-            let options = jsonschema::options().with_draft(Draft::Draft4).offline();
-            options.build(&schema).ok()
-        });
+        let compiled = self.0.compiled.get_or_init(|| compiled(&self.0.text));
         compiled
             .as_ref()
             .is_some_and(|validator| validator.is_valid(instance))
@@ -57,9 +137,11 @@ impl<'i> Keyword<'i> for LazyPattern {
 }
 
 /// Creates the keyword's instances for one schema.
-pub(super) fn factory()
--> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
+pub(super) fn factory(
+    budget: &Arc<Budget>,
+) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {
+    let budget = Arc::clone(budget);
     let known: Mutex<HashMap<String, Arc<Pattern>>> = Mutex::default();
     move |_, value, _| {
         let text = value.as_str().unwrap_or_default();
@@ -68,6 +150,7 @@ pub(super) fn factory()
             Arc::new(Pattern {
                 text: text.to_owned(),
                 compiled: OnceLock::new(),
+                budget: Arc::clone(&budget),
             })
         });
         Ok(Box::new(LazyPattern(Arc::clone(pattern))))

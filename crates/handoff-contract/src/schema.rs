@@ -1,5 +1,7 @@
 //! A compiled schema, and checking a source against it.
 
+use std::sync::Arc;
+
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::push_part;
 use jsonschema::{Draft, Registry, Validator};
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use super::contains::Contains;
 use super::explain::Explainer;
 use super::map::Mapped;
+use super::pattern::Budget;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree};
 use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, text};
@@ -18,6 +21,7 @@ pub struct Schema {
     validator: Validator,
     shape: Shape,
     contains: Contains,
+    budget: Arc<Budget>,
     /// Why its values have no XML form, if so.
     without_xml: Option<ShapeError>,
 }
@@ -32,6 +36,14 @@ pub enum SchemaError {
         path: String,
         /// What is wrong, without the schema's content.
         message: String,
+    },
+    /// It has a pattern whose time is not bounded by the text's length.
+    #[error(
+        "the pattern at `{path}` has look-around or back-references, or is too large: write it without, so that it takes time in proportion to the text"
+    )]
+    Pattern {
+        /// JSON Pointer into the schema.
+        path: String,
     },
     /// It is not an object.
     #[error("a schema is a JSON object")]
@@ -68,18 +80,25 @@ impl Schema {
     /// [`SchemaError`], if it is not a valid schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let (shape, without_xml) = Self::shape_of(schema)?;
-        let validator = jsonschema::options()
+        let options = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
             .should_validate_formats(true)
-            .should_ignore_unknown_formats(false)
-            .build(schema)
-            .map_err(|error| invalid(&error))?;
+            .should_ignore_unknown_formats(false);
+        let linear = options.clone().with_pattern_options(pattern::engine());
+        let validator = linear.build(schema).map_err(|error| {
+            // The schema is valid, but for an engine whose time has no bound.
+            match pattern::refused(schema).filter(|_| options.build(schema).is_ok()) {
+                Some(path) => SchemaError::Pattern { path },
+                None => invalid(&error),
+            }
+        })?;
         Ok(Self {
             validator,
             shape,
             without_xml,
             contains: contains::wanted(schema),
+            budget: Arc::default(),
         })
     }
 
@@ -91,6 +110,7 @@ impl Schema {
     /// [`SchemaError`], if it cannot be compiled.
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
         let (shape, without_xml) = Self::shape_of(schema)?;
+        let budget = Arc::<Budget>::default();
         // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
         // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
         let registry = Registry::new()
@@ -104,7 +124,8 @@ impl Schema {
         let validator = jsonschema::options()
             .with_draft(Draft::Draft4)
             .with_registry(&registry)
-            .with_keyword(pattern::KEYWORD, pattern::factory())
+            .with_pattern_options(pattern::engine())
+            .with_keyword(pattern::KEYWORD, pattern::factory(&budget))
             .offline()
             .should_validate_formats(true)
             .build(&json!({ "$ref": TRUSTED }))
@@ -114,6 +135,7 @@ impl Schema {
             shape,
             without_xml,
             contains: contains::wanted(schema),
+            budget,
         })
     }
 
@@ -167,7 +189,8 @@ impl Schema {
         } = self.mapped(source, wrapper);
         self.unfilled(source, wrapper, &value, &mut findings);
         self.undecided(source, wrapper, &value, &mut findings);
-        if !self.validator.is_valid(&value) {
+        self.budget.renew();
+        if !self.validator.is_valid(&value) && !self.budget.is_spent() {
             let mut explainer = Explainer {
                 source,
                 shape: &self.shape,
@@ -181,6 +204,11 @@ impl Schema {
                 explainer.explain(&error);
             }
             more = explainer.more;
+        }
+        if self.budget.is_spent() {
+            let text = "the patterns of its schema have more to read in it than is allowed";
+            let finding = Finding::error(FindingCode::InputTooLarge, "", text);
+            findings.push(finding.fix("shorten its texts, or give them fewer patterns"));
         }
         self.copied(source, wrapper, &value, &mut findings);
         if more > 0 {
@@ -238,6 +266,10 @@ impl Schema {
     ) {
         let mut found = Vec::new();
         texts(value, &mut String::new(), &mut |pointer, text| {
+            // To find a place, the document is read again.
+            if found.len() >= MAX_FINDINGS {
+                return;
+            }
             if let Some(choices) = self.shape.listed(text) {
                 let place = source.place(&self.shape, wrapper, pointer);
                 found.push(undecided_finding(place, text, choices));

@@ -611,3 +611,57 @@ fn a_list_without_the_item_that_it_must_hold_is_told_which() {
         ]
     );
 }
+
+/// What may take any time is refused, with its place; the same without takes time by the length.
+#[test]
+fn patterns_that_may_take_any_time_are_refused() {
+    for (pattern, place) in [
+        ("^(([a-z]+)*(?!x))*$", "/properties/a/pattern"),
+        ("(?<=a)b", "/properties/a/pattern"),
+        (r"(a)\1", "/properties/a/pattern"),
+        ("(ab{200}){200}", "/properties/a/pattern"),
+    ] {
+        let schema = json!({"properties": {"a": {"pattern": pattern}}});
+        let refused = Schema::compile(&schema).unwrap_err();
+        assert!(
+            matches!(&refused, SchemaError::Pattern { path } if path == place),
+            "{pattern}: {refused:?}"
+        );
+        // One that is in force fails closed.
+        if let Ok(trusted) = Schema::compile_trusted(&schema) {
+            let source = Source::parse(br#"{"a": "aa"}"#).unwrap();
+            assert!(!trusted.check(&source, None).is_valid(), "{pattern}");
+        }
+    }
+    let named = json!({"patternProperties": {"^(?=a)": {}}});
+    let refused = Schema::compile(&named).unwrap_err();
+    assert!(matches!(&refused, SchemaError::Pattern { path } if path == "/patternProperties"));
+    // What only looks like a keyword is none.
+    let value = json!({"properties": {"pattern": {"const": {"pattern": "(?=a)"}}}});
+    Schema::compile(&value).unwrap();
+    let nested = json!({"properties": {"a": {"pattern": "^(([a-z]+)*)*$"}}});
+    let schema = Schema::compile_trusted(&nested).unwrap();
+    let long = json!({"a": "a".repeat(200_000) + "1"}).to_string();
+    let checked = schema.check(&Source::parse(long.as_bytes()).unwrap(), None);
+    assert!(!checked.is_valid());
+}
+
+/// A document that a schema reads hundreds of times with patterns is refused for that.
+#[test]
+fn patterns_have_a_budget_for_each_document() {
+    let patterns = (0..200).map(|n| json!({"pattern": format!("^a*(b{{{n}}})?$")}));
+    let schema = json!({"properties": {"a": {"items": {"allOf": patterns.collect::<Vec<_>>()}}}});
+    let schema = Schema::compile_trusted(&schema).unwrap();
+    let check = |texts: usize| {
+        let value = json!({"a": vec!["a".repeat(1000); texts]}).to_string();
+        schema.check(&Source::parse(value.as_bytes()).unwrap(), None)
+    };
+    let over = check(12);
+    assert_eq!(over.findings.len(), 1);
+    assert_eq!(
+        over.findings[0].code,
+        handoff_base::finding::FindingCode::InputTooLarge
+    );
+    // Each document has its own.
+    assert!(check(2).is_valid());
+}
