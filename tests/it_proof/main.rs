@@ -5,3 +5,6 @@
 mod crash;
 
 mod forger;
+
+#[cfg(target_os = "linux")]
+mod growth;

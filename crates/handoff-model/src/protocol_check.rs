@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
-use handoff_contract::{Schema, is_rule};
+use handoff_contract::{MAX_FINDINGS, Schema, is_rule};
 use handoff_protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
     Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
@@ -26,7 +26,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     };
     let (protocol, found) = match Protocol::with_faults(definition) {
         Ok(read) => read,
-        Err(findings) => return findings,
+        Err(findings) => return capped(findings),
     };
     if let Some(at) = not_an_object(definition) {
         let text = "expected an object, in braces";
@@ -46,7 +46,29 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.signers();
     checker.requirements();
     checker.facts();
-    checker.found
+    capped(checker.found)
+}
+
+/// As many findings as of a contract, and how many more there are. What is not listed is of the
+/// worst severity, so that no error is lost in warnings.
+fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let more = findings.len().saturating_sub(MAX_FINDINGS);
+    if more > 0 {
+        let severity = findings[MAX_FINDINGS..]
+            .iter()
+            .map(|finding| finding.severity);
+        let worst = severity.min_by_key(|severity| match severity {
+            Severity::Error => 0,
+            Severity::Warning => 1,
+            Severity::Note => 2,
+        });
+        findings.truncate(MAX_FINDINGS);
+        let text = format!("{more} more faults are not listed");
+        let mut finding = Finding::error(FindingCode::FindingsMore, "", text);
+        finding.severity = worst.unwrap_or(Severity::Note);
+        findings.push(finding);
+    }
+    findings
 }
 
 /// The first place that must be an object but is a list, which serde would read as its fields in

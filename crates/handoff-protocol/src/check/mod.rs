@@ -183,8 +183,9 @@ impl Checker<'_> {
                     );
                 }
             }
+            let allowed: BTreeSet<&String> = agent.allowed.iter().collect();
             for (j, action) in agent.forbidden.iter().enumerate() {
-                if agent.allowed.contains(action) {
+                if allowed.contains(action) {
                     let text = format!("`{action}` is both allowed and forbidden");
                     self.fault(
                         FindingCode::ProtocolAction,

@@ -1,0 +1,297 @@
+//! Every reader at a quarter of its cap and at its cap, with the worst input that we could think of
+//! for it: four times the input takes at most six times the instructions, which valgrind counts.
+//!
+//! What a run takes without the input is taken off. The short form has two readers, and smaller
+//! inputs; of the long form each case is a reader, so that the first run of all takes a while.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::program;
+use test_support::proof::Proof;
+use test_support::team::Folder;
+
+/// Four times as much may take so many times the instructions.
+const MOST: f64 = 6.0;
+
+/// The cap of contracts and of a protocol's files.
+const CONTRACT: usize = 1 << 20;
+
+/// How an input gets to its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// `check FILE`
+    Check,
+    /// `protocol check FOLDER`, as its definition
+    Protocol,
+    /// `protocol check FOLDER`, as the schema of a contract
+    Schema,
+    /// `github event --file FILE`
+    Event,
+    /// a line to `mcp`
+    Line,
+}
+
+/// A reader's worst input: its name, its way, its cap, and how it is made for a size.
+type Reader = (&'static str, Way, usize, fn(usize) -> String);
+
+const READERS: [Reader; 22] = [
+    ("a token in each value of JSON", Way::Check, CONTRACT, |n| {
+        contract("requirements", &json!(tokens(n)))
+    }),
+    (
+        "a token in each element of XML",
+        Way::Check,
+        CONTRACT,
+        |n| {
+            let all = tokens(n / 2).into_iter();
+            let all = all.map(|token| format!("<requirement>{token}</requirement>"));
+            xml(&format!(
+                "<requirements>{}</requirements>",
+                all.collect::<String>()
+            ))
+        },
+    ),
+    (
+        "text that is full of names of secrets",
+        Way::Check,
+        CONTRACT,
+        |n| "token=".repeat(n / 6),
+    ),
+    ("unknown keys of JSON", Way::Check, CONTRACT, |n| {
+        many(
+            n,
+            14,
+            "{\"from\":\"issue-manager\"",
+            |i| format!(",\"k{i}\":1"),
+            "}",
+        )
+    }),
+    ("repeated keys of JSON", Way::Check, CONTRACT, |n| {
+        many(
+            n,
+            8,
+            "{\"from\":\"issue-manager\"",
+            |_| ",\"a\":1".to_owned(),
+            "}",
+        )
+    }),
+    ("wrong items of JSON", Way::Check, CONTRACT, |n| {
+        contract("requirements", &json!(vec![1; n / 3]))
+    }),
+    ("deep JSON, again and again", Way::Check, CONTRACT, |n| {
+        let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
+        many(n, 121, "{\"a\":[1", |_| format!(",{deep}"), "]}")
+    }),
+    ("copied choices", Way::Check, CONTRACT, |n| {
+        contract(
+            "requirements",
+            &json!(vec!["bug|enhancement|feature"; n / 27]),
+        )
+    }),
+    (
+        "marks that are left to fill in",
+        Way::Check,
+        CONTRACT,
+        |n| contract("requirements", &json!(vec!["<fill in: x>"; n / 16])),
+    ),
+    ("escapes of JSON", Way::Check, CONTRACT, |n| {
+        contract("summary", &json!("\u{1}\"".repeat(n / 9)))
+    }),
+    ("unknown elements of XML", Way::Check, CONTRACT, |n| {
+        xml(&many(n, 11, "", |i| format!("<a{i}/>"), ""))
+    }),
+    ("elements of one name", Way::Check, CONTRACT, |n| {
+        xml(&"<summary/>".repeat(n / 10))
+    }),
+    (
+        "elements with all the attributes they may have",
+        Way::Check,
+        CONTRACT,
+        |n| {
+            let all: String = (0..60).map(|i| format!(" a{i}=\"\"")).collect();
+            xml(&format!("<a{all}/>").repeat(n / 460))
+        },
+    ),
+    ("references of XML", Way::Check, CONTRACT, |n| {
+        xml(&format!("<summary>{}</summary>", "&#65;".repeat(n / 5)))
+    }),
+    ("sections of Markdown", Way::Check, CONTRACT, |n| {
+        many(
+            n,
+            15,
+            "HANDOFF: A → B\n\n",
+            |i| format!("SECTION{i}:\nx\n\n"),
+            "",
+        )
+    }),
+    ("items of Markdown", Way::Check, CONTRACT, |n| {
+        many(
+            n,
+            7,
+            "HANDOFF: A → B\n\nITEMS:\n",
+            |_| "- a: b\n".to_owned(),
+            "",
+        )
+    }),
+    ("agents of a protocol", Way::Protocol, CONTRACT, |n| {
+        let agent = |i| json!({"id": format!("a{i}"), "role": "r", "kind": "specialist"});
+        definition("/agents", (0..n / 45).map(agent).collect())
+    }),
+    (
+        "words that an agent may and may not do",
+        Way::Protocol,
+        CONTRACT,
+        |n| {
+            let words: Vec<Value> = (0..n / 20).map(|i| json!(format!("w{i}"))).collect();
+            let agent = json!({"id": "a", "role": "r", "kind": "specialist", "allowed": words, "forbidden": words});
+            definition("/agents", vec![agent])
+        },
+    ),
+    ("routes of a protocol", Way::Protocol, CONTRACT, |n| {
+        let route =
+            |i| json!({"from": "prep-agent", "to": "fixer-agent", "contracts": [format!("x{i}")]});
+        definition("/routes", (0..n / 65).map(route).collect())
+    }),
+    ("patterns of a schema", Way::Schema, CONTRACT / 4, |n| {
+        let all = (0..n / 50).map(|i| {
+            (
+                format!("p{i}"),
+                json!({"pattern": format!("^(([a-z]+)*x{i})*$")}),
+            )
+        });
+        json!({"properties": all.collect::<serde_json::Map<_, _>>()}).to_string()
+    }),
+    ("labels of an event", Way::Event, 8 << 20, |n| {
+        let labels: Vec<Value> = (0..n / 18)
+            .map(|i| json!({"name": format!("l{i}")}))
+            .collect();
+        let issue =
+            json!({"number": 5, "title": "t", "body": "[a](b ".repeat(n / 60), "labels": labels});
+        json!({"action": "opened", "issue": issue, "repository": {"full_name": "a/b"}}).to_string()
+    }),
+    ("a line to the server of tools", Way::Line, CONTRACT, |n| {
+        let arguments = json!({"contract": contract("requirements", &json!(tokens(n)))});
+        let params = json!({"name": "check", "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+            + "\n"
+    }),
+];
+
+/// Distinct texts of about `n` bytes in all, each of which looks like a secret.
+fn tokens(n: usize) -> Vec<String> {
+    let token = |i| format!("gh{}{i:05}Qv9LmT4zRb7WnY1cD5eF6gH8jK0aBcD", "p_");
+    (0..n * 9 / 10 / 43).map(token).collect()
+}
+
+fn many(n: usize, each: usize, start: &str, one: impl Fn(usize) -> String, end: &str) -> String {
+    let all: String = (0..n / each).map(one).collect();
+    format!("{start}{all}{end}")
+}
+
+fn contract(key: &str, value: &Value) -> String {
+    json!({"from": "issue-manager", "to": "prep-agent", key: value}).to_string()
+}
+
+fn xml(inside: &str) -> String {
+    format!("<handoff><from>issue-manager</from><to>prep-agent</to>{inside}</handoff>")
+}
+
+/// A built-in definition with more in one of its lists.
+fn definition(pointer: &str, more: Vec<Value>) -> String {
+    let path = test_support::project().join("templates/issue-to-pr/protocol.json");
+    let mut definition: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let list = definition
+        .pointer_mut(pointer)
+        .unwrap()
+        .as_array_mut()
+        .unwrap();
+    list.extend(more);
+    definition.to_string()
+}
+
+/// The instructions of one run of the program on an input.
+fn instructions(env: &TestEnvironment, way: Way, input: &str) -> f64 {
+    let name = env.file("input", input);
+    let mut stdin = None;
+    let args: Vec<String> = match way {
+        Way::Check => ["check", &name, "--protocol", "issue-to-pr"]
+            .map(str::to_owned)
+            .to_vec(),
+        Way::Protocol | Way::Schema => {
+            let folder = env.root().join("protocol");
+            if folder.exists() {
+                fs::remove_dir_all(&folder).unwrap();
+            }
+            let folder = Folder::copy(env, "issue-to-pr", "protocol");
+            let file = match way {
+                Way::Schema => "schemas/issue-manager-to-prep-agent.schema.json",
+                _ => "protocol.json",
+            };
+            folder.write(file, input);
+            vec!["protocol".to_owned(), "check".to_owned(), folder.path()]
+        }
+        Way::Event => [
+            "github",
+            "event",
+            "--dry-run",
+            "--name",
+            "issues",
+            "--delivery",
+            "x1",
+            "--file",
+            &name,
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        Way::Line => {
+            stdin = Some(input.as_bytes());
+            vec!["mcp".to_owned()]
+        }
+    };
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let options = [
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+        program(),
+    ];
+    let args = [&options[..], &args].concat();
+    let mut command = env.command("valgrind");
+    command.args(&args);
+    let ran = env.run(command, &args, stdin);
+    let counted = ran
+        .stderr
+        .lines()
+        .find_map(|line| line.split_once("I   refs:"));
+    let counted = counted.unwrap_or_else(|| panic!("valgrind counted nothing:\n{}", ran.shown));
+    counted.1.trim().replace(',', "").parse().unwrap()
+}
+
+#[test]
+fn prove_growth() {
+    let mut proof = Proof::new("growth", 2);
+    let env = TestEnvironment::with_ledger();
+    let part = if proof.is_long() { 1 } else { 32 };
+    let (mut runs, mut worst) = (0, 0.0_f64);
+    while let Some(case) = proof.case() {
+        let (name, way, cap, make) = READERS[usize::try_from(case % READERS.len() as u64).unwrap()];
+        let counts =
+            [0, cap / part / 4, cap / part].map(|size| instructions(&env, way, &make(size)));
+        let [none, quarter, whole] = counts;
+        let times = (whole - none) / (quarter - none);
+        assert!(
+            times <= MOST,
+            "{name}: {times:.1} times the instructions: {counts:?}"
+        );
+        runs += 3;
+        worst = worst.max(times);
+    }
+    // In hundredths.
+    let worst = format!("{:.0}", worst * 100.0).parse().unwrap();
+    proof.passed(&[
+        ("runs", runs),
+        ("% at most of a quarter's instructions", worst),
+    ]);
+}
