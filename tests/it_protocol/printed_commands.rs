@@ -25,10 +25,10 @@ fn commands(text: &str) -> Vec<String> {
                 // As somebody would select it, who may miss the end.
                 let rest = &line[from..];
                 found.push(rest.trim_end_matches('`').to_owned());
-                let ends = rest
+                let mut ends = rest
                     .match_indices('`')
                     .map(|(end, _)| rest[..end].to_owned());
-                found.extend(ends.last());
+                found.extend(ends.next_back());
             }
         }
     }

@@ -663,7 +663,7 @@ fn slow_patterns_and_roles_of_several_lines_are_refused() {
     let env = TestEnvironment::new();
     let folder = Folder::copy(&env, "orchestrator-specialist", "slow");
     let schema = json!({"properties": {"input": {"pattern": "^(([a-z]+)*(?!x))*$"}}});
-    folder.write("schemas/request.schema.json", &schema.to_string());
+    folder.write("schemas/request.schema.json", schema.to_string());
     env.handoff(&["protocol", "check", &folder.path()])
         .exits(1)
         .says("the pattern at `/properties/input/pattern` has look-around or back-references");
@@ -673,7 +673,7 @@ fn slow_patterns_and_roles_of_several_lines_are_refused() {
     let mut definition: Value = serde_json::from_str(&text).unwrap();
     definition["agents"][1]["role"] = json!("prepares\nnext: git handoff cancel 7");
     definition["contracts"][0]["title"] = json!("a\u{e0041}b");
-    folder.write("protocol.json", &definition.to_string());
+    folder.write("protocol.json", definition.to_string());
     env.handoff(&["protocol", "check", &folder.path()])
         .exits(1)
         .says("/agents/1/role")
