@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, opening};
-use test_support::team::with_protocol;
+use test_support::contracts::{Format, opening, prepared, sample, valid};
+use test_support::team::{run, sent, with_protocol};
 use test_support::workflow::completed;
 
 fn stuck(env: &TestEnvironment) -> Vec<Value> {
@@ -173,4 +173,85 @@ fn what_ended_in_an_issue_with_nothing_open_awaits_somebody() {
     let args: Vec<&str> = next.split(' ').skip(2).collect();
     env.handoff(&args).success();
     assert_eq!(stuck(&env), [] as [Value; 0]);
+}
+
+/// What needs somebody, a line for each: `ID need, TURN`.
+fn needs(env: &TestEnvironment) -> Vec<String> {
+    let line = |one: &Value| {
+        let text = |key: &str| one[key].as_str().unwrap().to_owned();
+        format!("{} {}, {}", text("id"), text("need"), text("turn"))
+    };
+    stuck(env).iter().map(line).collect()
+}
+
+#[test]
+fn a_report_to_an_agent_that_sends_nothing_on_leaves_the_work_with_its_sender() {
+    let report = sample("error", Format::Xml, 7);
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    run(&env, "complete 7.1 --as prep-agent");
+    env.send(&report).success();
+    run(&env, "claim 7.2 --as orchestrator");
+    run(&env, "complete 7.2 --as orchestrator");
+    assert_eq!(needs(&env), ["7.1 not_handed_on, prep-agent"]);
+    env.send(prepared(7)).success();
+    assert_eq!(needs(&env), [""; 0]);
+    env.assert_sound();
+
+    // What its own sender cancelled needs nobody until nothing else is left.
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    env.send(&report).success();
+    run(&env, "cancel 7.1 --as issue-manager");
+    run(&env, "claim 7.2 --as orchestrator");
+    assert_eq!(needs(&env), [""; 0]);
+    run(&env, "complete 7.2 --as orchestrator");
+    assert_eq!(needs(&env), ["7.1 cancelled, issue-manager"]);
+    env.assert_sound();
+}
+
+#[test]
+fn a_note_does_not_take_the_place_of_what_was_rejected() {
+    let env = with_protocol("delegation");
+    let request = test_support::exchange::sample("delegation", "request");
+    let (from, to) = ("document_generator", "research_agent");
+    let trace = request["traceId"].as_str().unwrap();
+    env.send(request.to_string()).success();
+    let reject = ["reject", trace, "--as", to, "--reason", "busy"];
+    env.handoff(&reject).success();
+    let rejected = format!("{trace}.1 rejected, {from}");
+    assert_eq!(needs(&env), [rejected.as_str()]);
+    let note = test_support::exchange::sample("delegation", "decision");
+    let args = ["send", "-", "--issue", trace, "--as", from];
+    env.handoff_with(&args, note.to_string()).success();
+    assert_eq!(needs(&env), [rejected.as_str()]);
+    env.assert_sound();
+}
+
+#[test]
+fn an_issue_that_ended_by_itself_and_is_reopened_needs_whoever_ended_it() {
+    let env = with_protocol("task-breakdown");
+    let opening = valid("task-breakdown", "environment-to-planning.json");
+    let data = sent(&env, opening);
+    let issue = data["issue"].as_str().unwrap();
+    let open = env.data(&["status", issue])["handoffs"].take();
+    let ids = open.as_array().unwrap().iter();
+    let ids: Vec<String> = ids.map(|h| h["id"].as_str().unwrap().to_owned()).collect();
+    for id in &ids[1..] {
+        run(
+            &env,
+            &format!("reject {id} --as task-orchestrator --reason no"),
+        );
+    }
+    run(&env, &format!("claim {} --as task-orchestrator", ids[0]));
+    run(&env, &format!("complete {} --as task-orchestrator", ids[0]));
+    run(
+        &env,
+        &format!("reopen {issue} --as operator --reason again"),
+    );
+    let done = format!("{} not_handed_on, task-orchestrator", ids[0]);
+    assert_eq!(needs(&env), [done]);
+    env.assert_sound();
 }

@@ -1129,3 +1129,43 @@ fn a_note_without_a_sender_is_sent_by_whoever_says_so() {
     let data = twice(&env, &env.repo(), &dir, &named);
     assert_eq!(counts(&data), (1, 0, 0, 1));
 }
+
+/// A step of an export that no command makes, after 7.1 was sent and claimed.
+fn imported_after_a_claim(change: &Value, fails: bool) -> (TestEnvironment, Vec<String>) {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    run(&env, "claim 7.1 --as prep-agent");
+    if fails {
+        run(&env, "fail 7.1 --as prep-agent --message broken");
+    }
+    let dir = exported(&env, "files", "steps");
+    let steps = dir.join("steps.jsonl");
+    let lines = fs::read_to_string(&steps).unwrap();
+    let mut line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    line["step"] = json!(line["step"].as_u64().unwrap() + 1);
+    line["request"] = json!({ "change": change });
+    fs::write(&steps, format!("{lines}{line}\n")).unwrap();
+    let repo = fresh(&env, "copy", "issue-to-pr");
+    let (data, _) = import(&env, &repo, &dir, &[]);
+    env.handoff_in(&repo, &["verify"]).success();
+    let shown = env.handoff_in(&repo, &["show", "7.1", "--json"]).success();
+    let record = &shown.json()["data"]["record"];
+    assert_eq!(record["to"], "prep-agent", "{record}");
+    assert_ne!(record["state"], "dead");
+    (env, refused(&data))
+}
+
+#[test]
+fn an_import_makes_no_step_that_no_agent_can_make() {
+    let exhausts = json!({"handoff": 1, "event": "exhaust", "arguments": {"reason": "enough"}});
+    let (_env, refused) = imported_after_a_claim(&exhausts, true);
+    assert_eq!(refused, ["steps.jsonl:6 illegal_transition"]);
+    let to_nobody = json!({"handoff": 1, "event": "reassign", "arguments": {}});
+    let (_env, refused) = imported_after_a_claim(&to_nobody, true);
+    assert_eq!(refused, ["steps.jsonl:6 not_assignable"]);
+    // Arguments of other events are left out.
+    let arguments = json!({"receiver": "orchestrator", "lease": 5, "progress": "half"});
+    let also = json!({"handoff": 1, "event": "complete", "arguments": arguments});
+    let (_env, refused) = imported_after_a_claim(&also, false);
+    assert_eq!(refused, [""; 0]);
+}

@@ -221,6 +221,34 @@ impl EventArgs {
         }
     }
 
+    /// Those that an event takes: an import, or a commit that somebody made by hand, may have
+    /// others.
+    pub(crate) fn of(&self, event: Event) -> Self {
+        let mut own = self.clone();
+        if !matches!(event, Event::Fail | Event::Expire) {
+            own.failure = None;
+        }
+        if event != Event::Fail {
+            own.context = None;
+        }
+        if !event.is_claim() && event != Event::Extend {
+            own.lease = None;
+        }
+        if event != Event::Extend {
+            own.progress = None;
+        }
+        if event != Event::Block {
+            own.questions.clear();
+        }
+        if event != Event::Answer {
+            own.values.clear();
+        }
+        if event != Event::Reassign {
+            own.receiver = None;
+        }
+        own
+    }
+
     fn texts(&self) -> Vec<&str> {
         let failure = self.failure.iter().flat_map(|failure| {
             let optional = [&failure.details, &failure.suggested_action];

@@ -34,7 +34,12 @@ impl<V> Planner<'_, V> {
             }
             after.extend(self.ended_now(changed));
             after.append(&mut changed.again);
-            self.unfollowed(changed, after)?
+            let after = self.unfollowed(changed, after)?;
+            if after.is_empty() && changed.issue.open.is_empty() {
+                Vec::from_iter(self.last_resort(changed)?)
+            } else {
+                after
+            }
         };
         let told = changed.issue.to_tell.clone();
         let to_tell = self.to_tell(changed, &after);
@@ -71,6 +76,7 @@ impl<V> Planner<'_, V> {
         let sent = changed.records.iter().filter(|record| is_new(record));
         let replaces = |new: &Record| {
             ended.state != State::Completed
+                && !is_note(new)
                 && new.from == ended.from
                 && new.follows == ended.follows
                 && new.task == ended.task
@@ -173,6 +179,33 @@ impl<V> Planner<'_, V> {
         Ok(found)
     }
 
+    /// What an open issue goes on from if nothing is open in it and nothing awaits anybody: the
+    /// newest handoff whose agent may send, else the newest. Notes hand nothing over.
+    fn last_resort<E>(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut newest = None;
+        for number in (1..=changed.issue.handoffs).rev() {
+            let record = self.changed_record(changed, &self.id(number))?;
+            if is_note(&record) {
+                continue;
+            }
+            let agent = match record.state {
+                State::Completed => record.to,
+                _ => record.from,
+            };
+            let may_send = !self.protocol.receivers(agent.as_str()).is_empty();
+            let id = record.id;
+            let one = Awaiting { id, agent };
+            if may_send {
+                return Ok(Some(one));
+            }
+            newest = newest.or(Some(one));
+        }
+        Ok(newest)
+    }
+
     /// The entries that are added and removed.
     fn entries<E>(
         &self,
@@ -206,6 +239,12 @@ impl<V> Planner<'_, V> {
             None => self.record(id),
         }
     }
+}
+
+/// Whether a handoff ended when it was sent, without being an answer.
+fn is_note(record: &Record) -> bool {
+    let first = record.transitions.first();
+    first.is_some_and(|first| first.to.is_terminal()) && record.answers.is_none()
 }
 
 /// Whether a record begins with this step.

@@ -3,14 +3,14 @@
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_protocol::{AgentKind, ContractType, Ends, Event, State};
+use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
 use crate::advice::is_to_decide;
 use crate::answers::Asked;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
-use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, trail};
+use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, illegal, trail};
 use crate::record::{AnswerGiven, Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
@@ -34,6 +34,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
+        let args = &args.of(event);
         // A caller that names another claim did not do what was done under the newest one.
         if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
@@ -58,17 +59,15 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         self.ensure_allowed(&issue, &record, event, &args)?;
-        let was_with = match &args.receiver {
-            Some(receiver) => {
-                let basis = record
-                    .follows
-                    .as_ref()
-                    .map(|id| self.record(id))
-                    .transpose()?;
-                self.ensure_no_loop(&issue, &record.from, receiver, basis.as_ref())?;
-                Some(self.reassign(&mut record, receiver)?)
+        let was_with = match event {
+            Event::Reassign => {
+                let basis = record.follows.as_ref();
+                let basis = basis.map(|id| self.record(id)).transpose()?;
+                let receiver = args.receiver.as_ref().unwrap_or(&record.to).clone();
+                self.ensure_no_loop(&issue, &record.from, &receiver, basis.as_ref())?;
+                Some(self.reassign(&mut record, &receiver)?)
             }
-            None => None,
+            _ => None,
         };
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
@@ -118,17 +117,30 @@ impl<V> Planner<'_, V> {
             Event::Complete if self.is_followed(&record.to) => {
                 issue.unfollowed.push(record.id.clone());
             }
+            // A report to an agent that sends nothing on: the work goes on from where it was.
+            Event::Complete if self.protocol.ends() == Ends::ClosingContract => {
+                self.give_back(issue, record)?;
+            }
             // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
                 undo(&mut issue.findings, &record.id);
-                if let Some(id) = &record.follows
-                    && self.record(id)?.state == State::Completed
-                    && !issue.unfollowed.contains(id)
-                {
-                    issue.unfollowed.push(id.clone());
-                }
+                self.give_back(issue, record)?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets the sender of a handoff send on again from what it completed.
+    fn give_back<E>(&self, issue: &mut Issue, record: &Record) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        if let Some(id) = &record.follows
+            && self.record(id)?.state == State::Completed
+            && !issue.unfollowed.contains(id)
+        {
+            issue.unfollowed.push(id.clone());
         }
         Ok(())
     }
@@ -237,6 +249,14 @@ impl<V> Planner<'_, V> {
                 Some(why) => RetryRefusal::Spent { id, why }.into(),
                 None => return Ok(()),
             },
+            // It is part of the failure before it, and no step of its own.
+            Event::Exhaust => illegal(
+                record,
+                IllegalEvent {
+                    state: record.state,
+                    event,
+                },
+            ),
             _ => return Ok(()),
         })
     }

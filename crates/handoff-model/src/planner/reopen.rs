@@ -1,10 +1,11 @@
 //! Reopening a completed or cancelled issue.
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_protocol::{Event, State};
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
-use crate::record::{Issue, IssueStatus, Reopening};
+use crate::record::{Issue, IssueStatus, Record, Reopening};
 use crate::refusal::{RequestRefusal, StateRefusal};
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
@@ -41,7 +42,8 @@ impl<V> Planner<'_, V> {
             if self.is_one_request(&first.contract_type) {
                 return Err(RequestRefusal::OneRequest(self.key.clone()).into());
             }
-            issue.unfollowed.extend(record.follows.clone());
+            let basis = self.basis_again(&issue, &record)?;
+            issue.unfollowed.extend(basis);
         }
         issue.status = IssueStatus::Open;
         issue.completed_at = None;
@@ -55,6 +57,23 @@ impl<V> Planner<'_, V> {
         let transition = format!("{} {}..open", self.key, was.as_str());
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue_again(issue, awaiting, record, message)
+    }
+
+    /// The handoff that the work goes on from once a completed issue is reopened: the one that its
+    /// last contract was sent on from, else the newest that was completed.
+    fn basis_again<E>(&self, issue: &Issue, last: &Record) -> Result<Option<HandoffId>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let sent_on_from = last.follows.as_ref().map(HandoffId::number);
+        for number in sent_on_from.into_iter().chain((1..=issue.handoffs).rev()) {
+            let record = self.record(&self.id(number))?;
+            let done = record.latest().and_then(|t| t.event) == Some(Event::Complete);
+            if done && record.state == State::Completed {
+                return Ok(Some(record.id));
+            }
+        }
+        Ok(None)
     }
 }
 
