@@ -1,7 +1,7 @@
 //! What a user sees of the errors of smaller libraries.
 
 use handoff_base::ids::IdError;
-use handoff_base::text::shell_quoted;
+use handoff_base::text::word;
 use handoff_git::OpenError;
 use handoff_model::ReportError;
 
@@ -30,7 +30,7 @@ impl From<OpenError> for Failure {
             }
             OpenError::Bare(path) => failure.hint(format!(
                 "if you trust it, name it: `git --git-dir={} handoff status`",
-                shell_quoted(&path.to_string_lossy())
+                word(&path.to_string_lossy())
             )),
             OpenError::Unsupported(_) => failure.advice(
                 "a ledger needs a SHA-1 repository with the files ref format; it can live in a separate clone",

@@ -8,3 +8,5 @@ mod forger;
 
 #[cfg(target_os = "linux")]
 mod growth;
+
+mod model;

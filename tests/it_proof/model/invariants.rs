@@ -1,0 +1,366 @@
+//! What holds in every issue, whatever is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+use handoff_base::ids::WorkerId;
+use handoff_base::{Edit, Moment};
+use handoff_ledger::attention::of_issue;
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_model::{
+    EventArgs, FileChanges, Issue, IssueStatus, Planned, Record, Step, Update, layout,
+};
+use handoff_protocol::{Event, State as Lifecycle};
+
+use super::act::{Act, Asked, WORKERS};
+use super::recorded::recorded;
+use super::state::State;
+use super::world::World;
+
+/// A step, and the states before and after it.
+pub(crate) struct Taken<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) before: &'a State,
+    pub(crate) after: &'a State,
+    pub(crate) act: &'a Act,
+    pub(crate) step: &'a Step,
+}
+
+/// Whether an invariant holds, or how it does not.
+type Held = Result<(), String>;
+
+/// Its name, and what it looks at.
+type Invariant = (&'static str, fn(&Taken<'_>) -> Held);
+
+/// Every invariant, by name.
+pub(crate) const ALL: [Invariant; 11] = [
+    ("one holder at most", one_holder_at_most),
+    (
+        "a claim changes hands on record",
+        claims_change_hands_on_record,
+    ),
+    (
+        "only the holder's worker acts",
+        only_the_holders_worker_acts,
+    ),
+    ("terminal states stay", terminal_states_stay),
+    ("an issue that ended stays ended", ended_issues_stay_ended),
+    ("attempts never fall", attempts_never_fall),
+    (
+        "the same again writes nothing",
+        the_same_again_writes_nothing,
+    ),
+    (
+        "the step follows from the states",
+        the_step_follows_from_the_states,
+    ),
+    ("attention while open", attention_while_open),
+    ("entries equal what is open", entries_equal_what_is_open),
+    ("times never run backwards", times_never_run_backwards),
+];
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Held {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
+impl Taken<'_> {
+    fn issue(&self) -> &Issue {
+        self.after.issue.as_deref().unwrap()
+    }
+
+    /// Each record before and after the step.
+    fn pairs(&self) -> impl Iterator<Item = (&Record, &Record)> {
+        let before = self.before.records.iter().map(AsRef::as_ref);
+        before.zip(self.after.records.iter().map(AsRef::as_ref))
+    }
+}
+
+/// A handoff has a lease if and only if its receiver works on it; it names that agent, one worker,
+/// and the number of its claim.
+fn one_holder_at_most(taken: &Taken<'_>) -> Held {
+    for record in &taken.after.records {
+        let works = record.state == Lifecycle::InProgress;
+        let right = match &record.lease {
+            Some(lease) => works && lease.holder == record.to && lease.token == record.claims(),
+            None => !works,
+        };
+        ensure(right, || format!("{}: {:?}", record.id, record.lease))?;
+    }
+    Ok(())
+}
+
+/// A lease passes from one worker to another only by a takeover, or after the work stopped; each
+/// has a higher token.
+fn claims_change_hands_on_record(taken: &Taken<'_>) -> Held {
+    for (was, is) in taken.pairs() {
+        let (Some(old), Some(new)) = (&was.lease, &is.lease) else {
+            continue;
+        };
+        let took = is.transitions[was.transitions.len()..].iter();
+        let took = took.filter(|t| t.event == Some(Event::TakeOver)).count();
+        let same = (&old.holder, &old.worker, old.token) == (&new.holder, &new.worker, new.token);
+        let right = if took == 0 {
+            same
+        } else {
+            new.token > old.token
+        };
+        ensure(right, || format!("{}: {old:?} became {new:?}", is.id))?;
+    }
+    Ok(())
+}
+
+/// Of the workers of an agent, only the one that holds a handoff may report on it.
+fn only_the_holders_worker_acts(taken: &Taken<'_>) -> Held {
+    let (state, at) = (taken.after, taken.act.at);
+    for record in &state.records {
+        let Some(lease) = &record.lease else {
+            continue;
+        };
+        for worker in WORKERS {
+            let args = EventArgs {
+                progress: Some(format!("{worker} is at it")),
+                ..EventArgs::default()
+            };
+            let worker: WorkerId = worker.parse().unwrap();
+            let act = Act {
+                agent: record.to.clone(),
+                at,
+                traceparent: None,
+                delivery: None,
+                asked: Asked::Update(Update::change(record.id.number(), Event::Extend, args)),
+                worker: Some(worker),
+            };
+            let may = act.plan(taken.world, state).is_ok();
+            let holds = act.worker.as_ref() == Some(&lease.worker);
+            ensure(holds || !may, || {
+                format!("{}: {:?} may too", record.id, act.worker)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The transitions of a handoff are only added to, each as the lifecycle has it; one that ended
+/// never changes, and one that is dead leaves that state by a redrive or by being cancelled.
+fn terminal_states_stay(taken: &Taken<'_>) -> Held {
+    for (was, is) in taken.pairs() {
+        let (old, all) = (was.transitions.len(), &is.transitions);
+        let kept = all.get(..old) == Some(&was.transitions[..]);
+        ensure(kept, || format!("{}: its past changed", is.id))?;
+        ensure(!was.state.is_terminal() || was == is, || {
+            format!("{} ended as {} and changed", is.id, was.state)
+        })?;
+        let mut state = was.state;
+        for transition in &all[old..] {
+            let event = transition.event.unwrap();
+            let legal = state.on(event) == Ok(transition.to) && transition.from == Some(state);
+            ensure(legal, || format!("{}: {event} while {state}", is.id))?;
+            let leaves_death = matches!(event, Event::Redrive | Event::Cancel);
+            ensure(state != Lifecycle::Dead || leaves_death, || {
+                format!("{}: {event} while dead", is.id)
+            })?;
+            state = transition.to;
+        }
+        ensure(state == is.state, || {
+            format!("{}: {state}, not {}", is.id, is.state)
+        })?;
+    }
+    Ok(())
+}
+
+/// An issue that was given up opens again only by a reopening; one that was completed, also by a
+/// contract that may open an issue.
+fn ended_issues_stay_ended(taken: &Taken<'_>) -> Held {
+    let (Some(was), is) = (&taken.before.issue, taken.issue()) else {
+        return Ok(());
+    };
+    let reopened = matches!(taken.act.asked, Asked::Update(Update::Reopen { .. }));
+    let sent = matches!(taken.act.asked, Asked::Send(_));
+    let right = match (was.status, is.status) {
+        (IssueStatus::Cancelled, IssueStatus::Cancelled) => true,
+        (IssueStatus::Cancelled, status) => reopened && status == IssueStatus::Open,
+        (IssueStatus::Completed, IssueStatus::Open) => reopened || sent,
+        (IssueStatus::Completed, IssueStatus::Cancelled) => false,
+        (IssueStatus::Open, _) | (_, IssueStatus::Completed) => true,
+    };
+    ensure(right, || format!("{:?} became {:?}", was.status, is.status))
+}
+
+/// Attempts, handoffs, steps and claims are only counted up: attempts by a retry, a redrive or a
+/// reassignment, by one.
+fn attempts_never_fall(taken: &Taken<'_>) -> Held {
+    for (was, is) in taken.pairs() {
+        let again = is.transitions[was.transitions.len()..].iter();
+        let again = again.filter(|t| {
+            let failed = t.from == Some(Lifecycle::Failed);
+            matches!(t.event, Some(Event::Retry | Event::Redrive))
+                || t.event == Some(Event::Reassign) && failed
+        });
+        let more = u32::try_from(again.count()).unwrap();
+        ensure(
+            is.attempt == was.attempt + more && is.claims() >= was.claims(),
+            || format!("{}: attempt {} became {}", is.id, was.attempt, is.attempt),
+        )?;
+    }
+    let (was, is) = (&taken.before.issue, taken.issue());
+    let (steps, handoffs) = was.as_ref().map_or((0, 0), |i| (i.steps, i.handoffs));
+    let records = u32::try_from(taken.after.records.len()).unwrap();
+    let right = is.steps == steps + 1 && is.handoffs >= handoffs && is.handoffs == records;
+    ensure(right, || {
+        format!("{steps} steps and {handoffs} handoffs became {is:?}")
+    })
+}
+
+/// The same request again, a second later, writes nothing. An extension counts from then on.
+fn the_same_again_writes_nothing(taken: &Taken<'_>) -> Held {
+    let mut again = taken.act.clone();
+    let extends = matches!(
+        &again.asked,
+        Asked::Update(Update::Change {
+            event: Event::Extend,
+            ..
+        })
+    );
+    if !extends {
+        again.at += TimeDelta::seconds(1);
+    }
+    match again.plan(taken.world, taken.after) {
+        Ok(Planned::Write(step)) => Err(format!("it wrote: {}", step.message)),
+        Ok(Planned::Repeat(receipt)) => ensure(receipt.repeated, || "not as repeated".to_owned()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// From the states before and after a step follows the request, whose plan is the same step: that
+/// is what an audit does with each commit.
+fn the_step_follows_from_the_states(taken: &Taken<'_>) -> Held {
+    let act = recorded(taken)?;
+    let planned = act.plan(taken.world, taken.before);
+    let Ok(Planned::Write(again)) = planned else {
+        return Err(format!("derived {}: {planned:?}", act.line(taken.world)));
+    };
+    let (files, wanted) = (by_path(&again.files), by_path(&taken.step.files));
+    for (path, edit) in &wanted {
+        ensure(files.get(path) == Some(edit), || {
+            format!("derived {}: {path} differs", act.line(taken.world))
+        })?;
+    }
+    ensure(files.len() == wanted.len(), || {
+        "more files follow".to_owned()
+    })?;
+    ensure(again.message == taken.step.message, || {
+        format!("{}\nis not\n{}", again.message, taken.step.message)
+    })?;
+    ensure(again.previous == taken.step.previous, || {
+        "another previous step".to_owned()
+    })
+}
+
+fn by_path(files: &FileChanges) -> BTreeMap<&str, &Edit> {
+    files
+        .iter()
+        .map(|(path, edit)| (path.as_str(), edit))
+        .collect()
+}
+
+/// While an issue is open, somebody works on it or has it to claim, or it needs somebody; left alone
+/// for a year, it needs somebody. Whose turn it is, the protocol knows. An issue in which only notes
+/// were sent holds no work.
+fn attention_while_open(taken: &Taken<'_>) -> Held {
+    let (issue, protocol, now) = (taken.issue(), &taken.world.protocol, taken.act.at);
+    let records: Vec<Record> = taken
+        .after
+        .records
+        .iter()
+        .map(|r| Record::clone(r))
+        .collect();
+    let survey = IssueSurvey::of(issue, &records);
+    let found = of_issue(&survey, protocol, now);
+    for one in &found {
+        ensure(protocol.agent(one.turn.as_str()).is_some(), || {
+            format!("{one:?}")
+        })?;
+    }
+    let only_notes = survey.handoffs.iter().all(HandoffSurvey::is_note);
+    if issue.status != IssueStatus::Open || only_notes {
+        return Ok(());
+    }
+    let moves = |record: &Record| match record.state {
+        Lifecycle::InProgress => !record.is_expired(now),
+        Lifecycle::Pending => {
+            let state = |n: u32| records.get(n as usize - 1).map(|r| r.state);
+            record.waits_in_vain(|id| state(id.number())).is_none()
+        }
+        _ => false,
+    };
+    ensure(!found.is_empty() || records.iter().any(moves), || {
+        format!("it stands still, and nobody is told: {issue:?}")
+    })?;
+    let later: Moment = now + TimeDelta::days(366);
+    ensure(!of_issue(&survey, protocol, later).is_empty(), || {
+        format!("a year later nobody is told: {issue:?}")
+    })
+}
+
+/// The tip's entries are those of the open records and of what awaits somebody, with the very bytes;
+/// the issue lists the same.
+fn entries_equal_what_is_open(taken: &Taken<'_>) -> Held {
+    let (state, issue) = (taken.after, taken.issue());
+    let bytes = |record: &Record| state.files.get(layout::record_file(&record.id).as_str());
+    let open = state.records.iter().filter(|r| !r.state.is_terminal());
+    let mut wanted = BTreeMap::new();
+    let mut listed = BTreeSet::new();
+    for record in open {
+        wanted.insert(layout::open_entry(&record.id, &record.to), bytes(record));
+        listed.insert((
+            record.id.clone(),
+            record.to.clone(),
+            record.state,
+            record.expires_at(),
+        ));
+    }
+    let own = issue.open.iter();
+    let own: BTreeSet<_> = own
+        .map(|open| {
+            (
+                open.id.clone(),
+                open.to.clone(),
+                open.state,
+                open.expires_at,
+            )
+        })
+        .collect();
+    ensure(own == listed && own.len() == issue.open.len(), || {
+        format!("{:?}", issue.open)
+    })?;
+    for one in issue.awaiting.iter().chain(&issue.to_tell) {
+        let record = &state.records[one.id.number() as usize - 1];
+        wanted.insert(layout::awaiting_entry(&one.id, &one.agent), bytes(record));
+    }
+    let entries = state.files.iter();
+    let entries = entries.filter(|(path, _)| !path.starts_with(layout::ISSUES));
+    let found: BTreeMap<String, _> = entries
+        .map(|(path, bytes)| (path.to_string(), Some(bytes)))
+        .collect();
+    ensure(found == wanted, || {
+        let names = |all: &BTreeMap<String, _>| all.keys().cloned().collect::<Vec<_>>();
+        format!("{:?} instead of {:?}", names(&found), names(&wanted))
+    })
+}
+
+/// The times of an issue's steps and of a handoff's transitions only go forward.
+fn times_never_run_backwards(taken: &Taken<'_>) -> Held {
+    for record in &taken.after.records {
+        let ordered = record.transitions.is_sorted_by_key(|t| t.at);
+        let last = record.transitions.last().unwrap().at;
+        ensure(ordered && last <= taken.issue().updated_at, || {
+            format!("{record:?}")
+        })?;
+    }
+    let (was, is) = (&taken.before.issue, taken.issue());
+    let went_on = was
+        .as_ref()
+        .is_none_or(|was| was.updated_at <= is.updated_at && was.opened_at == is.opened_at);
+    let right = went_on && is.updated_at == taken.act.at && is.opened_at <= is.updated_at;
+    ensure(right, || format!("{is:?}"))
+}
