@@ -9,4 +9,6 @@ mod forger;
 #[cfg(target_os = "linux")]
 mod growth;
 
+#[cfg(unix)]
+mod linearizable;
 mod model;
