@@ -10,5 +10,7 @@ mod forger;
 mod growth;
 
 #[cfg(unix)]
+mod fan_out;
+#[cfg(unix)]
 mod linearizable;
 mod model;
