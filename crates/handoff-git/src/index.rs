@@ -458,6 +458,10 @@ fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Ex
             let length = bytes.get(at..)?.iter().position(|&b| b == 0)?;
             path.extend_from_slice(&bytes[at..at + length]);
             at += length + 1;
+            // Other readers go by the length that is stored.
+            if path.len().min(usize::from(NAME_LENGTH)) != usize::from(flags & NAME_LENGTH) {
+                return None;
+            }
             each(&IndexEntry {
                 mode,
                 id,
@@ -465,10 +469,11 @@ fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Ex
                 path: &path,
             });
         } else {
-            let length = match usize::from(flags & NAME_LENGTH) {
-                known if known < usize::from(NAME_LENGTH) => known,
-                _ => bytes.get(at..)?.iter().position(|&b| b == 0)?,
-            };
+            let length = bytes.get(at..)?.iter().position(|&b| b == 0)?;
+            // Other readers go by the length that is stored.
+            if length.min(usize::from(NAME_LENGTH)) != usize::from(flags & NAME_LENGTH) {
+                return None;
+            }
             each(&IndexEntry {
                 mode,
                 id,
@@ -496,4 +501,41 @@ fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Ex
         }
     }
     (at == end).then_some(extensions)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::entries;
+
+    /// An index of one file, whose length of name is stored as this.
+    fn index(version: u8, length: u8) -> Vec<u8> {
+        let mut bytes = [&b"DIRC\0\0\0"[..], &[version], b"\0\0\0\x01"].concat();
+        bytes.extend([0; 24]);
+        bytes.extend(0o100_644_u32.to_be_bytes());
+        bytes.extend([0; 12]);
+        bytes.extend([7; 20]);
+        bytes.extend([0, length]);
+        if version == 4 {
+            bytes.push(0);
+        }
+        bytes.extend(b"a/name\0");
+        while version < 4 && (bytes.len() - 12) % 8 > 0 {
+            bytes.push(0);
+        }
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    #[test]
+    fn a_name_is_as_long_as_its_entry_says() {
+        for version in 2..=4 {
+            let found = entries(&index(version, 6), |_| true).unwrap();
+            assert_eq!(found[0].path, "a/name", "version {version}");
+            for length in [0, 1, 5, 7, 8, 255] {
+                let found = entries(&index(version, length), |_| true);
+                assert_eq!(found, None, "version {version}, {length}");
+            }
+        }
+    }
 }
