@@ -6,7 +6,7 @@
 //! what they need, `contracts` reads and writes contracts. `failure` gives everything that goes
 //! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
 //! and `render` makes text and JSON of records. `prime`, `hook`, `mcp` and `http` are for
-//! agents, for git, for tools and for browsers.
+//! agents, for git, for tools and for browsers. `readers` is for tests alone.
 
 mod args;
 mod commands;
@@ -20,6 +20,8 @@ mod http;
 mod mcp;
 mod output;
 mod prime;
+#[doc(hidden)]
+pub mod readers;
 mod render;
 mod view;
 

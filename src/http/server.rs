@@ -296,6 +296,15 @@ fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// The path that a request asks for and whether the body is wanted too, or the status that refuses
+/// it.
+pub(crate) fn asked(head: &[u8], port: u16) -> Result<(String, bool), &'static str> {
+    match understand(head, port) {
+        Ok((request, with_body)) => Ok((request.path, with_body)),
+        Err(answer) => Err(answer.status),
+    }
+}
+
 /// The request, and whether the body is wanted too. Requests from another site, or under
 /// another host name, are refused.
 fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {

@@ -18,6 +18,7 @@ mod verbs;
 
 pub(crate) use schema::Fixed;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
@@ -25,7 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use lines::{LONGEST, Line, Lines};
-use message::{Answer, response};
+use message::{Answer, Message, Object, message, response};
 use serde_json::Value;
 use server::Server;
 
@@ -43,6 +44,49 @@ enum Event {
     Over,
     /// All answers are written, or the output is closed.
     Written,
+}
+
+/// What a line of the input is.
+pub enum McpLine {
+    /// A request, or without an id a notification.
+    Request {
+        /// Its id.
+        id: Option<Value>,
+        /// Its method.
+        method: String,
+        /// Its parameters: an object, or null.
+        params: Value,
+    },
+    /// Answered with this error.
+    Refused(Value),
+    /// Neither.
+    Ignored,
+    /// Longer than a line may be; its request's id, if that is known.
+    TooLong(Option<Value>),
+}
+
+/// The lines of an input, as the server reads them.
+pub fn mcp_lines(input: &[u8], longest: usize) -> Vec<McpLine> {
+    let lines = Lines::new(input, longest).map(|line| match line {
+        Line::TooLong(id) => McpLine::TooLong(id),
+        Line::Whole(line) => match message(&line) {
+            Ok(Some(Message { id, method, params })) => McpLine::Request { id, method, params },
+            Ok(None) => McpLine::Ignored,
+            Err(answer) => McpLine::Refused(answer),
+        },
+    });
+    lines.collect()
+}
+
+/// The arguments of the command that a call of a tool runs.
+///
+/// # Errors
+/// Why it is refused, or that there is no such tool.
+pub(crate) fn command(tool: &str, arguments: &Object) -> Result<Vec<OsString>, String> {
+    let verb = verbs::named(tool).ok_or_else(|| "there is no such tool".to_owned())?;
+    let line = line::Line::of_call(verb, arguments, &Fixed::default());
+    line.map(|line| line.arguments)
+        .map_err(|failure| calls::document(&failure).to_string())
 }
 
 /// Serves until the input ends, the output is closed, or a signal comes.

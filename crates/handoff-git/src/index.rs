@@ -338,6 +338,16 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
+/// The staged files of an index file, without those that HEAD has too left out: `Some(None)` if its
+/// extensions are left to git, `None` if it is not an index. For tests.
+#[doc(hidden)]
+pub fn index_files(bytes: &[u8]) -> Option<Option<Vec<StagedFile>>> {
+    let extensions = walk(bytes, |_| {})?;
+    cached_trees(extensions.trees).for_each(drop);
+    let files = entries(bytes, |_| true)?;
+    Some(extensions.are_known.then_some(files))
+}
+
 /// The entries of an index file whose paths are wanted; `None` if it is not an index.
 fn entries(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<StagedFile>> {
     let mut files = Vec::new();

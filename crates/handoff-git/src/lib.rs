@@ -59,6 +59,8 @@ pub use error::{GitError, OpenError, PublishError};
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use git_directory::{git_directory_of, led_to};
 pub use history::{Commit, Person, Stored};
+#[doc(hidden)]
+pub use index::index_files;
 pub use index::{IndexError, PathMatch, PathPatterns, StagedFile};
 pub use object_cache::{ById, Recent};
 pub use object_id::blob_id;

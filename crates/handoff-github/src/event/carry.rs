@@ -15,7 +15,7 @@ use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::state_of;
 use super::subject::{Subject, pull_request_of};
-use super::values::{lacking, says, value};
+use super::values::{facts, lacking, says};
 
 /// Makes the steps that follow from an event.
 ///
@@ -222,17 +222,9 @@ impl Work<'_, '_> {
         }
     }
 
-    pub(super) fn facts(&self, rule: &EventRule) -> Map<String, Value> {
-        let facts = rule.facts.iter();
-        let payload = self.event.payload();
-        facts
-            .filter_map(|(name, source)| Some((name.clone(), value(source, payload)?)))
-            .collect()
-    }
-
     /// Annotates the issue with the event's facts.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let mut facts = self.facts(rule);
+        let mut facts = facts(rule, self.event);
         if facts.is_empty() && !rule.facts.is_empty() {
             self.not(rule, "the payload has none of what it would note");
             return Ok(());

@@ -17,7 +17,7 @@ use super::answer::answer;
 use super::outcome::{Carried, Draft, EventContext, Left};
 use super::payload::Event;
 use super::subject::may_write;
-use super::values::{says, value, why_cut};
+use super::values::{facts, says, value, why_cut};
 
 /// An event that is being carried out.
 pub(super) struct Work<'a, 'r> {
@@ -178,7 +178,7 @@ impl Work<'_, '_> {
         let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;
         // The program runs elsewhere than the agent works.
         known.remove("workspace_path");
-        known.extend(self.facts(rule));
+        known.extend(facts(rule, self.event));
         let mut value = skeleton(&self.rules, kind, &known)?;
         for (pointer, source) in &contract.fields {
             if let Some(found) = self::value(source, self.event.payload()) {

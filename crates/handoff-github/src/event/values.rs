@@ -1,16 +1,25 @@
 //! Reads the values of facts and of a contract's fields from a payload.
 
 use handoff_base::text::{fit, without_invisible};
-use handoff_protocol::{Source, SourceRule, Take, select};
-use serde_json::Value;
+use handoff_protocol::{EventRule, Source, SourceRule, Take, select};
+use serde_json::{Map, Value};
 
 use super::markdown::{beneath, items};
+use super::payload::Event;
 
 /// The limit of a text, in characters.
 const LONGEST: usize = 1000;
 
 /// The limit of a list's items.
 const ITEMS: usize = 200;
+
+/// Returns the facts that a rule takes from an event.
+pub fn facts(rule: &EventRule, event: &Event) -> Map<String, Value> {
+    let facts = rule.facts.iter();
+    facts
+        .filter_map(|(name, source)| Some((name.clone(), value(source, event.payload())?)))
+        .collect()
+}
 
 pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     match source {

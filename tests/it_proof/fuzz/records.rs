@@ -1,0 +1,95 @@
+//! Stored files: the ledger's settings, issues, handoffs, failures, snapshots.
+
+use handoff_model::record::{read, write};
+use handoff_model::stored::Stored;
+use handoff_model::{FailureFile, Issue, Manifest, Record, SnapshotManifest};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Target, corpus};
+
+const WORDS: &[&str] = &[
+    "\"version\": 2",
+    "\"version\": 1",
+    "\"in_progress\"",
+    "\"pending\"",
+    "\"dead\"",
+    "\"2026-02-30T00:00:00Z\"",
+    "\"2026-06-30T23:59:60Z\"",
+    "\"+262142-12-31T23:59:59Z\"",
+    "\"9999-12-31T23:59:59.999999999Z\"",
+    "\"0000-01-01T00:00:00+23:59\"",
+    "\"87.1\"",
+    "\"87.4294967296\"",
+    "\"lease\": {}",
+    "\"transitions\": []",
+    "{}",
+    "[]",
+    "null",
+];
+
+pub(super) fn target() -> Target {
+    Target {
+        samples: corpus("records"),
+        words: WORDS,
+        check: Box::new(|bytes| {
+            same::<Manifest>(bytes);
+            same::<Issue>(bytes);
+            same::<Record>(bytes);
+            same::<FailureFile>(bytes);
+            same::<SnapshotManifest>(bytes);
+        }),
+    }
+}
+
+/// What is read is written as the same bytes from then on, and holds what the file said.
+fn same<T: Stored + Serialize>(bytes: &[u8]) {
+    let Ok(file) = read::<T>(bytes) else {
+        return;
+    };
+    let written = write(&file);
+    let again = write(&read::<T>(&written).unwrap());
+    assert_eq!(written, again);
+    let second: Value = serde_json::from_slice(bytes).unwrap();
+    agree(&serde_json::from_slice(&written).unwrap(), &second, "");
+}
+
+/// Every value that was written is what a reader that knows no records sees in the file. What
+/// was left out there is empty.
+pub(super) fn agree(written: &Value, read: &Value, at: &str) {
+    match (written, read) {
+        (Value::Object(written), Value::Object(read)) => {
+            for (key, value) in written {
+                if let Some(read) = read.get(key) {
+                    agree(value, read, &format!("{at}/{key}"));
+                }
+            }
+            for (key, value) in read {
+                let is_empty = match value {
+                    Value::Null | Value::Bool(false) => true,
+                    Value::Array(items) => items.is_empty(),
+                    Value::Object(members) => members.is_empty(),
+                    _ => false,
+                };
+                assert!(written.contains_key(key) || is_empty, "{at}/{key}");
+            }
+        }
+        (Value::Array(written), Value::Array(read)) => {
+            assert_eq!(written.len(), read.len(), "{at}");
+            for (number, (written, read)) in written.iter().zip(read).enumerate() {
+                agree(written, read, &format!("{at}/{number}"));
+            }
+        }
+        (Value::String(written), Value::String(read)) if written != read => {
+            let moment = |text: &str| chrono::DateTime::parse_from_rfc3339(text);
+            assert_eq!(moment(written), moment(read), "{at}: {written} {read}");
+            assert!(moment(written).is_ok(), "{at}: {written} {read}");
+        }
+        _ => assert_eq!(written, read, "{at}"),
+    }
+}
+
+#[test]
+fn prove_records() {
+    super::prove("fuzz-records", &target());
+}
