@@ -1,6 +1,6 @@
 //! Moments, as used in every stored file and document.
 
-use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
 /// A moment, to the millisecond, in UTC.
@@ -38,14 +38,17 @@ pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&rfc3339(*at))
 }
 
-/// Reads RFC 3339 with any offset.
+/// Reads RFC 3339 with any offset, to the millisecond, so that what is written again is the same.
 ///
 /// # Errors
-/// Any error of the deserializer, including a text that is not a moment.
+/// Any error of the deserializer, including a text that is not a moment, or one whose year in UTC
+/// RFC 3339 cannot have.
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
     let text = String::deserialize(d)?;
     let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-    Ok(at.with_timezone(&Utc))
+    Some(to_millisecond(at))
+        .filter(|at| (0..=9999).contains(&at.year()))
+        .ok_or_else(|| D::Error::custom("in UTC, it is not in one of the years 0 to 9999"))
 }
 
 /// The same for an optional moment.
@@ -82,8 +85,38 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use chrono::DateTime;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
 
-    use super::{rfc3339, to_millisecond, to_second};
+    use super::{Moment, deserialize, rfc3339, to_millisecond, to_second};
+
+    fn read(text: &str) -> Option<Moment> {
+        let text: StrDeserializer<'_, Error> = text.into_deserializer();
+        deserialize(text).ok()
+    }
+
+    #[test]
+    fn what_is_read_is_written_the_same() {
+        for text in [
+            "2026-03-02T09:00:00.999999Z",
+            "2026-06-30T23:59:60Z",
+            "2026-03-02T09:00:00.2147483648267+01:00",
+            "0000-01-01T00:00:00Z",
+            "9999-12-31T23:59:59.999999999Z",
+        ] {
+            let at = read(text).unwrap();
+            assert_eq!(read(&rfc3339(at)), Some(at), "{text}");
+        }
+        for text in [
+            "0000-01-01T00:00:00+23:59",
+            "9999-12-31T23:59:59-00:01",
+            "9999-12-31T23:59:60Z",
+            "2026-02-30T00:00:00Z",
+            "",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn milliseconds_are_kept_and_written_if_there_are_any() {

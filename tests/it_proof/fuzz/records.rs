@@ -1,5 +1,7 @@
 //! Stored files: the ledger's settings, issues, handoffs, failures, snapshots.
 
+use chrono::DateTime;
+use handoff_base::to_millisecond;
 use handoff_model::record::{read, write};
 use handoff_model::stored::Stored;
 use handoff_model::{FailureFile, Issue, Manifest, Record, SnapshotManifest};
@@ -81,7 +83,7 @@ pub(super) fn agree(written: &Value, read: &Value, at: &str) {
             }
         }
         (Value::String(written), Value::String(read)) if written != read => {
-            let moment = |text: &str| chrono::DateTime::parse_from_rfc3339(text);
+            let moment = |text: &str| DateTime::parse_from_rfc3339(text).map(to_millisecond);
             assert_eq!(moment(written), moment(read), "{at}: {written} {read}");
             assert!(moment(written).is_ok(), "{at}: {written} {read}");
         }
