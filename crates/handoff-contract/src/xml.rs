@@ -380,6 +380,9 @@ fn scan(source: &str) -> Result<(), Fault> {
             let mut fault = Fault::new(FindingCode::XmlDoctype, next, "a DOCTYPE is not allowed");
             fault.fix = Some("remove the DOCTYPE and write entities out");
             return Err(fault);
+        } else if rest.starts_with("<:") || rest.starts_with("</:") {
+            let message = "a name cannot begin with a colon";
+            return Err(Fault::new(FindingCode::XmlSyntax, next, message));
         } else if rest.starts_with("</") {
             depth = depth.saturating_sub(1);
             find(source, next, ">").map(|end| end + 1)
@@ -519,4 +522,17 @@ fn instruction(source: &str, start: usize, end: usize, first: bool) -> Result<()
         rest = after;
     }
     if seen.is_empty() { Err(bad()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_name_has_no_empty_prefix() {
+        assert!(parse("<a><b/></a>").is_ok());
+        for text in ["<a></:a>", "<:a></a>", "<:a></:a>", "<a><:b/></a>"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 }
