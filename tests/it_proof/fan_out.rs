@@ -131,7 +131,7 @@ fn within(took: &[Duration], percent: usize) -> f64 {
 
 #[test]
 fn prove_that_writes_of_many_clones_at_one_moment_are_all_kept() {
-    let mut proof = Proof::new("fan-out", 1);
+    let mut proof = Proof::new("fan-out", 2);
     let sizes: &[(Way, usize)] = if proof.is_long() {
         &[
             (Way::Path, 50),
@@ -144,17 +144,19 @@ fn prove_that_writes_of_many_clones_at_one_moment_are_all_kept() {
     };
     let mut writes = 0;
     let mut told = Vec::new();
-    while proof.case().is_some() {
-        for &(way, count) in sizes {
-            let fan = Fan::new(way, count);
-            let took = fan.write();
-            fan.assert_complete();
-            writes += u64::try_from(count).unwrap();
-            let [half, most, all] = [50, 95, 100].map(|percent| within(&took, percent));
-            told.push(format!(
-                "of {count} by {way:?} 50 % in {half:.1} s, 95 % in {most:.1} s, all in {all:.1} s"
-            ));
+    // As many of them as there is time for.
+    for &(way, count) in sizes.iter().cycle() {
+        if proof.case().is_none() {
+            break;
         }
+        let fan = Fan::new(way, count);
+        let took = fan.write();
+        fan.assert_complete();
+        writes += u64::try_from(count).unwrap();
+        let [half, most, all] = [50, 95, 100].map(|percent| within(&took, percent));
+        told.push(format!(
+            "of {count} by {way:?} 50 % in {half:.1} s, 95 % in {most:.1} s, all in {all:.1} s"
+        ));
     }
     let told = format!("writes, none lost or doubled; {}", told.join("; "));
     proof.passed(&[(&told, writes)]);

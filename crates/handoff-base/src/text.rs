@@ -215,6 +215,7 @@ pub fn message_line(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

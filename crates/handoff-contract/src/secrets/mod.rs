@@ -497,9 +497,9 @@ mod tests {
         assert_eq!(Secrets::in_file("a", password.as_bytes()).0.len(), 1);
         let bytes = [
             b"\xff\xfe ",
-            TOKEN[..9].as_bytes(),
+            &TOKEN.as_bytes()[..9],
             "\u{200b}".as_bytes(),
-            TOKEN[9..].as_bytes(),
+            &TOKEN.as_bytes()[9..],
         ];
         let found = Secrets::in_file("a", &bytes.concat());
         assert_eq!(
