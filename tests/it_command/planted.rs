@@ -133,7 +133,7 @@ fn a_bare_repository_that_a_clone_brought_is_refused_as_git_refuses_it() {
     let said = explicit(&bare, &["init"]).exits(9);
     assert_snapshot!(env.filtered(&said.stderr), @"
     error: [root]/repo/assets/vendor.git/ is a bare repository, and git's safe.bareRepository is `explicit`
-    hint: if you trust it, name it: `git --git-dir='[root]/repo/assets/vendor.git/' handoff status`
+    hint: if you trust it, name it: `git --git-dir=[root]/repo/assets/vendor.git/ handoff status`
     ");
     for dir in [&bare, &inside] {
         for args in [
