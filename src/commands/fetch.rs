@@ -17,6 +17,9 @@ use crate::view::Look;
 /// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone gets only the
 /// last commit, which is enough for reading and writing; `--full` fetches the whole history for
 /// `log` and `verify`. Steps that were made offline stay as they are until `git handoff sync`.
+///
+/// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves
+/// the branch to its last commit that is here with all its objects.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch
@@ -26,8 +29,7 @@ pub(crate) struct Arguments {
     /// Fetch the whole history, even in a shallow clone
     #[arg(long)]
     full: bool,
-    /// Fix what a power cut damaged: remove empty files of objects and of the branch, fetch what is
-    /// missing, and move the branch to its last commit that is here with all its objects
+    /// Fix what a power cut left empty or missing
     #[arg(long, conflicts_with = "full")]
     repair: bool,
     #[command(flatten)]
@@ -41,7 +43,7 @@ impl Arguments {
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
         if self.repair {
             let repaired = output.during(&session.tally, || ledger.repair(&session))?;
-            return output.answer(&RepairView(repaired));
+            return output.answer(&RepairView { repaired });
         }
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
@@ -103,7 +105,10 @@ impl Answer for FetchView<'_> {
 /// What was repaired.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FetchRepair")]
-pub(crate) struct RepairView(Repaired);
+pub(crate) struct RepairView {
+    #[serde(flatten)]
+    repaired: Repaired,
+}
 
 impl Answer for RepairView {
     fn text(&self, _: &Look) -> String {
@@ -111,7 +116,7 @@ impl Answer for RepairView {
             removed,
             commit,
             lost,
-        } = &self.0;
+        } = &self.repaired;
         let mut text = match removed {
             0 => String::new(),
             n => format!("removed {}\n", counted(*n, "empty object file")),

@@ -119,7 +119,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["alerts"]).without(&["format"]),
     Verb::once(&["reap"]),
     Verb::once(&["sync"]),
-    Verb::once(&["fetch"]),
+    Verb::once(&["fetch"]).without(&["repair"]),
     Verb::reads(&["rejected", "list"]),
     Verb::reads(&["rejected", "show"]),
     Verb::writes(&["rejected", "retry"]),

@@ -359,7 +359,11 @@ fn in_a_repository_without_commits() {
 /// A write is refused, names the folder, and changes nothing.
 fn refused(env: &TestEnvironment, checked_out: &Path) {
     let tip = env.tip();
-    let hint = format!("git -C {} checkout --detach", checked_out.display());
+    let folder = checked_out.to_str().unwrap();
+    let hint = format!(
+        "git -C {} checkout --detach",
+        handoff_base::text::word(folder)
+    );
     let claim = ["claim", "87.1", "--as", "prep-agent"];
     for ran in [
         env.send(opening(88)),

@@ -865,17 +865,24 @@ fn an_update_while_contracts_are_sent_loses_none() {
 
 /// A commit on top of the ledger as anybody could make it with plain git.
 fn tamper(env: &TestEnvironment, message: &str, edits: &[(&str, Option<&[u8]>)]) {
-    tamper_by(env, "Robin", message, edits);
+    tamper_by(env, None, message, edits);
 }
 
-/// The same, in the name of an author.
-fn tamper_by(env: &TestEnvironment, author: &str, message: &str, edits: &[(&str, Option<&[u8]>)]) {
+/// The same, in the name of an agent.
+fn tamper_by(
+    env: &TestEnvironment,
+    author: Option<&str>,
+    message: &str,
+    edits: &[(&str, Option<&[u8]>)],
+) {
     let index = env.root().join("index");
     let _ = std::fs::remove_file(&index);
     let git = |args: &[&str], input: Option<&[u8]>| -> String {
         let mut command = env.command("git");
-        command.env("GIT_AUTHOR_NAME", author);
-        command.env("GIT_AUTHOR_EMAIL", format!("{author}@handoff.invalid"));
+        if let Some(author) = author {
+            command.env("GIT_AUTHOR_NAME", author);
+            command.env("GIT_AUTHOR_EMAIL", format!("{author}@handoff.invalid"));
+        }
         command.env("GIT_INDEX_FILE", &index).args(args);
         let ran = env.run(command, args, input).success();
         ran.stdout.trim().to_owned()
@@ -1061,12 +1068,17 @@ fn a_document_that_is_tampered_with_is_found() {
                 b.as_bytes()
             }
         });
-        tamper_by(&env, by, &message, &[(file, bytes)]);
+        tamper_by(&env, Some(by), &message, &[(file, bytes)]);
         text += &format!("{what}:\n{}\n\n", damage(&env));
     }
     let env = made();
     let stray = "documents/orchestrator-specialist/diary.json";
-    tamper_by(&env, author, &message(&right), &[(stray, Some(b"{}"))]);
+    tamper_by(
+        &env,
+        Some(author),
+        &message(&right),
+        &[(stray, Some(b"{}"))],
+    );
     text += &format!("no document of the protocol:\n{}\n\n", damage(&env));
     insta::assert_snapshot!(text, @"
     nobody's:
@@ -1097,7 +1109,7 @@ fn a_document_that_is_tampered_with_is_found() {
     let env = made();
     tamper_by(
         &env,
-        author,
+        Some(author),
         &message(&right),
         &[(file, Some(right.as_bytes()))],
     );

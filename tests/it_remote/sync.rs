@@ -72,6 +72,7 @@ fn a_step_that_is_made_again_keeps_its_milliseconds() {
     command.env("GIT_COMMITTER_DATE", "2026-03-10T09:00:00Z");
     let offline = pair.env.run(command, &args, Some(opening(1).as_bytes()));
     offline.exits(8);
+    pair.env.wait_minutes(60 * 24 * 8);
     pair.send_there(&opening(2), &[]).success();
     pair.here(&["sync"]).success();
     let record = pair.env.data(&["show", "1.1"])["record"].take();

@@ -653,7 +653,9 @@ fn words_of_a_protocol_are_only_words() {
     let all = hostile().join(" ");
     folder.define(|definition| {
         definition["forbidden"][0]["reason"] = all.clone().into();
-        definition["agents"][0]["role"] = all.clone().into();
+        // A role is one line of characters that are seen.
+        let seen = |c: &char| !c.is_control() && !handoff_base::text::is_misleading(*c);
+        definition["agents"][0]["role"] = all.chars().filter(seen).collect::<String>().into();
     });
     env.handoff(&["init", "--protocol", &folder.path()])
         .success();

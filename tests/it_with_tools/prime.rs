@@ -403,6 +403,13 @@ fn it_needs_no_network_no_git_and_no_history() {
 }
 
 /// Letters in an order that no tokenizer knows, words that could be words, and other scripts.
+/// The same in one line, of characters that are seen.
+fn line(seed: u64, length: usize) -> String {
+    let all = noise(seed, length);
+    let seen = |c: &char| !c.is_control() && !handoff_base::text::is_misleading(*c);
+    all.chars().filter(seen).collect()
+}
+
 fn noise(seed: u64, length: usize) -> String {
     let mut state = seed;
     let mut draw = |below: usize| {
@@ -460,7 +467,7 @@ fn write_huge_protocol(folder: &Path, rename: impl Fn(&str) -> String) {
     protocol["name"] = json!("qZ".repeat(32));
     let sender = long_name(1);
     for agent in protocol["agents"].as_array_mut().unwrap() {
-        agent["role"] = json!(noise(1, 3000));
+        agent["role"] = json!(line(1, 3000));
         if agent["id"] == sender {
             agent["allowed"] = (0..300).map(|n| noise(n, 60)).collect();
             agent["forbidden"] = (300..600).map(|n| noise(n, 60)).collect();
@@ -487,7 +494,7 @@ fn write_huge_protocol(folder: &Path, rename: impl Fn(&str) -> String) {
     }
     protocol["forbidden"] = json!(forbidden);
     for contract in protocol["contracts"].as_array_mut().unwrap() {
-        contract["title"] = json!(noise(9, 2000));
+        contract["title"] = json!(line(9, 2000));
     }
     fs::write(&path, protocol.to_string()).unwrap();
     for name in ["handoff", "evaluation"] {

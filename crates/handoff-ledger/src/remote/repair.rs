@@ -16,11 +16,11 @@ use crate::write::Ledger;
 /// The outcome of a repair.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Repaired {
-    /// how many empty files of objects were removed
+    /// how many empty object files were removed
     pub removed: usize,
-    /// the commit that the branch is at, with all its objects
+    /// where the branch is now, if it exists
     pub commit: Option<ObjectId>,
-    /// commits that the branch was at later, by its log, and that are lost: only this clone had them
+    /// later commits of the branch that only this clone had
     pub lost: Vec<ObjectId>,
 }
 
