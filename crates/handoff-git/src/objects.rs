@@ -11,6 +11,7 @@ use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::object_id;
+use super::queue::Queue;
 use super::repair::remove_if_empty;
 use super::repository::Repository;
 
@@ -133,6 +134,13 @@ impl Repository {
         self.common_dir().join("gc.pid").exists()
     }
 
+    /// Whether objects may be missing for a moment: git collects garbage, or a writer that is
+    /// publishing a step has not looked for its objects yet.
+    fn is_unsettled(&self) -> bool {
+        let note = self.common_dir().join("handoff").join(Queue::WRITERS);
+        self.is_collected() || note.metadata().is_ok_and(|note| note.len() > 0)
+    }
+
     /// Reads an object again for a moment if it is missing while a `git gc` runs: the writer that
     /// published it is about to put it into a pack.
     pub(super) fn patiently<T>(
@@ -141,7 +149,7 @@ impl Repository {
     ) -> Result<T, git2::Error> {
         loop {
             match read() {
-                Err(error) if error.code() == ErrorCode::NotFound && self.is_collected() => {
+                Err(error) if error.code() == ErrorCode::NotFound && self.is_unsettled() => {
                     let pauses = self.pauses.get();
                     if pauses == 0 {
                         return Err(error);

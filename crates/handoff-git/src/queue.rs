@@ -23,6 +23,9 @@ pub struct Queue {
 const NOTE: u64 = 1 << 10;
 
 impl Queue {
+    /// The file of those who publish steps; its note is the commit that is being published.
+    pub const WRITERS: &'static str = "queue.lock";
+
     /// Waits for the head of the queue in this file, at most this long.
     pub fn join(common_dir: &Path, name: &str, patience: Duration) -> Self {
         let dir = common_dir.join("handoff");

@@ -338,7 +338,7 @@ impl<'r> Ledger<'r> {
     /// publishing.
     pub(super) fn join_queue(&self, session: &Session) -> Queue {
         let common_dir = self.repository.common_dir();
-        let mut queue = Queue::join(common_dir, "queue.lock", session.patience);
+        let mut queue = Queue::join(common_dir, Queue::WRITERS, session.patience);
         // A writer that was killed while publishing left the commit's id and the ref's lock.
         if let Some(commit) = queue.note() {
             self.repository.remove_abandoned_lock(&self.refname, commit);
