@@ -157,3 +157,40 @@ fn nothing_is_changed_where_nothing_is_damaged() {
     let both = clones.env.handoff(&["fetch", "--repair", "--full"]);
     both.exits(2);
 }
+
+#[test]
+fn a_git_that_refuses_the_repository_makes_nothing_count_as_lost() {
+    let clones = Clones::without_ledger();
+    let env = &clones.env;
+    let repo = env.repo();
+    env.handoff(&["init"]).success();
+    clones.open(&repo, 1, &[]).success();
+    let log = repo.join(".git/logs/refs/heads/handoffs");
+    let state = || (clones.at(&repo, "handoffs"), fs::read(&log).unwrap());
+    let before = state();
+    let folder = env.root().join("broken");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("git"), "#!/bin/sh\nexit 128\n").unwrap();
+    let mut chmod = env.command("chmod");
+    chmod.arg("+x").arg(folder.join("git")).status().unwrap();
+    for path in [format!("{}:/bin", folder.display()), "/nowhere".to_owned()] {
+        let args = ["fetch", "--repair"];
+        let mut command = env.program(&args);
+        command.env("PATH", path);
+        env.run(command, &args, None)
+            .exits(9)
+            .says("the repair cannot go on");
+        assert_eq!(state(), before);
+    }
+}
+
+#[test]
+fn a_file_that_git_is_about_to_write_stays() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    let begun = repo.join(".git/objects/00/tmp_obj_begun");
+    fs::create_dir_all(begun.parent().unwrap()).unwrap();
+    fs::write(&begun, "").unwrap();
+    clones.env.handoff(&["fetch", "--repair"]).success();
+    assert!(begun.exists());
+}

@@ -92,10 +92,13 @@ fn number(config: &Config, key: &str, otherwise: i64) -> Option<i64> {
 
 /// How many files in a folder are named like the rest of an object id.
 fn loose_objects(folder: &Path) -> i64 {
+    sum(folder, |name| i64::from(is_object_name(name)))
+}
+
+/// Whether a file in a folder of loose objects is named like the rest of an object id.
+pub(super) fn is_object_name(name: &[u8]) -> bool {
     const REST: usize = 38;
-    let is_object =
-        |name: &[u8]| name.len() == REST && name.iter().all(|digit| digit.is_ascii_hexdigit());
-    sum(folder, |name| i64::from(is_object(name)))
+    name.len() == REST && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// How many packs in a folder have no `.keep` file.

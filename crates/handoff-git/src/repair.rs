@@ -2,13 +2,15 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::{fs, io};
 
 use handoff_base::ObjectId;
 
+use super::maintenance::is_object_name;
 use super::process;
-use super::process::Patience;
+use super::process::{Patience, ProcessError};
 use super::repository::Repository;
 
 /// How many entries of a ref's log are looked at.
@@ -28,7 +30,11 @@ impl Repository {
                 continue;
             }
             for file in fs::read_dir(folder.path())? {
-                removed += usize::from(remove_if_empty(&file?.path())?);
+                let file = file?;
+                // git begins a new object as an empty file with another name.
+                if is_object_name(file.file_name().as_encoded_bytes()) {
+                    removed += usize::from(remove_if_empty(&file.path())?);
+                }
             }
         }
         Ok(removed)
@@ -86,16 +92,24 @@ impl Repository {
     }
 
     /// Whether every object is here that a commit needs and another does not.
-    pub fn is_whole(&self, commit: ObjectId, without: Option<ObjectId>) -> bool {
+    ///
+    /// # Errors
+    /// When git can't say: it could not be run, took too long, or refuses the repository. Then
+    /// nothing is known to be missing.
+    pub fn is_whole(&self, commit: ObjectId, without: Option<ObjectId>) -> io::Result<bool> {
         let mut command = self.git();
         command.args(["rev-list", "--objects", "--quiet", &commit.to_string()]);
         command.args(without.map(|id| format!("^{id}")));
-        let interrupted = AtomicBool::new(false);
-        let patience = Patience {
-            deadline: None,
-            interrupted: &interrupted,
-        };
-        process::run(command, None, &patience).is_ok_and(|ended| ended.status.success())
+        if said_yes(command)? {
+            return Ok(true);
+        }
+        // git has one exit code for what is missing and for a repository that it does not read.
+        let mut command = self.git();
+        command.args(["rev-parse", "--git-dir"]);
+        if said_yes(command)? {
+            return Ok(false);
+        }
+        Err(io::Error::other("git does not read this repository"))
     }
 
     /// Removes a ref's own file, under its lock. Its log stays, which libgit2 would remove.
@@ -111,6 +125,20 @@ impl Repository {
         };
         fs::remove_file(lock)?;
         removed
+    }
+}
+
+/// Whether git ended without an error.
+fn said_yes(command: Command) -> io::Result<bool> {
+    let interrupted = AtomicBool::new(false);
+    let patience = Patience {
+        deadline: None,
+        interrupted: &interrupted,
+    };
+    match process::run(command, None, &patience) {
+        Ok(ended) if ended.status.code().is_some() => Ok(ended.status.success()),
+        Err(ProcessError::NoStart(error)) => Err(error),
+        Ok(_) | Err(_) => Err(io::Error::other("git did not end in time")),
     }
 }
 

@@ -294,7 +294,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         _ => false,
     };
     ensure(!found.is_empty() || records.iter().any(moves), || {
-        format!("it stands still, and nobody is told: {issue:?}")
+        format!("nobody is told of it: {issue:?}")
     })?;
     let later: Moment = now + TimeDelta::days(366);
     ensure(!of_issue(&survey, protocol, later).is_empty(), || {

@@ -30,8 +30,8 @@ pub enum WriteError {
     /// The unfinished work can't be saved.
     #[error("cannot save the worktree")]
     Snapshot(#[source] Box<CaptureError>),
-    /// A damaged file can't be removed.
-    #[error("a damaged file cannot be removed")]
+    /// Damage can't be repaired.
+    #[error("the repair cannot go on")]
     Repair(#[source] std::io::Error),
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]

@@ -41,9 +41,10 @@ impl Ledger<'_> {
         } else {
             None
         };
-        let is_lost = |id: &&ObjectId| !self.repository().is_whole(**id, there);
-        let lost: Vec<ObjectId> = wanted.iter().take_while(is_lost).copied().collect();
-        let commit = self.settle_branch(session, wanted.get(lost.len()).copied(), there)?;
+        let whole = self.newest_whole(&wanted, there)?;
+        let newer = wanted.iter().take_while(|id| Some(**id) != whole);
+        let lost: Vec<ObjectId> = newer.copied().collect();
+        let commit = self.settle_branch(session, whole, there)?;
         if !lost.is_empty() {
             let forgotten = self.repository().forget_logged(self.refname(), &lost);
             forgotten.map_err(io_error)?;
@@ -53,6 +54,24 @@ impl Ledger<'_> {
             commit,
             lost,
         })
+    }
+
+    /// The first of these commits that has all its objects but those of another one.
+    fn newest_whole(
+        &self,
+        wanted: &[ObjectId],
+        without: Option<ObjectId>,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        for id in wanted {
+            if self.is_whole(*id, without)? {
+                return Ok(Some(*id));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_whole(&self, id: ObjectId, without: Option<ObjectId>) -> Result<bool, LedgerError> {
+        self.repository().is_whole(id, without).map_err(io_error)
     }
 
     fn drop_empty(&self, refname: &str) -> Result<(), LedgerError> {
@@ -89,22 +108,23 @@ impl Ledger<'_> {
         for refname in [&upstream.tracking, &gits] {
             self.drop_empty(refname)?;
             let at = repository.resolve(refname)?;
-            if at.is_some_and(|at| !repository.is_whole(at, None)) {
+            if let Some(at) = at
+                && !self.is_whole(at, None)?
+            {
                 repository.remove_ref_file(refname).map_err(io_error)?;
             }
         }
         let known = upstream.known()?;
-        if self
-            .tip_id()?
-            .is_some_and(|tip| !repository.is_whole(tip, known))
+        if let Some(tip) = self.tip_id()?
+            && !self.is_whole(tip, known)?
         {
-            let whole = wanted.iter().find(|id| repository.is_whole(**id, known));
+            let whole = self.newest_whole(wanted, known)?;
             repository
                 .remove_ref_file(self.refname())
                 .map_err(io_error)?;
             let packed = self.tip_id()?;
-            if let Some(whole) = whole.filter(|whole| Some(**whole) != packed) {
-                self.moved(session, packed, *whole)?;
+            if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
+                self.moved(session, packed, whole)?;
             }
         }
         upstream.begin(session);
