@@ -736,3 +736,22 @@ fn the_same_answer_to_another_request_is_that_requests_answer() {
     assert_eq!(record(&env, 1)["state"], "completed");
     env.assert_sound();
 }
+
+#[test]
+fn an_answer_that_is_sent_twice_answers_no_other_request_in_hand() {
+    let env = with_routes(&[("validator", RESEARCH)]);
+    env.send(asks(WRITER, RESEARCH, "Tides")).success();
+    env.send(asks("validator", RESEARCH, "Currents")).success();
+    env.claim(&id(1), RESEARCH).success();
+    env.claim(&id(2), RESEARCH).success();
+    let answer = answers(RESEARCH, "failed", json!({}));
+    env.send(&answer).success();
+    assert_eq!(record(&env, 3)["answers"], id(2));
+    let tip = env.tip();
+    env.send(&answer).success();
+    assert_eq!(env.tip(), tip);
+    env.handoff_with(&["send", "-", "--answers", &id(1)], &answer)
+        .success();
+    assert_eq!(record(&env, 4)["answers"], id(1));
+    env.assert_sound();
+}

@@ -36,14 +36,15 @@ impl<V> Planner<'_, V> {
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
             // The same answer may be given again once a request is taken up again, and to another
-            // request that its sender works on.
+            // request that its sender took up since, or names. Without either it was sent twice.
             let again = request.as_ref().is_some_and(|request| {
-                let is_own = request.lease.as_ref().is_none_or(|lease| {
-                    self.actor
-                        .worker
-                        .is_none_or(|worker| lease.worker == *worker)
+                let taken_up_since = request.lease.as_ref().is_none_or(|lease| {
+                    let is_own = self.actor.worker.is_none_or(|own| lease.worker == *own);
+                    is_own && earlier.sent_at().is_none_or(|sent| lease.since > sent)
                 });
-                is_own || send.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
+                taken_up_since
+                    || send.answers.is_some()
+                    || earlier.answers.as_ref() == Some(&request.id)
             });
             if !again {
                 let receipt = self.repeated(earlier, issue);
