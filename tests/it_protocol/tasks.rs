@@ -938,6 +938,18 @@ fn a_parent_whose_parts_were_all_given_up_is_completed_by_hand() {
         );
     }
     assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
+    // Its holder waits for nothing any more. Once nothing else moves, it is told.
+    let attention = || env.data(&["status", KEY])["attention"].clone();
+    assert_eq!(attention(), json!([]));
+    run(
+        &env,
+        "cancel environment.2 --as environment-architect --reason scrapped",
+    );
+    let told = attention();
+    assert!(
+        told.to_string().contains("\"turn\":\"task-orchestrator\""),
+        "{told}"
+    );
     run(
         &env,
         "complete environment.1 --as task-orchestrator --reason scrapped",

@@ -8,7 +8,7 @@
 
 use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
-use handoff_protocol::{Event, State, Style};
+use handoff_protocol::{Event, State, Style, TaskState};
 
 use crate::layout;
 use crate::planner::{Changed, Planner};
@@ -35,7 +35,7 @@ impl<V> Planner<'_, V> {
             after.extend(self.ended_now(changed));
             after.append(&mut changed.again);
             let after = self.unfollowed(changed, after)?;
-            if after.is_empty() && changed.issue.open.is_empty() {
+            if after.is_empty() && self.nothing_moves(changed)? {
                 Vec::from_iter(self.last_resort(changed)?)
             } else {
                 after
@@ -179,7 +179,26 @@ impl<V> Planner<'_, V> {
         Ok(found)
     }
 
-    /// What an open issue goes on from if nothing is open in it and nothing awaits anybody: the
+    /// Whether all that is open is tasks that were broken down and whose parts have all ended, not
+    /// all of them done.
+    fn nothing_moves<E>(&self, changed: &Changed) -> Result<bool, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let broken_down = |id: &HandoffId| {
+            let mut tasks = changed.issue.tasks.iter();
+            tasks.any(|task| task.handoff == *id && task.state == TaskState::BrokenDown)
+        };
+        for open in &changed.issue.open {
+            let is_whole = open.state == State::InProgress && broken_down(&open.id);
+            if !is_whole || !self.changed_record(changed, &open.id)?.parts.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What an open issue goes on from if nothing moves in it and nothing awaits anybody: the
     /// newest handoff whose agent may send, else the newest. Notes hand nothing over.
     fn last_resort<E>(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>>
     where
