@@ -37,34 +37,48 @@ impl SystemClock {
     /// Reads the environment.
     ///
     /// # Errors
-    /// A usage [`Failure`] for a date that git does not read.
+    /// A usage [`Failure`] for a date that git does not read, and for a system's clock whose time it
+    /// can't record.
     pub(crate) fn from_environment() -> Result<Self, Failure> {
-        let date = |name: &str| {
-            match env::var(name).ok().filter(|text| !text.is_empty()) {
-            None => Ok(None),
-            Some(text) => parse_date(&text).filter(can_be_recorded).map(Some).ok_or_else(|| {
-                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).advice(
-                    "write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000",
-                )
-            }),
-        }
-        };
-        Ok(Self {
+        let clock = Self {
             author: date("GIT_AUTHOR_DATE")?,
             committer: date("GIT_COMMITTER_DATE")?,
-        })
+        };
+        let system = local_time();
+        if can_be_recorded(&system) {
+            return Ok(clock);
+        }
+        let told = format!("the system's clock says {system}, which git can't record");
+        Err(Failure::usage(told).advice("set the clock"))
     }
+}
+
+/// The date that the environment sets, if it does.
+fn date(name: &str) -> Result<Option<DateTime<FixedOffset>>, Failure> {
+    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let date = parse_date(&text).filter(can_be_recorded);
+    date.map(Some).ok_or_else(|| {
+        let told = format!("{name} is {}, which is not a date", quoted(&text));
+        Failure::usage(told)
+            .advice("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
+    })
 }
 
 impl Clock for SystemClock {
     fn author(&self) -> DateTime<FixedOffset> {
-        self.author.unwrap_or_else(|| Local::now().fixed_offset())
+        self.author.unwrap_or_else(local_time)
     }
 
     fn committer(&self) -> DateTime<FixedOffset> {
-        self.committer
-            .unwrap_or_else(|| Local::now().fixed_offset())
+        self.committer.unwrap_or_else(local_time)
     }
+}
+
+/// The time of the system's clock in its zone. (`Local::now` panics before 1970.)
+fn local_time() -> DateTime<FixedOffset> {
+    DateTime::<Local>::from(SystemTime::now()).fixed_offset()
 }
 
 /// Whether git accepts a commit with this date: since 1970, with a four-digit year.

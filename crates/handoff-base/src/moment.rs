@@ -1,6 +1,6 @@
 //! Moments, as used in every stored file and document.
 
-use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
 /// A moment, to the millisecond, in UTC.
@@ -14,6 +14,15 @@ pub fn to_second(at: DateTime<FixedOffset>) -> Moment {
 /// The moment to the millisecond, as a record has it.
 pub fn to_millisecond(at: DateTime<FixedOffset>) -> Moment {
     DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or_default()
+}
+
+/// The moment so many seconds after another, at most the last that a record can have.
+pub fn later(since: Moment, seconds: u64) -> Moment {
+    const LAST: i64 = 253_402_300_799_999;
+    let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
+    let end = length.and_then(|length| since.checked_add_signed(length));
+    let last = DateTime::from_timestamp_millis(LAST).unwrap_or(since);
+    end.map_or(last, |end| end.min(last))
 }
 
 /// The moment in a form for people, to the second.
@@ -88,7 +97,7 @@ mod tests {
     use serde::de::IntoDeserializer;
     use serde::de::value::{Error, StrDeserializer};
 
-    use super::{Moment, deserialize, rfc3339, to_millisecond, to_second};
+    use super::{Moment, deserialize, later, rfc3339, to_millisecond, to_second};
 
     fn read(text: &str) -> Option<Moment> {
         let text: StrDeserializer<'_, Error> = text.into_deserializer();
@@ -115,6 +124,17 @@ mod tests {
             "",
         ] {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_moment_is_later_than_can_be_read() {
+        let at = |text| read(text).unwrap();
+        let start = at("9999-12-31T23:00:00Z");
+        assert_eq!(later(start, 60), at("9999-12-31T23:01:00Z"));
+        let last = at("9999-12-31T23:59:59.999Z");
+        for seconds in [3600, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
+            assert_eq!(later(start, seconds), last);
         }
     }
 

@@ -1,10 +1,9 @@
 //! How long a claim holds, and how long a handoff waits for one: leases, their extension, and
 //! what follows when the time runs out.
 
-use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_base::moment::rfc3339;
+use handoff_base::moment::{later, rfc3339};
 use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, trail};
@@ -36,7 +35,7 @@ impl<V> Planner<'_, V> {
             since: self.actor.at,
             token: record.claims().saturating_add(1),
             seconds,
-            expires_at: length.and_then(|seconds| after(self.actor.at, seconds)),
+            expires_at: length.map(|seconds| later(self.actor.at, seconds)),
             progress: None,
         })
     }
@@ -56,7 +55,7 @@ impl<V> Planner<'_, V> {
                 record.acknowledge_seconds,
             );
             let since = record.not_before.unwrap_or(self.actor.at);
-            record.acknowledge_by = seconds.and_then(|seconds| after(since, seconds));
+            record.acknowledge_by = seconds.map(|seconds| later(since, seconds));
         }
     }
 
@@ -92,7 +91,7 @@ impl<V> Planner<'_, V> {
             ..EventArgs::default()
         };
         let seconds = self.length(&record, &asked)?;
-        let end = seconds.and_then(|seconds| after(self.actor.at, seconds));
+        let end = seconds.map(|seconds| later(self.actor.at, seconds));
         let at = self.actor.at;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
@@ -260,10 +259,4 @@ impl<V> Planner<'_, V> {
             .filter(|_| record.state == State::InProgress);
         lease.is_some_and(|lease| lease.expires_at.take().is_some())
     }
-}
-
-/// The moment this many seconds after another, if it can be represented.
-fn after(since: Moment, seconds: u64) -> Option<Moment> {
-    let length = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
-    since.checked_add_signed(length)
 }

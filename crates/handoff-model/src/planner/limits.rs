@@ -1,7 +1,7 @@
 //! The protocol's limits on handoffs, and what they count.
 
-use chrono::TimeDelta;
 use handoff_base::ids::AgentName;
+use handoff_base::moment::later;
 use handoff_protocol::{AgentKind, Limits};
 
 use crate::intake::Contract;
@@ -95,9 +95,8 @@ impl<V> Planner<'_, V> {
             u32::try_from(fitting).unwrap_or(u32::MAX)
         };
         if let Some(seconds) = limits.deadline_seconds {
-            let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
-            let end = length.and_then(|length| opened.checked_add_signed(length));
-            if let Some(end) = end.filter(|end| *end <= self.actor.at) {
+            let end = later(opened, seconds);
+            if end <= self.actor.at {
                 return Some(Limit::Deadline { end });
             }
         }

@@ -1,7 +1,7 @@
 //! Attempts: how many there are, when the next may start, and what happens when none is left.
 
-use chrono::TimeDelta;
 use handoff_base::Moment;
+use handoff_base::moment::later;
 use handoff_protocol::{Event, Protocol, State};
 
 use crate::planner::Planner;
@@ -63,13 +63,14 @@ impl<V> Planner<'_, V> {
         let own = record.retry.clone().unwrap_or_default();
         let whole = policy.delay(&own, record.retries());
         let seconds = match (policy.jitter, args.jitter) {
-            (Some(_), Some(drawn)) => whole * u64::from(drawn.min(WHOLE)) / u64::from(WHOLE),
+            (Some(_), Some(drawn)) => {
+                whole.saturating_mul(drawn.min(WHOLE).into()) / u64::from(WHOLE)
+            }
             _ => whole,
         };
         // If the clock was ahead when the attempt failed, that adds no delay.
         let failed = record.latest().map_or(self.actor.at, |t| t.at);
-        let delay = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
-        let at = failed.min(self.actor.at).checked_add_signed(delay)?;
+        let at = later(failed.min(self.actor.at), seconds);
         (at > self.actor.at).then_some(at)
     }
 }
