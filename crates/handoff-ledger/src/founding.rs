@@ -126,8 +126,9 @@ impl Ledger<'_> {
                     return Err(WriteError::Locked(path).into());
                 }
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
-                // Another process created it first; that ledger is just as good.
-                Err(PublishError::Moved) => break,
+                // If another process created it first, that ledger is just as good. The remote's
+                // branch may also be locked.
+                Err(PublishError::Moved) => {}
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }
         }
