@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
+use test_support::remote::{bare, tip};
 use test_support::team::Folder;
 use test_support::time::{RESEARCH, WRITER, asks, traced};
 use test_support::{Ran, TestEnvironment};
@@ -698,6 +699,39 @@ fn a_lock_that_was_left_on_the_remote_is_told() {
     pair.here(&["sync"]).success();
     pair.there(&["sync"]).success();
     assert_eq!(pair.steps().len(), 1);
+    pair.assert_together();
+}
+
+/// The same when the ledger is started: it is here, and goes there later.
+#[test]
+fn a_lock_on_the_remote_does_not_hold_up_the_start_of_a_ledger() {
+    let env = TestEnvironment::with_repository();
+    let bare = bare(&env, "server.git");
+    let address = bare.to_str().unwrap();
+    env.git(&env.repo(), &["remote", "add", "origin", address]);
+    let lock = bare.join("refs/heads/handoffs.lock");
+    fs::write(&lock, "").unwrap();
+    let init = ["init", "--remote", "origin", "--json"];
+    let ran = env.handoff(&init).exits(8);
+    let message = ran.json()["error"]["message"].to_string();
+    assert!(message.contains("stays locked"), "{message}");
+    fs::remove_file(&lock).unwrap();
+    env.handoff(&["sync"]).success();
+    assert_eq!(tip(&env, &bare), env.tip());
+}
+
+/// Who moves the tracking ref has its turn, so that a lock that stays is nobody's.
+#[test]
+fn a_lock_that_was_left_on_the_tracking_ref_is_removed() {
+    let pair = Clones::new();
+    let git = pair.env.repo().join(".git");
+    let lock = git.join("refs/handoff/remotes/origin/handoffs.lock");
+    for issue in 1..3 {
+        fs::write(&lock, "").unwrap();
+        pair.send_here(&opening(issue), &[]).success();
+        assert!(!lock.exists());
+    }
+    pair.there(&["sync"]).success();
     pair.assert_together();
 }
 

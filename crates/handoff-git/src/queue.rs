@@ -90,6 +90,11 @@ impl Queue {
         Some(text).filter(|text| !text.is_empty())
     }
 
+    /// Whether this process is at the head.
+    pub fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Whether waiting ended with another process still at the head.
     pub fn is_taken(&self) -> bool {
         self.is_taken

@@ -216,7 +216,11 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] if the branch can't be moved.
-    pub(super) fn publish_together(&mut self, steps: &Together) -> Result<bool, LedgerError> {
+    pub(super) fn publish_together(
+        &mut self,
+        session: &Session,
+        steps: &Together,
+    ) -> Result<bool, LedgerError> {
         if !steps.moves_branch {
             return Ok(true);
         }
@@ -225,8 +229,7 @@ impl<'r> Ledger<'r> {
         if after == before {
             return Ok(true);
         }
-        let (refname, reflog) = (&self.refname, "handoff: import");
-        match { self.repository }.move_ref(refname, Some(before), after, reflog) {
+        match self.move_branch(session, Some(before), after, "handoff: import") {
             Ok(()) => Ok(true),
             Err(PublishError::Moved | PublishError::Locked(_)) => Ok(false),
             Err(PublishError::Git(error)) => Err(error.into()),
@@ -332,6 +335,31 @@ impl<'r> Ledger<'r> {
 
     pub(super) fn memory(&self) -> Memory<'r> {
         Memory::new(self.repository, &self.refname)
+    }
+
+    /// Moves this clone's branch, in the queue of this machine's writers.
+    pub(super) fn move_branch(
+        &self,
+        session: &Session,
+        from: Option<ObjectId>,
+        to: ObjectId,
+        reflog: &str,
+    ) -> Result<(), PublishError> {
+        let mut queue = self.join_queue(session);
+        let start = Instant::now();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            queue.leave(Some(&to.to_string()));
+            let moved = self.repository().move_ref(self.refname(), from, to, reflog);
+            queue.leave(None);
+            match moved {
+                Err(PublishError::Locked(_)) if start.elapsed() < session.patience => {
+                    back_off(session, attempts);
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Waits for other writers on this machine, and cleans up after one that was killed while

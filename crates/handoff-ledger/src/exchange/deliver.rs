@@ -309,7 +309,7 @@ impl<'a, 'r> Importer<'a, 'r> {
                 self.report.commits = commits;
                 return self.failed(&last.file, error).map(|()| false);
             }
-            if self.ledger.publish_together(&together)? {
+            if self.ledger.publish_together(&self.session, &together)? {
                 for (delivery, (id, is_new)) in item.iter().zip(results) {
                     if is_new {
                         self.imported(&delivery.file, Some(id));

@@ -15,6 +15,8 @@ mod repair;
 mod rerun;
 mod sync;
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,6 +32,24 @@ pub use rejected::{Rejected, RejectedStep};
 pub use repair::Repaired;
 pub use rerun::Renamed;
 pub use sync::{RemoteDistance, Synced};
+
+/// How long a lock of the tracking ref is there before it counts as left by a process that was
+/// killed: git holds one for milliseconds, and only whose turn it is moves the ref.
+const ABANDONED: Duration = Duration::from_secs(2);
+
+/// Removes a lock that a killed process left. If that can't be done, git tells of it.
+fn remove_abandoned(lock: &Path, session: &Session) {
+    let began = Instant::now();
+    while let Ok(found) = fs::symlink_metadata(lock) {
+        let age = found.modified().ok();
+        let age = age.and_then(|made| (session.wall)().duration_since(made).ok());
+        if age.unwrap_or_default().max(began.elapsed()) >= ABANDONED {
+            let _ = fs::remove_file(lock);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// The trailer that names the offline commit that a step replaces.
 pub(super) const SYNCED_FROM: &str = "Synced-From";
@@ -227,7 +247,12 @@ impl<'r> Upstream<'r> {
         if self.turn.is_none() {
             let common_dir = self.repository.common_dir();
             // Half of the time is kept for the remote, in case the turn never comes.
-            self.turn = Some(Queue::join(common_dir, TURN, session.patience / 2));
+            let turn = Queue::join(common_dir, TURN, session.patience / 2);
+            if turn.is_held() {
+                let lock = common_dir.join(format!("{}.lock", self.tracking));
+                remove_abandoned(&lock, session);
+            }
+            self.turn = Some(turn);
         }
     }
 

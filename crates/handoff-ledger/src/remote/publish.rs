@@ -8,7 +8,7 @@ use handoff_git::{Depth, Prepared, PublishError, Pushed, RemoteError};
 use super::{NEVER, Reach, Upstream};
 use crate::error::{LedgerError, WriteError};
 use crate::session::Session;
-use crate::write::{Ledger, back_off, in_turn};
+use crate::write::{Ledger, in_turn};
 
 /// How many pushes may fail, although the remote can be read, before it counts as unreachable.
 const FAILURES: u32 = 3;
@@ -228,31 +228,6 @@ impl Ledger<'_> {
             // Someone here recorded a step offline meanwhile.
             Err(PublishError::Moved) => self.reconcile_later(session, upstream),
             Err(_) => {}
-        }
-    }
-
-    /// Moves this clone's branch, in the queue of this machine's writers.
-    pub(super) fn move_branch(
-        &self,
-        session: &Session,
-        from: Option<ObjectId>,
-        to: ObjectId,
-        reflog: &str,
-    ) -> Result<(), PublishError> {
-        let mut queue = self.join_queue(session);
-        let start = std::time::Instant::now();
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            queue.leave(Some(&to.to_string()));
-            let moved = self.repository().move_ref(self.refname(), from, to, reflog);
-            queue.leave(None);
-            match moved {
-                Err(PublishError::Locked(_)) if start.elapsed() < session.patience => {
-                    back_off(session, attempts);
-                }
-                other => return other,
-            }
         }
     }
 }
