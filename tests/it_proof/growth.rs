@@ -5,12 +5,15 @@
 //! inputs; of the long form each case is a reader, so that the first run of all takes a while.
 
 use std::fs;
+use std::io::{BufRead, Read, Write};
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
-use test_support::program;
+use test_support::contracts::opening;
 use test_support::proof::Proof;
+use test_support::running::Running;
 use test_support::team::Folder;
+use test_support::{TestEnvironment, program, tamper};
 
 /// Four times as much may take so many times the instructions.
 const MOST: f64 = 6.0;
@@ -31,12 +34,20 @@ enum Way {
     Event,
     /// a line to `mcp`
     Line,
+    /// `protocol check FOLDER`, as its list of keys
+    Signers,
+    /// `hook pre-commit`, as the paths of git's index
+    Index,
+    /// `show ISSUE`, as the issue's stored file
+    Issue,
+    /// `serve`, as the head of a request
+    Request,
 }
 
 /// A reader's worst input: its name, its way, its cap, and how it is made for a size.
 type Reader = (&'static str, Way, usize, fn(usize) -> String);
 
-const READERS: [Reader; 22] = [
+const READERS: [Reader; 27] = [
     ("a token in each value of JSON", Way::Check, CONTRACT, |n| {
         contract("requirements", &json!(tokens(n)))
     }),
@@ -177,7 +188,34 @@ const READERS: [Reader; 22] = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
             + "\n"
     }),
+    ("keys that may sign", Way::Signers, CONTRACT, |n| {
+        many(
+            n,
+            100,
+            "",
+            |i| format!("agent-{i:06}@handoff.invalid {KEY}\n"),
+            "",
+        )
+    }),
+    ("patterns of one key", Way::Signers, CONTRACT, |n| {
+        let all: Vec<String> = (0..n / 12).map(|i| format!("*a*{i:06}*")).collect();
+        format!("{} {KEY}\n", all.join(","))
+    }),
+    ("files in git's index", Way::Index, 8 << 20, |n| {
+        let blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+        many(n, 64, "", |i| format!("100644 {blob}\tsrc/{i:09}.rs\n"), "")
+    }),
+    ("facts of a stored issue", Way::Issue, CONTRACT, |n| {
+        let facts = (0..n / 20).map(|i| (format!("f{i:06}"), json!("v")));
+        json!(facts.collect::<serde_json::Map<_, _>>()).to_string()
+    }),
+    ("headers of a request", Way::Request, 16 << 10, |n| {
+        many(n, 10, "", |i| format!("X{i:04}: a\r\n"), "")
+    }),
 ];
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHvPSgLr0cCoC3sSqM2x2xH4qEiDD6XySjBA4ppr9Ytb";
 
 /// Distinct texts of about `n` bytes in all, each of which looks like a secret.
 fn tokens(n: usize) -> Vec<String> {
@@ -211,15 +249,11 @@ fn definition(pointer: &str, more: Vec<Value>) -> String {
     definition.to_string()
 }
 
-/// The instructions of one run of the program on an input.
-fn instructions(env: &TestEnvironment, way: Way, input: &str) -> f64 {
-    let name = env.file("input", input);
-    let mut stdin = None;
-    let args: Vec<String> = match way {
-        Way::Check => ["check", &name, "--protocol", "issue-to-pr"]
-            .map(str::to_owned)
-            .to_vec(),
-        Way::Protocol | Way::Schema => {
+/// Puts an input where a command reads it: the command.
+fn prepared(env: &TestEnvironment, way: Way, input: &str) -> Vec<String> {
+    let line = match way {
+        Way::Check => format!("check {} --protocol issue-to-pr", env.file("input", input)),
+        Way::Protocol | Way::Schema | Way::Signers => {
             let folder = env.root().join("protocol");
             if folder.exists() {
                 fs::remove_dir_all(&folder).unwrap();
@@ -227,52 +261,97 @@ fn instructions(env: &TestEnvironment, way: Way, input: &str) -> f64 {
             let folder = Folder::copy(env, "issue-to-pr", "protocol");
             let file = match way {
                 Way::Schema => "schemas/issue-manager-to-prep-agent.schema.json",
+                Way::Signers => "allowed_signers",
                 _ => "protocol.json",
             };
             folder.write(file, input);
-            vec!["protocol".to_owned(), "check".to_owned(), folder.path()]
+            format!("protocol check {}", folder.path())
         }
-        Way::Event => [
-            "github",
-            "event",
-            "--dry-run",
-            "--name",
-            "issues",
-            "--delivery",
-            "x1",
-            "--file",
-            &name,
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        Way::Line => {
-            stdin = Some(input.as_bytes());
-            vec!["mcp".to_owned()]
+        Way::Event => {
+            let file = env.file("input", input);
+            format!("github event --dry-run --name issues --delivery x1 --file {file}")
         }
+        Way::Line => "mcp".to_owned(),
+        Way::Index => {
+            let _ = fs::remove_file(env.repo().join(".git/index"));
+            give(env, &["update-index", "--index-info"], input);
+            "hook pre-commit".to_owned()
+        }
+        Way::Issue => {
+            let facts: Value = serde_json::from_str(input).unwrap();
+            let path = format!("{}/issue.json", tamper::folder(87));
+            let stored = env.git(&env.repo(), &["show", &format!("{STARTED}:{path}")]);
+            let mut issue: Value = serde_json::from_str(&stored).unwrap();
+            issue["facts"] = facts;
+            let issue = issue.to_string();
+            let (on, size) = (env.git(&env.repo(), &["rev-parse", STARTED]), issue.len());
+            let commit = format!(
+                "commit refs/heads/handoffs\ncommitter A <a@b.c> 1772604000 +0000\ndata 1\nA\n\
+                 from {on}\nM 100644 inline {path}\ndata {size}\n{issue}\n"
+            );
+            give(env, &["fast-import", "--quiet", "--force"], &commit);
+            "show 87 --json".to_owned()
+        }
+        Way::Request => "serve".to_owned(),
     };
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let options = [
+    line.split(' ').map(str::to_owned).collect()
+}
+
+/// The tag of the ledger as it was at first.
+const STARTED: &str = "started";
+
+/// Runs git, which reads this.
+fn give(env: &TestEnvironment, args: &[&str], input: &str) {
+    let mut command = env.command("git");
+    command.args(args);
+    env.run(command, args, Some(input.as_bytes())).success();
+}
+
+/// The instructions of one run of the program on an input.
+fn instructions(env: &TestEnvironment, way: Way, input: &str) -> f64 {
+    let line = prepared(env, way, input);
+    let mut command = env.command("valgrind");
+    command.args([
         "--tool=cachegrind",
         "--cache-sim=no",
         "--cachegrind-out-file=/dev/null",
         program(),
-    ];
-    let args = [&options[..], &args].concat();
-    let mut command = env.command("valgrind");
-    command.args(&args);
-    let ran = env.run(command, &args, stdin);
-    let counted = ran
-        .stderr
-        .lines()
-        .find_map(|line| line.split_once("I   refs:"));
-    let counted = counted.unwrap_or_else(|| panic!("valgrind counted nothing:\n{}", ran.shown));
+    ]);
+    command.args(&line);
+    let told = if way == Way::Request {
+        let mut served = Running::silent(command);
+        let mut line = String::new();
+        served.lines.read_line(&mut line).unwrap();
+        let port = line.trim().trim_end_matches('/').rsplit(':').next();
+        let port: u16 = port.unwrap().parse().unwrap();
+        for _ in 0..REQUESTS {
+            let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let head = format!("GET /tip HTTP/1.1\r\nHost: localhost:{port}\r\n{input}\r\n");
+            client.write_all(head.as_bytes()).unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        }
+        served.interrupt();
+        served.end().2
+    } else {
+        let stdin = (way == Way::Line).then_some(input.as_bytes());
+        env.run(command, &["valgrind"], stdin).stderr
+    };
+    let counted = told.lines().find_map(|line| line.split_once("I   refs:"));
+    let counted = counted.unwrap_or_else(|| panic!("valgrind counted nothing:\n{told}"));
     counted.1.trim().replace(',', "").parse().unwrap()
 }
+
+/// How many requests are sent, so that what threads do by chance counts little.
+const REQUESTS: usize = 20;
 
 #[test]
 fn prove_growth() {
     let mut proof = Proof::new("growth", 2);
     let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.git(&env.repo(), &["tag", STARTED, "handoffs"]);
     let part = if proof.is_long() { 1 } else { 32 };
     let (mut runs, mut worst) = (0, 0.0_f64);
     while let Some(case) = proof.case() {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 #[cfg(target_os = "linux")]
+mod clocks;
+#[cfg(target_os = "linux")]
 mod crash;
 #[cfg(unix)]
 mod fan_out;
