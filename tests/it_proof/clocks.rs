@@ -18,7 +18,7 @@ use serde_json::Value;
 use test_support::contracts::{opening, prepared};
 use test_support::dice::Dice;
 use test_support::proof::Proof;
-use test_support::remote::{assert_whole, bare, clone, hook};
+use test_support::remote::{assert_whole, clone, hook, origin};
 use test_support::{Ran, TestEnvironment, program};
 
 const HOUR: i64 = 3600;
@@ -93,10 +93,8 @@ impl World {
     fn new(guarded: bool) -> Self {
         let env = TestEnvironment::with_repository();
         env.pace(0);
-        let bare = bare(&env, "server.git");
+        let bare = origin(&env);
         let address = bare.to_str().unwrap();
-        env.git(&env.repo(), &["remote", "add", "origin", address]);
-        env.git(&env.repo(), &["push", "-q", "origin", "main"]);
         let folders = ["first", "second"].map(|name| clone(&env, address, name));
         let world = Self {
             bare,

@@ -12,7 +12,7 @@ use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::files;
 use test_support::proof::Proof;
-use test_support::remote::{Access, Http, assert_whole, bare};
+use test_support::remote::{Access, Http, assert_whole, origin};
 
 /// How clones reach the remote.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +33,11 @@ impl Fan {
     fn new(way: Way, count: usize) -> Self {
         let env = TestEnvironment::with_repository();
         env.pace(0);
-        let bare = bare(&env, "server.git");
-        let path = bare.to_str().unwrap().to_owned();
-        env.git(&env.repo(), &["remote", "add", "origin", &path]);
-        env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+        let bare = origin(&env);
         let args = ["init", "--remote", "origin", "--evidence", "off"];
         env.handoff(&args).success();
         let (to, http) = match way {
-            Way::Path => (path, None),
+            Way::Path => (bare.to_str().unwrap().to_owned(), None),
             Way::Http => {
                 let http = Http::start(&env, Access::Open);
                 (http.address("server.git"), Some(http))

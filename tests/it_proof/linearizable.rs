@@ -19,7 +19,7 @@ use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
 use test_support::dice::Dice;
 use test_support::proof::Proof;
-use test_support::remote::{Daemon, Direction, Fault, Proxy, address, bare};
+use test_support::remote::{Daemon, Direction, Fault, Proxy, address, origin};
 
 use checker::{Operation, linearized};
 use register::{Answer, Call, Handoff, Register, Worker};
@@ -46,10 +46,7 @@ impl Field {
     fn new() -> Self {
         let env = TestEnvironment::with_repository();
         env.pace(0);
-        let bare = bare(&env, "server.git");
-        let path = bare.to_str().unwrap().to_owned();
-        env.git(&env.repo(), &["remote", "add", "origin", &path]);
-        env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+        origin(&env);
         let args = ["init", "--remote", "origin", "--evidence", "off"];
         env.handoff(&args).success();
         for issue in 1..=ISSUES {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
-use test_support::remote::{bare, tip};
+use test_support::remote::{origin, tip};
 use test_support::team::Folder;
 use test_support::time::{RESEARCH, WRITER, asks, traced};
 use test_support::{Ran, TestEnvironment};
@@ -570,19 +570,13 @@ fn another_ledger_is_not_taken_for_this_one() {
 #[test]
 fn two_clones_start_one_ledger() {
     let env = TestEnvironment::with_repository();
-    env.git(env.root(), &["init", "-q", "--bare", "bare.git"]);
-    let address = env.root().join("bare.git");
-    env.git(
-        &env.repo(),
-        &["remote", "add", "origin", address.to_str().unwrap()],
-    );
-    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    let bare = origin(&env);
     for round in 0..5 {
         let names = [format!("a{round}"), format!("b{round}")];
         let started: Vec<_> = names
             .iter()
             .map(|name| {
-                env.git(env.root(), &["clone", "-q", "bare.git", name]);
+                env.git(env.root(), &["clone", "-q", bare.to_str().unwrap(), name]);
                 let mut command = env.program(&["init", "--remote", "origin"]);
                 command.current_dir(env.root().join(name));
                 command.spawn().unwrap()
@@ -592,9 +586,9 @@ fn two_clones_start_one_ledger() {
             assert!(child.wait().unwrap().success());
         }
         let tip = |name: &Path| env.git(name, &["rev-parse", "handoffs"]);
-        assert_eq!(tip(&env.root().join(&names[0])), tip(&address));
-        assert_eq!(tip(&env.root().join(&names[1])), tip(&address));
-        env.git(&address, &["update-ref", "-d", "refs/heads/handoffs"]);
+        assert_eq!(tip(&env.root().join(&names[0])), tip(&bare));
+        assert_eq!(tip(&env.root().join(&names[1])), tip(&bare));
+        env.git(&bare, &["update-ref", "-d", "refs/heads/handoffs"]);
     }
 }
 
@@ -706,9 +700,7 @@ fn a_lock_that_was_left_on_the_remote_is_told() {
 #[test]
 fn a_lock_on_the_remote_does_not_hold_up_the_start_of_a_ledger() {
     let env = TestEnvironment::with_repository();
-    let bare = bare(&env, "server.git");
-    let address = bare.to_str().unwrap();
-    env.git(&env.repo(), &["remote", "add", "origin", address]);
+    let bare = origin(&env);
     let lock = bare.join("refs/heads/handoffs.lock");
     fs::write(&lock, "").unwrap();
     let init = ["init", "--remote", "origin", "--json"];

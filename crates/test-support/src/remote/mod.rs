@@ -27,6 +27,16 @@ pub fn bare(env: &TestEnvironment, name: &str) -> PathBuf {
     path
 }
 
+/// Makes a bare repository the remote `origin` of the environment's repository, and pushes `main`
+/// there.
+pub fn origin(env: &TestEnvironment) -> PathBuf {
+    let bare = bare(env, "server.git");
+    let path = bare.to_str().unwrap();
+    env.git(&env.repo(), &["remote", "add", "origin", path]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    bare
+}
+
 /// The folder that servers serve.
 pub fn served(env: &TestEnvironment) -> PathBuf {
     env.root().join("served")
