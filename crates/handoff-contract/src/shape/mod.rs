@@ -133,6 +133,8 @@ impl Shape {
 struct Facts<'s> {
     types: Vec<&'s str>,
     props: Vec<(&'s str, Vec<&'s Value>)>,
+    /// Where each property is in them.
+    places: HashMap<&'s str, usize>,
     required: HashSet<&'s str>,
     items: Vec<&'s Value>,
     additional: Option<&'s Value>,
@@ -222,6 +224,7 @@ impl<'s> Builder<'s> {
 
     fn object(&mut self, facts: &Facts<'s>) -> Result<Node, ShapeError> {
         let mut props: Vec<Prop> = Vec::with_capacity(facts.props.len());
+        let mut taken = HashSet::new();
         for (key, schemas) in &facts.props {
             let own = self.gather(schemas)?;
             let (mut name, spot) = naming(key, &own)?;
@@ -247,9 +250,9 @@ impl<'s> Builder<'s> {
                     reason: "an attribute or text is a scalar",
                 });
             }
-            let clash =
-                |other: &Prop| other.spot == spot && (spot == Spot::Text || other.name == *name);
-            if props.iter().any(clash) {
+            // There is one text at most, whatever its name.
+            let place = if spot == Spot::Text { "" } else { name };
+            if !taken.insert((spot, place.to_owned())) {
                 return Err(ShapeError::Ambiguous {
                     name: name.to_owned(),
                 });
@@ -355,10 +358,12 @@ impl<'s> Facts<'s> {
         }
         if let Some(Value::Object(properties)) = schema.get("properties") {
             for (key, schema) in properties {
-                match self.props.iter_mut().find(|(known, _)| known == key) {
-                    Some((_, schemas)) => schemas.push(schema),
-                    None => self.props.push((key, vec![schema])),
+                let next = self.props.len();
+                let at = *self.places.entry(key).or_insert(next);
+                if at == next {
+                    self.props.push((key, Vec::new()));
                 }
+                self.props[at].1.push(schema);
             }
         }
         if is_strong && let Some(Value::Array(required)) = schema.get("required") {

@@ -34,7 +34,7 @@ pub(crate) enum Node {
 }
 
 /// Where a property is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Spot {
     Element,
     Attribute,
