@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::text::continued;
-use handoff_git::masked;
+use handoff_git::{masked, tells_of_damage};
 use handoff_ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -128,12 +128,16 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
                 "not on {remote} yet: {}: {trouble}",
                 counted(left, "commit")
             );
-            Failure::new(ErrorCode::NotPublished, text)
-                .advice("they stay recorded here; run the command again later")
-                .data(&NotPublishedView {
-                    remote: &remote,
-                    unpublished: left,
-                })
+            let failure = Failure::new(ErrorCode::NotPublished, text);
+            let failure = if tells_of_damage(&trouble) {
+                failure.hint("they stay recorded here; `git handoff fetch --repair` puts right what is damaged here, then run the command again")
+            } else {
+                failure.advice("they stay recorded here; run the command again later")
+            };
+            failure.data(&NotPublishedView {
+                remote: &remote,
+                unpublished: left,
+            })
         }
         error => error.into(),
     }

@@ -24,6 +24,7 @@ use anstyle::AnsiColor;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::{continued, path};
 use handoff_base::{Moment, short_id};
+use handoff_git::tells_of_damage;
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
 use handoff_ledger::attention::Attention;
@@ -333,11 +334,15 @@ impl Output {
     fn missed(&self) -> Option<Failure> {
         let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
         let mut text = format!("recorded here, but not on {remote}");
+        let mut hint = "`git handoff sync` brings it there, once it can be reached";
         if let Some(trouble) = trouble {
             text += &format!(": {trouble}");
+            if tells_of_damage(trouble) {
+                hint = "`git handoff fetch --repair` puts right what is damaged here, then `git handoff sync` brings it there";
+            }
         }
         let failure = Failure::new(crate::ErrorCode::NotPublished, text);
-        Some(failure.hint("`git handoff sync` brings it there, once it can be reached"))
+        Some(failure.hint(hint))
     }
 
     /// From now on, a failure is one line of JSON, as the answers are.

@@ -76,6 +76,28 @@ fn an_empty_branch_is_put_back_to_where_it_was() {
     clones.env.handoff(&["sync"]).success();
 }
 
+/// git takes a commit of the remote for one that is here, because its file is.
+#[test]
+fn damage_that_only_git_meets_is_told_with_what_puts_it_right() {
+    let clones = Clones::new();
+    let repo = clones.env.repo();
+    clones.open(&clones.other, 1, &[]).success();
+    let there = clones.at(&clones.other, "handoffs");
+    let folder = repo.join(".git/objects").join(&there[..2]);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(&there[2..]), [0; 150]).unwrap();
+    let told = "`git handoff fetch --repair` puts right what is damaged here";
+    clones.open(&repo, 2, &[]).exits(8).says(told);
+    clones.env.handoff(&["sync"]).exits(8).says(told);
+    clones.env.handoff(&["fetch", "--repair"]).success();
+    clones.env.handoff(&["sync"]).success();
+    assert_sound(&clones, &repo);
+    assert_eq!(
+        clones.at(&repo, "handoffs"),
+        clones.at(&clones.bare, "handoffs")
+    );
+}
+
 #[test]
 fn empty_objects_come_from_the_remote() {
     let clones = Clones::new();

@@ -64,6 +64,11 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
 }
 
+/// Whether git's message is about an object of this repository that can't be read.
+pub fn tells_of_damage(message: &str) -> bool {
+    message.contains("loose object ") && message.contains(") is corrupt")
+}
+
 /// Whether a fetch failed because the branch was rewritten.
 pub(super) fn is_rewritten(lines: &[String]) -> bool {
     let rewritten =

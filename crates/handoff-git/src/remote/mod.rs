@@ -4,7 +4,7 @@
 mod messages;
 mod outcome;
 
-pub use messages::masked;
+pub use messages::{masked, tells_of_damage};
 pub use outcome::{Pushed, RemoteError};
 
 use std::path::{Path, PathBuf};
