@@ -284,7 +284,8 @@ fn prepared(env: &TestEnvironment, way: Way, input: &str) -> Vec<String> {
             let mut issue: Value = serde_json::from_str(&stored).unwrap();
             issue["facts"] = facts;
             let issue = issue.to_string();
-            let (on, size) = (env.git(&env.repo(), &["rev-parse", STARTED]), issue.len());
+            let on = env.git(&env.repo(), &["rev-parse", STARTED]);
+            let (on, size) = (on.trim(), issue.len());
             let commit = format!(
                 "commit refs/heads/handoffs\ncommitter A <a@b.c> 1772604000 +0000\ndata 1\nA\n\
                  from {on}\nM 100644 inline {path}\ndata {size}\n{issue}\n"

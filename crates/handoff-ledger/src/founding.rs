@@ -126,8 +126,9 @@ impl Ledger<'_> {
                     return Err(WriteError::Locked(path).into());
                 }
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
-                // If another process created it first, that ledger is just as good. The remote's
-                // branch may also be locked.
+                // Another process created it first; that ledger is just as good.
+                Err(PublishError::Moved) if queue.is_some() => break,
+                // The same there, or its branch is locked; its own time budget ends the attempts.
                 Err(PublishError::Moved) => {}
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }
