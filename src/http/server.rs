@@ -280,9 +280,10 @@ fn write_by(mut client: &TcpStream, mut bytes: &[u8], end: Instant) -> io::Resul
 /// Reads up to the empty line after the headers.
 fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     let end = Instant::now() + time;
-    let mut head = Vec::new();
+    let (mut head, mut searched) = (Vec::<u8>::new(), 0);
     let mut part = [0; 2048];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+    while !head[searched..].windows(4).any(|four| four == b"\r\n\r\n") {
+        searched = head.len().saturating_sub(3);
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() || head.len() > LARGEST {
             return Err(ErrorKind::TimedOut.into());
