@@ -64,9 +64,18 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
 }
 
-/// Whether git's message is about an object of this repository that can't be read.
+/// Whether git's message is about objects of this repository that it can't read.
 pub fn tells_of_damage(message: &str) -> bool {
-    message.contains("loose object ") && message.contains(") is corrupt")
+    const SIGNS: [&str; 4] = [
+        ") is corrupt",
+        " is empty",
+        "bad tree object ",
+        "bad object ",
+    ];
+    let mut own = message
+        .split("; ")
+        .filter(|line| !line.starts_with("remote:"));
+    own.any(|line| line.contains("object") && SIGNS.iter().any(|sign| line.contains(sign)))
 }
 
 /// Whether a fetch failed because the branch was rewritten.

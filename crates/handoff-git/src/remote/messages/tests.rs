@@ -39,6 +39,20 @@ const GONE: &str = "fatal: Could not read from remote repository.\n\n\
     Please make sure you have the correct access rights\nand the repository exists.";
 
 #[test]
+fn damage_here_is_told_from_damage_there() {
+    for message in [
+        "fatal: loose object 2f27df (stored in .git/objects/2f/27df) is corrupt",
+        "error: object file .git/objects/23/71f7 is empty; fatal: bad tree object 2371f7",
+    ] {
+        assert!(tells_of_damage(message), "{message}");
+        assert!(!tells_of_damage(
+            &format!("remote: {message}").replace("; ", "; remote: ")
+        ));
+    }
+    assert!(!tells_of_damage(GONE));
+}
+
+#[test]
 fn someone_was_first() {
     let zero = "1234567890123456789012345678901234567890";
     let at = format!("is at {zero} but expected {zero}");
