@@ -89,6 +89,7 @@ fn damage_that_only_git_meets_is_told_with_what_puts_it_right() {
     let told = "`git handoff fetch --repair` puts right what is damaged here";
     clones.open(&repo, 2, &[]).exits(8).says(told);
     clones.env.handoff(&["sync"]).exits(8).says(told);
+    clones.env.handoff(&["fetch"]).exits(9).says(told);
     clones.env.handoff(&["fetch", "--repair"]).success();
     clones.env.handoff(&["sync"]).success();
     assert_sound(&clones, &repo);

@@ -2,7 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::word;
-use handoff_git::RemoteError;
+use handoff_git::{RemoteError, tells_of_damage};
 use handoff_ledger::UpstreamError;
 
 use crate::failure::{ErrorCode, Failure, chain};
@@ -13,6 +13,9 @@ impl From<UpstreamError> for Failure {
         let at = |code| Self::new(code, message.clone());
         match error {
             UpstreamError::Refused { remote, source } => refused(&remote, source, message),
+            UpstreamError::Unreachable { trouble, .. } if tells_of_damage(&trouble) => at(ErrorCode::RemoteUnreachable).hint(
+                "nothing was written; `git handoff fetch --repair` puts right what is damaged here, then run the command again",
+            ),
             UpstreamError::Unreachable { remote, .. } => at(ErrorCode::RemoteUnreachable).hint(format!(
                 "nothing was written; `git ls-remote {}` shows whether git can reach it; try again later",
                 word(&remote)
