@@ -259,7 +259,9 @@ impl<'a> State<'a> {
             fs::remove_file(server.join("refs/heads/handoffs.lock")).unwrap();
             ran = self.run(&["sync"]);
         }
-        if [8, 9].contains(&ran.status) && !self.of.synced && ran.stderr.contains("fetch --repair")
+        if [8, 9, 10].contains(&ran.status)
+            && !self.of.synced
+            && ran.stderr.contains("fetch --repair")
         {
             assert_eq!(self.run(&["fetch", "--repair"]).status, 0, "{}", self.told);
             ran = self.run(if ran.status == 8 { &["sync"] } else { args });
