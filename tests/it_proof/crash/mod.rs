@@ -263,7 +263,7 @@ impl<'a> State<'a> {
             && !self.of.synced
             && ran.stderr.contains("fetch --repair")
         {
-            assert_eq!(self.run(&["fetch", "--repair"]).status, 0, "{}", self.told);
+            self.runs(&["fetch", "--repair"]);
             ran = self.run(if ran.status == 8 { &["sync"] } else { args });
         }
         assert_eq!(ran.status, 0, "{}: {}", self.told, ran.shown);
@@ -272,6 +272,25 @@ impl<'a> State<'a> {
     /// Whether there is a ledger, here or at the remote.
     fn has_ledger(&self) -> bool {
         !commits(&self.of.env, &self.repo()).is_empty()
+    }
+
+    /// Whether the power cut took, at the remote too, objects of the ledger that was just being
+    /// started. Then nobody has it.
+    fn is_lost_at_the_remote(&self) -> bool {
+        if !self.is_cut || self.of.synced || !self.of.shared || self.of.had > 0 {
+            return false;
+        }
+        let server = self.folder.path().join("server.git");
+        let is_there = |what: &str| {
+            let object = format!("refs/heads/handoffs{what}");
+            self.of
+                .env
+                .git_any(&server, &["rev-parse", "--verify", &object])
+                .status
+                == 0
+        };
+        let objects = ["rev-list", "--objects", "refs/heads/handoffs"];
+        is_there("") && self.of.env.git_any(&server, &objects).status != 0
     }
 
     /// Asserts that everything acknowledged is there and sound.
@@ -311,6 +330,10 @@ impl<'a> State<'a> {
             } else {
                 vec!["init"]
             };
+            if self.is_lost_at_the_remote() {
+                assert_eq!(self.run(&init).status, 10, "{}", self.told);
+                return;
+            }
             self.runs(&init);
         }
         self.runs(&["send", "../9.xml"]);
@@ -420,7 +443,11 @@ fn prove_that_every_crash_leaves_a_sound_ledger() {
             cut_off(of, &mut dice, &mut counts);
         }
     }
-    assert!(counts.repaired > 0, "no state was damaged");
+    // Some one in ten is; the short form has some twenty of them.
+    assert!(
+        counts.repaired > 0 || counts.cut < 200,
+        "no state was damaged"
+    );
     let Counts {
         killed,
         cut,
