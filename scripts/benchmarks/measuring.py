@@ -156,8 +156,9 @@ class Bench:
     @staticmethod
     def open_handoffs(repository):
         """The ids of the handoffs that are open, each with its agent."""
-        names = run("git", "ls-tree", "--name-only", REF, "open/", at=repository).split()
-        return [name.removeprefix("open/").split("@", 1) for name in names]
+        paths = run("git", "ls-tree", "-r", "--name-only", REF, "open/", at=repository).split()
+        parts = [path.removesuffix(".json").split("/") for path in paths]
+        return [(".".join(part[-1].split(".")[-2:]), part[1]) for part in parts]
 
 
 @contextlib.contextmanager

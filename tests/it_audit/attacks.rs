@@ -113,10 +113,10 @@ fn an_altered_record() {
     let attack = Attack::new();
     let path = format!("{}/0003.json", folder(87));
     let altered = replaced(&attack.ledger, &path, "\"attempt\": 1", "\"attempt\": 2");
-    let open = "open/87.3@reviewer-agent";
+    let open = attack.ledger.entry("87.3");
     attack
         .ledger
-        .add(&[set(&path, &*altered), set(open, &*altered)]);
+        .add(&[set(&path, &*altered), set(&open, &*altered)]);
     let found = attack.ledger.damage(&[]);
     assert!(found.iter().any(|line| line.contains(&path)), "{found:?}");
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
@@ -131,12 +131,10 @@ fn a_digest_that_does_not_fit() {
     let start = text.find("\"sha256\": \"").unwrap() + 11;
     let digest = &text[start..start + 64];
     let altered = text.replacen(digest, &"0".repeat(64), 1);
+    let open = attack.ledger.entry("87.3");
     // In the commit that sent it, and everywhere it stands since.
     attack.ledger.rewrite(7, |_, commit| {
-        let edits = [
-            set(&path, &*altered),
-            set("open/87.3@reviewer-agent", &*altered),
-        ];
+        let edits = [set(&path, &*altered), set(&open, &*altered)];
         commit.tree = attack.ledger.edited(&commit.tree, &edits);
         commit.message = commit.message.replace(digest, &"0".repeat(64));
     });
@@ -145,7 +143,7 @@ fn a_digest_that_does_not_fit() {
         found,
         [
             format!("7 record.altered {path}"),
-            "7 open.stale open/87.3@reviewer-agent".to_owned(),
+            format!("7 open.stale {open}"),
             "7 commit.message".to_owned(),
             format!(
                 "9 contract.altered {}/0003-implementer-agent-to-reviewer-agent.xml",
@@ -161,7 +159,11 @@ fn a_digest_that_does_not_fit() {
 fn a_removed_commit() {
     let attack = Attack::new();
     attack.ledger.replay(2, &[4, 5, 6, 7, 8, 9]);
-    attack.must_be_found(&[&format!("3 step.illegal {}/0002.json", folder(87))]);
+    let entry = "open/prep-agent/ready.medium.issue-to-pr.20260304T050100000.-.87.1.json";
+    attack.must_be_found(&[
+        &format!("3 step.illegal {}/0002.json", folder(87)),
+        &format!("8 open.stale {entry}"),
+    ]);
 }
 
 #[test]
@@ -224,17 +226,15 @@ fn a_step_that_no_protocol_allows() {
             .replace("\"by\": \"prep-agent\"", "\"by\": \"reviewer-agent\"")
     };
     let issue = format!("{}/issue.json", folder(89));
-    let (forged, open, known) = (
-        forge(&record),
-        forge("open/89.1@prep-agent"),
-        other.file(&issue),
-    );
+    let (was, is) = (attack.ledger.entry("89.1"), other.entry("89.1"));
+    let (forged, open, known) = (forge(&record), forge(&is), other.file(&issue));
     let tip = attack.ledger.tip();
     let mut commit = claim;
     commit.parents = vec![tip.id.clone()];
     let edits = [
         set(&record, &*forged),
-        set("open/89.1@prep-agent", &*open),
+        remove(&was),
+        set(&is, &*open),
         set(&issue, &*known),
     ];
     commit.tree = attack.ledger.edited(&tip.tree, &edits);
@@ -266,7 +266,8 @@ fn a_stray_file() {
 #[test]
 fn a_stale_open_entry() {
     let attack = Attack::new();
-    let entry = "open/87.1@prep-agent";
+    let first = &attack.ledger.commits()[1].id;
+    let entry = &attack.ledger.entry_in(first, "87.1");
     let record = attack.ledger.file(&format!("{}/0001.json", folder(87)));
     attack.ledger.rewrite(9, |_, commit| {
         commit.tree = attack.ledger.edited(&commit.tree, &[set(entry, &*record)]);
@@ -285,7 +286,7 @@ fn a_stale_open_entry() {
 #[test]
 fn an_open_entry_that_was_removed() {
     let attack = Attack::new();
-    let entry = "open/87.3@reviewer-agent";
+    let entry = &attack.ledger.entry("87.3");
     attack.ledger.add(&[remove(entry)]);
     let found = attack.ledger.damage(&[]);
     assert!(

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
-use test_support::tamper::{BRANCH, Ledger, folder, set};
+use test_support::tamper::{BRANCH, Ledger, folder, remove, set};
 
 fn redated(person: &str, minute: u32) -> String {
     let (name, _) = person.rsplit_once("> ").unwrap();
@@ -42,7 +42,7 @@ fn a_step_that_is_dated_before_the_last_of_its_issue_is_found() {
     let paths = [
         format!("{}/0003.json", folder(87)),
         format!("{}/issue.json", folder(87)),
-        "open/87.3@reviewer-agent".to_owned(),
+        ledger.entry("87.3"),
     ];
     let earlier = |text: String| {
         let text = text.replace("2026-03-04T05:10:00Z", "2026-03-04T05:06:00Z");
@@ -52,11 +52,11 @@ fn a_step_that_is_dated_before_the_last_of_its_issue_is_found() {
         .iter()
         .map(|path| earlier(ledger.file(path)))
         .collect();
-    let edits: Vec<_> = paths
-        .iter()
-        .zip(&files)
-        .map(|(path, text)| set(path, text.as_bytes()))
-        .collect();
+    let entry = paths[2].replace("T091000000", "T090600000");
+    let places = [&paths[0], &paths[1], &entry];
+    let edits = places.into_iter().zip(&files);
+    let edits = edits.map(|(path, text)| set(path, text.as_bytes()));
+    let edits: Vec<_> = std::iter::once(remove(&paths[2])).chain(edits).collect();
     ledger.rewrite(10, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &edits);
         commit.author = redated(&commit.author, 6);

@@ -222,12 +222,13 @@ fn open_handoffs_have_an_entry_with_their_record() {
     env.claim("88", "prep-agent").success();
     let entries = env.git(
         &env.repo(),
-        &["ls-tree", "--name-only", "handoffs", "open/"],
+        &["ls-tree", "-r", "--name-only", "handoffs", "open/"],
     );
-    assert_eq!(entries, "open/87.1@prep-agent\nopen/88.1@prep-agent\n");
+    insta::assert_snapshot!(entries, @"
+    open/prep-agent/held.medium.issue-to-pr.20260302T090600000.20260302T130700000.88.1.json
+    open/prep-agent/ready.medium.issue-to-pr.20260302T090500000.-.87.1.json
+    ");
+    let held = entries.lines().find(|name| name.contains("held")).unwrap();
     let blob = |path: &str| env.git(&env.repo(), &["rev-parse", &format!("handoffs:{path}")]);
-    assert_eq!(
-        blob("open/88.1@prep-agent"),
-        blob("issues/88/00/88/0001.json")
-    );
+    assert_eq!(blob(held), blob("issues/88/00/88/0001.json"));
 }

@@ -35,7 +35,12 @@ fn handoff(ledger: &Ledger, args: &[&str]) -> (i32, String) {
 
 #[test]
 fn an_audit_finds_them_wherever_they_are() {
-    for below in ["", &format!("{}/", folder(87)), "protocols/issue-to-pr/"] {
+    for below in [
+        "",
+        &format!("{}/", folder(87)),
+        "protocols/issue-to-pr/",
+        "open/prep-agent/",
+    ] {
         let ledger = deep(below);
         let damage = ledger.damage(&[]);
         assert!(damage.len() <= 2, "{below}: {damage:?}");
@@ -82,7 +87,7 @@ fn readers_go_by_them() {
 
 #[test]
 fn a_clone_that_fetches_them_goes_on() {
-    let remote = deep("open/");
+    let remote = deep("open/prep-agent/");
     let ledger = Ledger::new();
     ledger.git(&["config", "core.maxTreeDepth", "10000"]);
     let claim = ["claim", "88.2", "--as", "implementer-agent"];

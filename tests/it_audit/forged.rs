@@ -21,16 +21,11 @@ fn forge(desk: &Desk, id: &str, change: impl FnOnce(&mut Value)) {
     change(&mut value);
     let mut text = serde_json::to_vec_pretty(&value).unwrap();
     text.push(b'\n');
-    let open = fs::read_dir(worktree.join("open")).unwrap();
-    let open = open.map(|entry| entry.unwrap().path()).find(|path| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(&format!("{id}@"))
-    });
-    for file in [Some(worktree.join(&record)), open].into_iter().flatten() {
-        fs::write(file, &text).unwrap();
+    let open = git(&["ls-files", "open/"]);
+    let end = format!(".{id}.json");
+    let open = open.lines().find(|path| path.ends_with(&end));
+    for file in [Some(record.as_str()), open].into_iter().flatten() {
+        fs::write(worktree.join(file), &text).unwrap();
     }
     git(&["add", "-A"]);
     git(&[

@@ -172,23 +172,24 @@ fn a_trace_that_is_altered_is_found() {
 
     // By a commit of its own, which is not a ledger step.
     let ledger = Ledger::new();
-    let entry = "open/89.1@prep-agent";
-    assert_eq!(ledger.file(entry), ledger.file(&path));
-    ledger.add(&[set(&path, text.clone()), set(entry, text)]);
+    let entry = ledger.entry("89.1");
+    assert_eq!(ledger.file(&entry), ledger.file(&path));
+    ledger.add(&[set(&path, text.clone()), set(&entry, text)]);
     let found = ledger.damage(&[]);
     assert_eq!(found, [format!("10 step.illegal {path}")]);
 
     // By the next step, which has no business with it.
     let ledger = Ledger::new();
-    let (path, entry) = (format!("{}/0001.json", folder(88)), "open/88.1@prep-agent");
+    let path = format!("{}/0001.json", folder(88));
     let claimed = &ledger.commits()[5];
+    let entry = ledger.entry_in(&claimed.id, "88.1");
     let text = ledger.git(&["cat-file", "blob", &format!("{}:{path}", claimed.id)]);
     let mut record: Value = serde_json::from_str(&text).unwrap();
     record["transitions"][0]["traceparent"] = FIRST.into();
     let text = serde_json::to_string_pretty(&record).unwrap() + "\n";
     ledger.rewrite(5, |number, commit| {
         if number == 5 {
-            let edits = [set(&path, text.clone()), set(entry, text.clone())];
+            let edits = [set(&path, text.clone()), set(&entry, text.clone())];
             commit.tree = ledger.edited(&commit.tree, &edits);
         }
     });
@@ -220,9 +221,9 @@ fn a_text_that_is_no_trace_is_found_in_a_record() {
     let mut record: Value = serde_json::from_str(&ledger.file(&path)).unwrap();
     record["transitions"][0]["traceparent"] = "any".into();
     let text = serde_json::to_string_pretty(&record).unwrap() + "\n";
-    let entry = "open/89.1@prep-agent";
+    let entry = ledger.entry("89.1");
     ledger.rewrite(9, |_, commit| {
-        let edits = [set(&path, text.clone()), set(entry, text.clone())];
+        let edits = [set(&path, text.clone()), set(&entry, text.clone())];
         commit.tree = ledger.edited(&commit.tree, &edits);
     });
     let found = ledger.damage(&[]);

@@ -39,6 +39,7 @@ fn a_bomb_is_reported_by_its_root() {
     let in_issue = format!("{}/notes", folder(89));
     for (path, found) in [
         ("zz", vec!["10 step.none zz"]),
+        ("open/prep-agent/zz", vec!["10 step.none open/prep-agent/"]),
         ("open/zz", vec!["10 step.none open/zz"]),
         ("protocols/issue-to-pr/more", vec!["10 step.none"]),
         (&in_issue, vec!["10"]),

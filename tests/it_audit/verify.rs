@@ -221,17 +221,15 @@ fn a_step_made_by_plain_git_with_the_same_bytes_passes() {
     let ledger = Ledger::new();
     let other = Ledger::new();
     other.handoff(10, &["claim", "89.1", "--as", "prep-agent"], "");
-    let (path, entry) = (folder(89), "open/89.1@prep-agent");
-    let files: Vec<String> = [
+    let path = folder(89);
+    let files = [
         format!("{path}/0001.json"),
         format!("{path}/issue.json"),
-        entry.to_owned(),
-    ]
-    .to_vec();
-    let edits: Vec<Edit<'_>> = files
-        .iter()
-        .map(|path| set(path, other.file(path)))
-        .collect();
+        other.entry("89.1"),
+    ];
+    let was = ledger.entry("89.1");
+    let mut edits = vec![remove(&was)];
+    edits.extend(files.iter().map(|path| set(path, other.file(path))));
     let (tip, made) = (ledger.tip(), other.tip());
     let id = ledger.write(&Commit {
         tree: ledger.edited(&tip.tree, &edits),
@@ -268,7 +266,8 @@ fn a_contract_altered_in_the_commit_that_sent_it_is_found() {
     assert_snapshot!(damage(&ledger), @"
     1 record.altered issues/87/00/87/0001.json
     1 issue.altered issues/87/00/87/issue.json
-    1 open.stale open/87.1@prep-agent
+    1 file.stray open/prep-agent/ready.medium.issue-to-pr.20260304T050100000.-.87.1.json
+    1 file.missing open/prep-agent/ready.low.issue-to-pr.20260304T050100000.-.87.1.json
     1 commit.message
     9 contract.altered issues/87/00/87/0001-issue-manager-to-prep-agent.xml
     ");
@@ -284,7 +283,7 @@ fn a_contract_reformatted_without_a_change_of_meaning_is_found() {
     });
     assert_snapshot!(damage(&ledger), @"
     2 record.altered issues/88/00/88/0001.json
-    2 open.stale open/88.1@prep-agent
+    2 open.stale open/prep-agent/ready.medium.issue-to-pr.20260304T050200000.-.88.1.json
     2 commit.message
     9 contract.altered issues/88/00/88/0001-issue-manager-to-prep-agent.xml
     ");
@@ -325,12 +324,10 @@ fn a_record_altered_together_with_its_entry_is_found() {
         "\"to\": \"reviewer-agent\"",
         "\"to\": \"closer-agent\"",
     );
+    let was = ledger.entry("87.3");
+    let is = was.replace("reviewer-agent", "closer-agent");
     ledger.rewrite(9, |_, commit| {
-        let edits = [
-            set(&record, &*altered),
-            remove("open/87.3@reviewer-agent"),
-            set("open/87.3@closer-agent", &*altered),
-        ];
+        let edits = [set(&record, &*altered), remove(&was), set(&is, &*altered)];
         commit.tree = ledger.edited(&commit.tree, &edits);
     });
     assert_snapshot!(damage(&ledger), @"9 step.many issues/89/00/89");
@@ -340,7 +337,7 @@ fn a_record_altered_together_with_its_entry_is_found() {
 fn a_record_that_is_no_json_and_one_of_a_later_version_are_found() {
     let ledger = Ledger::new();
     let record = format!("{}/0003.json", folder(87));
-    let later = replaced(&ledger, &record, "\"version\": 2", "\"version\": 7");
+    let later = replaced(&ledger, &record, "\"version\": 3", "\"version\": 7");
     ledger.add(&[set(&record, "{")]);
     ledger.add(&[set(&record, later)]);
     assert_snapshot!(damage(&ledger), @"
@@ -395,10 +392,11 @@ fn a_missing_issue_file_is_found() {
 fn a_stale_open_entry_is_found() {
     let ledger = Ledger::new();
     let record = ledger.file(&format!("{}/0001.json", folder(87)));
-    ledger.add(&[set("open/87.1@prep-agent", record)]);
+    let entry = ledger.entry_in(&ledger.commits()[1].id, "87.1");
+    ledger.add(&[set(&entry, record)]);
     assert_snapshot!(damage(&ledger), @"
-    10 file.stray open/87.1@prep-agent
-    10 open.stale open/87.1@prep-agent
+    10 file.stray open/prep-agent/ready.medium.issue-to-pr.20260304T050100000.-.87.1.json
+    10 open.stale open/prep-agent/ready.medium.issue-to-pr.20260304T050100000.-.87.1.json
     ");
 }
 
@@ -406,28 +404,25 @@ fn a_stale_open_entry_is_found() {
 fn an_open_entry_that_the_step_should_have_removed_is_found() {
     let ledger = Ledger::new();
     let commits = ledger.commits();
-    let old = ledger.git(&[
-        "cat-file",
-        "blob",
-        &format!("{}:open/87.2@implementer-agent", commits[6].id),
-    ]);
+    let entry = ledger.entry_in(&commits[6].id, "87.2");
+    let old = ledger.git(&["cat-file", "blob", &format!("{}:{entry}", commits[6].id)]);
     ledger.rewrite(7, |_, commit| {
-        let edits = [set("open/87.2@implementer-agent", format!("{old}\n"))];
+        let edits = [set(&entry, format!("{old}\n"))];
         commit.tree = ledger.edited(&commit.tree, &edits);
     });
     assert_snapshot!(damage(&ledger), @"
-    7 file.missing open/87.2@implementer-agent
-    9 open.stale open/87.2@implementer-agent
+    7 file.missing open/implementer-agent/held.medium.issue-to-pr.20260304T050400000.20260304T090600000.87.2.json
+    9 open.stale open/implementer-agent/held.medium.issue-to-pr.20260304T050400000.20260304T090600000.87.2.json
     ");
 }
 
 #[test]
 fn a_missing_open_entry_is_found() {
     let ledger = Ledger::new();
-    ledger.add(&[remove("open/87.3@reviewer-agent")]);
+    ledger.add(&[remove(&ledger.entry("87.3"))]);
     assert_snapshot!(damage(&ledger), @"
-    10 open.stale open/87.3@reviewer-agent
-    10 open.missing open/87.3@reviewer-agent
+    10 open.stale open/reviewer-agent/ready.medium.issue-to-pr.20260304T050700000.-.87.3.json
+    10 open.missing open/reviewer-agent/ready.medium.issue-to-pr.20260304T050700000.-.87.3.json
     ");
 }
 
@@ -435,11 +430,13 @@ fn a_missing_open_entry_is_found() {
 fn an_open_entry_that_is_no_handoff_is_found() {
     let ledger = Ledger::new();
     ledger.add(&[set("open/readme", "x")]);
-    ledger.add(&[set("open/99.1@prep-agent", "x")]);
+    ledger.add(&[set("open/prep-agent/readme", "x")]);
+    ledger.add(&[set("open/prep-agent/99.1.json", "x")]);
     assert_snapshot!(damage(&ledger), @"
     10 step.none open/readme
-    11 file.missing issues/99/00/99/issue.json
-    11 open.stale open/99.1@prep-agent
+    11 step.none open/prep-agent/readme
+    12 file.missing issues/99/00/99/issue.json
+    12 open.stale open/prep-agent/99.1.json
     ");
 }
 
@@ -525,7 +522,7 @@ fn a_protocol_that_cannot_be_read_is_found_at_every_step_that_needs_it() {
 #[test]
 fn a_missing_or_altered_manifest_is_found() {
     let ledger = Ledger::new();
-    let altered = replaced(&ledger, "ledger.json", "\"version\": 2", "\"version\": 9");
+    let altered = replaced(&ledger, "ledger.json", "\"version\": 3", "\"version\": 9");
     ledger.rewrite(9, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &[set("ledger.json", &*altered)]);
     });
@@ -554,7 +551,10 @@ fn a_merge_commit_is_found() {
 fn a_removed_commit_is_found() {
     let ledger = Ledger::new();
     ledger.replay(2, &[4, 5, 6, 7, 8, 9]);
-    assert_snapshot!(damage(&ledger), @"3 step.illegal issues/87/00/87/0002.json");
+    assert_snapshot!(damage(&ledger), @"
+    3 step.illegal issues/87/00/87/0002.json
+    8 open.stale open/prep-agent/ready.medium.issue-to-pr.20260304T050100000.-.87.1.json
+    ");
 }
 
 #[test]
@@ -579,10 +579,11 @@ fn reordered_commits_are_found() {
     4 step.backdated issues/87/00/87/issue.json
     6 record.altered issues/87/00/87/0002.json
     6 issue.altered issues/87/00/87/issue.json
-    6 open.stale open/87.2@implementer-agent
+    6 file.stray open/implementer-agent/held.medium.issue-to-pr.20260304T050400000.20260304T090600000.87.2.json
     6 file.missing issues/87/00/87/0001.json
     6 file.missing issues/87/00/87/0002-prep-agent-to-implementer-agent.xml
-    6 file.missing open/87.1@prep-agent
+    6 file.missing open/implementer-agent/ready.medium.issue-to-pr.20260304T050600000.-.87.2.json
+    6 file.missing open/prep-agent/held.medium.issue-to-pr.20260304T050100000.20260304T090300000.87.1.json
     6 commit.message
     6 commit.author
     ");
@@ -607,11 +608,11 @@ fn a_claim_by_the_wrong_agent_is_found() {
     let files = [
         format!("{}/0001.json", folder(89)),
         format!("{}/issue.json", folder(89)),
-        "open/89.1@prep-agent".to_owned(),
+        other.entry("89.1"),
     ];
-    let edits: Vec<Edit<'_>> = files
-        .iter()
-        .map(|path| {
+    let was = ledger.entry("89.1");
+    let edits: Vec<Edit<'_>> = std::iter::once(remove(&was))
+        .chain(files.iter().map(|path| {
             let text = other.file(path);
             let by = text.replace("\"holder\": \"prep-agent\"", "\"holder\": \"fixer-agent\"");
             let last = by.rfind("\"by\": \"prep-agent\"");
@@ -624,7 +625,7 @@ fn a_claim_by_the_wrong_agent_is_found() {
                 None => by,
             };
             set(path, forged)
-        })
+        }))
         .collect();
     let made = other.tip();
     let id = ledger.write(&Commit {
@@ -642,7 +643,10 @@ fn a_send_without_a_claim_is_found() {
     let ledger = Ledger::new();
     // The claim's commit is gone, and the rest looks as if it had been there.
     ledger.replay(4, &[5, 7]);
-    assert_snapshot!(damage(&ledger), @"6 step.illegal issues/87/00/87/0003.json");
+    assert_snapshot!(damage(&ledger), @"
+    6 step.illegal issues/87/00/87/0003.json
+    6 open.stale open/implementer-agent/ready.medium.issue-to-pr.20260304T050400000.-.87.2.json
+    ");
 }
 
 #[test]
@@ -672,7 +676,8 @@ fn a_forged_time_is_found() {
     assert_snapshot!(damage(&ledger), @"
     9 record.altered issues/89/00/89/0001.json
     9 issue.altered issues/89/00/89/issue.json
-    9 open.stale open/89.1@prep-agent
+    9 file.stray open/prep-agent/ready.medium.issue-to-pr.20260304T050900000.-.89.1.json
+    9 file.missing open/prep-agent/ready.medium.issue-to-pr.20231114T221320000.-.89.1.json
     ");
 }
 
@@ -895,10 +900,7 @@ fn an_incomplete_contract_committed_by_hand_is_found() {
             format!("{at}/issue.json"),
             other.file(&format!("{at}/issue.json")),
         ),
-        (
-            "open/90.1@prep-agent".to_owned(),
-            fit(other.file("open/90.1@prep-agent")),
-        ),
+        (other.entry("90.1"), fit(other.file(&other.entry("90.1")))),
     ];
     let edits: Vec<Edit<'_>> = files
         .iter()
@@ -960,9 +962,9 @@ fn a_history_whose_beginning_was_cut_off_is_found() {
     0 file.stray issues/89/00/89/0001-issue-manager-to-prep-agent.xml
     0 file.stray issues/89/00/89/0001.json
     0 file.stray issues/89/00/89/issue.json
-    0 file.stray open/87.3@reviewer-agent
-    0 file.stray open/88.2@implementer-agent
-    0 file.stray open/89.1@prep-agent
+    0 file.stray open/implementer-agent/ready.medium.issue-to-pr.20260304T050800000.-.88.2.json
+    0 file.stray open/prep-agent/ready.medium.issue-to-pr.20260304T050900000.-.89.1.json
+    0 file.stray open/reviewer-agent/ready.medium.issue-to-pr.20260304T050700000.-.87.3.json
     0 commit.author
     0 commit.message
     ");

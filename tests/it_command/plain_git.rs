@@ -108,10 +108,10 @@ fn wrong() -> Vec<Wrong> {
             name: "no entry for what is open",
             files: |desk| {
                 desk.env
-                    .git(&desk.ledger, &["rm", "-qf", "open/87.2@implementer-agent"]);
+                    .git(&desk.ledger, &["rm", "-qrf", "open/implementer-agent"]);
             },
             code: "file.missing",
-            path: "open/87.2@implementer-agent",
+            path: "open/implementer-agent/",
             ..RIGHT
         },
         Wrong {

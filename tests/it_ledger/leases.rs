@@ -989,7 +989,8 @@ fn a_lease_that_is_taken_away_too_early_is_found() {
     ledger.assert_sound(&[]);
     let record = format!("{}/0003.json", folder(87));
     let issue = format!("{}/issue.json", folder(87));
-    let paths = [record.as_str(), &issue, "open/87.3@reviewer-agent"];
+    let open = ledger.entry("87.3");
+    let paths = [record.as_str(), &issue, &open];
     redate(&ledger, 11, 20, 16, &paths);
     ledger.assert_sound(&[]);
     redate(&ledger, 11, 16, 14, &paths);
@@ -1008,7 +1009,7 @@ fn a_step_that_passes_over_an_overdue_lease_is_found() {
     ledger.assert_sound(&[]);
     let record = format!("{}/0003.json", folder(87));
     let issue = format!("{}/issue.json", folder(87));
-    let awaiting = "awaiting/87.3@reviewer-agent";
+    let awaiting = &ledger.entry("87.3");
     redate(&ledger, 11, 12, 14, &[&record, &issue, awaiting]);
     // Its message says how long it was held.
     assert_eq!(ledger.damage(&[]), ["11 commit.message"]);
@@ -1026,7 +1027,7 @@ fn a_lease_that_was_made_longer_by_hand_is_found() {
     );
     let record = format!("{}/0003.json", folder(87));
     let issue = format!("{}/issue.json", folder(87));
-    let open = "open/87.3@reviewer-agent";
+    let open = &ledger.entry("87.3");
     let longer = |path: &str| ledger.file(path).replace("05:15:00Z", "05:45:00Z");
     ledger.add(&[
         set(&record, longer(&record)),

@@ -238,7 +238,6 @@ fn a_retry_that_says_something_else_is_found() {
         ledger
     };
     let record = format!("{}/0003.json", folder(87));
-    let open = "open/87.3@reviewer-agent";
     for (was, is) in [
         // An attempt that was not counted, and a delay that no rule has.
         ("\"attempt\": 2,", "\"attempt\": 1,"),
@@ -248,6 +247,7 @@ fn a_retry_that_says_something_else_is_found() {
         ),
     ] {
         let ledger = retried();
+        let open = &ledger.entry("87.3");
         ledger.rewrite(12, |_, commit| {
             let altered = |path: &str| {
                 let text = ledger.file(path);
@@ -500,8 +500,12 @@ fn another_agent_can_be_given_the_work() {
         [format!("{id} pending..pending")]
     );
     assert_eq!(trailers(&env, "To"), ["orchestrator"]);
-    let open = env.git(&env.repo(), &["ls-tree", "--name-only", "handoffs:open"]);
-    assert_eq!(open.trim(), format!("{id}@orchestrator"));
+    let open = env.git(
+        &env.repo(),
+        &["ls-tree", "-r", "--name-only", "handoffs:open"],
+    );
+    assert!(open.starts_with("orchestrator/ready."), "{open}");
+    assert!(open.ends_with(&format!(".{id}.json\n")), "{open}");
     assert_eq!(record(&env, &id)["attempt"], 1);
     let before = env.tip();
     done(&env, &reassign("orchestrator", WRITER)).says("already in the ledger");

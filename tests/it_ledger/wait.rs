@@ -536,99 +536,38 @@ fn what_may_begin_later_is_skipped_until_then_and_then_ends_the_wait() {
         .says("87.1 issue-manager");
 }
 
-/// The notes that choosing leaves behind.
-fn notes(env: &TestEnvironment) -> std::path::PathBuf {
-    env.repo().join(".git/handoff/open-2.json")
-}
-
 fn next(env: &TestEnvironment) -> Ran {
     env.handoff(&["claim", "--next", "--as", "prep-agent"])
 }
 
+/// More than a folder holds undivided, of three priorities, sent in turn.
 #[test]
-fn the_next_handoff_is_the_same_whatever_the_notes_say() {
+fn the_most_urgent_of_very_many_comes_first_then_the_oldest() {
     let env = TestEnvironment::with_ledger();
-    for issue in 1..=20 {
-        env.send(opening(issue)).success();
+    let mut wanted = Vec::new();
+    for issue in 1..=150_u32 {
+        let priority = ["medium", "low", "critical"][issue as usize % 3];
+        let text = sample("issue-manager-to-prep-agent", Format::Json, issue);
+        let text = text.replace("\"medium\"", &format!("\"{priority}\""));
+        env.send(text).success();
+        wanted.push((
+            ["critical", "medium", "low"]
+                .iter()
+                .position(|p| *p == priority),
+            issue,
+        ));
     }
-    assert!(!notes(&env).exists());
-    next(&env).success().says("1.1 issue-manager");
-    assert!(notes(&env).exists(), "they are worth leaving");
-    next(&env).success().says("2.1 issue-manager");
-    fs::remove_file(notes(&env)).unwrap();
-    next(&env).success().says("3.1 issue-manager");
-    fs::write(notes(&env), "{\"briefs\":[").unwrap();
-    next(&env).success().says("4.1 issue-manager");
-
-    // Notes that are well formed and wrong: what is worked on as if it waited,
-    // and the oldest of all.
-    let entry = |id: &str| {
-        let path = format!("open/{id}@prep-agent");
-        let line = env.git(&env.repo(), &["ls-tree", "handoffs", &path]);
-        line.split_whitespace().nth(2).unwrap().to_owned()
-    };
-    let brief = |state: &str| {
-        serde_json::json!({
-            "state": state, "protocol": "issue-to-pr", "priority": "critical",
-            "not_before": null, "waits_for": null,
-        })
-    };
-    let wrong = serde_json::json!({
-        "briefs": [brief("pending")],
-        "known": [[entry("1.1"), 0, 0]],
-    });
-    fs::write(notes(&env), wrong.to_string()).unwrap();
-    next(&env).success().says("5.1 issue-manager");
-
-    // Everything as if it were done.
-    let known: Vec<Value> = (6..=20)
-        .map(|issue| serde_json::json!([entry(&format!("{issue}.1")), 0, 0]))
-        .collect();
-    let wrong = serde_json::json!({ "briefs": [brief("completed")], "known": known });
-    fs::write(notes(&env), wrong.to_string()).unwrap();
-    next(&env).success().says("6.1 issue-manager");
-
-    // A brief that is not there, and a folder in its place.
-    let wrong = serde_json::json!({ "briefs": [], "known": [[entry("7.1"), 7, 0]] });
-    fs::write(notes(&env), wrong.to_string()).unwrap();
-    next(&env).success().says("7.1 issue-manager");
-    fs::remove_file(notes(&env)).unwrap();
-    fs::create_dir(notes(&env)).unwrap();
-    next(&env).success().says("8.1 issue-manager");
-    fs::remove_dir(notes(&env)).unwrap();
-    for issue in 9..=20 {
-        next(&env)
-            .success()
-            .says(&format!("{issue}.1 issue-manager"));
+    wanted.sort();
+    let open = env.git(
+        &env.repo(),
+        &["ls-tree", "-d", "--name-only", "handoffs:open/prep-agent"],
+    );
+    assert!(open.lines().count() > 1, "it is divided: {open}");
+    env.assert_sound();
+    for (_, issue) in wanted {
+        let id = format!("{issue}.1 issue-manager");
+        next(&env).success().says(&id);
     }
     next(&env).exits(6).says("nothing waits for prep-agent");
     env.assert_sound();
-}
-
-#[test]
-fn notes_hold_what_is_open_and_urgency_comes_first() {
-    let env = TestEnvironment::with_ledger();
-    for issue in 1..=18 {
-        env.send(opening(issue)).success();
-    }
-    let urgent = sample("issue-manager-to-prep-agent", Format::Json, 19);
-    let urgent = urgent.replace("\"medium\"", "\"critical\"");
-    assert!(urgent.contains("critical"), "{urgent}");
-    env.send(urgent).success();
-    next(&env).success().says("19.1 issue-manager");
-    let left: Value = serde_json::from_slice(&fs::read(notes(&env)).unwrap()).unwrap();
-    assert_eq!(left["known"].as_array().unwrap().len(), 19);
-    for issue in 1..=18 {
-        let id = format!("{issue}.1");
-        env.handoff(&["cancel", &id, "--as", "issue-manager", "--reason", "no"])
-            .success();
-    }
-    for issue in 21..=40 {
-        env.send(opening(issue)).success();
-    }
-    next(&env).success().says("21.1 issue-manager");
-    // What is not open any more is not kept: 19.1 was claimed, and is open as
-    // another blob that is known since.
-    let left: Value = serde_json::from_slice(&fs::read(notes(&env)).unwrap()).unwrap();
-    assert_eq!(left["known"].as_array().unwrap().len(), 21);
 }

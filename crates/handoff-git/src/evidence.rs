@@ -11,7 +11,7 @@ use handoff_base::{Code, ObjectId};
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
-use super::tree::Tree;
+use super::tree::{Shape, Tree};
 
 /// The most commits that one query walks.
 pub(super) const MOST_COMMITS: usize = 10_000;
@@ -286,8 +286,11 @@ impl Repository {
     pub fn differences(&self, old: ObjectId, new: ObjectId) -> Result<Differences, FactError> {
         let compare = || -> Result<Differences, FactError> {
             let tree = Tree::new(self, self.tree_of(new)?);
-            let changes =
-                tree.changes_since(Some(self.tree_of(old)?), |_| false, 10 * MOST_PATHS)?;
+            let changes = tree.changes_since(
+                Some(self.tree_of(old)?),
+                Shape::undivided(|_| false),
+                10 * MOST_PATHS,
+            )?;
             if changes.len() > MOST_PATHS {
                 return Err(Unknown::TooMuch.into());
             }

@@ -18,6 +18,7 @@ mod boundary;
 mod capture;
 mod code;
 mod disk;
+mod divided;
 mod durability;
 mod error;
 mod evidence;
@@ -55,6 +56,7 @@ mod worktree;
 
 pub use capture::{CaptureError, RawPath};
 pub use code::CodeCommit;
+pub use divided::Divided;
 pub use error::{GitError, OpenError, PublishError};
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use git_directory::{git_directory_of, led_to};
@@ -79,7 +81,7 @@ pub use sign::SignError;
 pub use signature::{Key, Signature, SignatureError};
 pub use stripspace::{Cleanup, cleaned, comment_of};
 pub use tree::{
-    Change, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Tree,
+    Change, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Shape, Tree,
 };
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, Hidden, KeptFile, Unfinished};

@@ -7,7 +7,7 @@ use super::error::{GitError, PublishError};
 use super::history::{Person, commit_bytes};
 use super::repository::Repository;
 use super::tree;
-use super::tree::Mode;
+use super::tree::{Mode, Shape};
 
 impl Repository {
     /// Writes blobs, trees and a commit, without moving a ref.
@@ -53,7 +53,7 @@ impl Repository {
             entries.push((path.as_bytes(), entry));
         }
         let before = proposal.parent.map(|(_, tree)| tree);
-        tree::edit(self, before, &mut entries)
+        tree::edit(self, before, &mut entries, proposal.shape)
     }
 
     pub(super) fn prepared(&self, proposal: &Proposal<'_>, commit: ObjectId) -> Prepared<'_> {
@@ -74,6 +74,8 @@ pub struct Proposal<'a> {
     pub parent: Option<(ObjectId, ObjectId)>,
     /// The edits of the parent's tree.
     pub edits: &'a [(String, Edit)],
+    /// How the tree's folders are stored.
+    pub shape: Shape,
     /// Who wrote the change.
     pub author: &'a Person,
     /// Who makes the commit.

@@ -111,7 +111,15 @@ impl Repository {
             }
         })?;
         ensure_may_be_bare(inner.path())?;
-        let opened = Self {
+        let opened = Self::of(inner);
+        if waits_for_disk(|key| opened.config(key)) {
+            libgit2_options::sync_files();
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn of(inner: git2::Repository) -> Self {
+        Self {
             inner,
             config: RefCell::default(),
             recent: None,
@@ -119,11 +127,7 @@ impl Repository {
             fresh: RefCell::default(),
             pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
-        };
-        if waits_for_disk(|key| opened.config(key)) {
-            libgit2_options::sync_files();
         }
-        Ok(opened)
     }
 
     /// The path of the git directory.
@@ -149,13 +153,8 @@ impl Repository {
         Self::map_little();
         let inner = git2::Repository::open_from_env()?;
         Ok(Self {
-            inner,
-            config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
-            grown: Grown::default(),
-            fresh: RefCell::default(),
-            pauses: Cell::new(PAUSES),
-            boundary: Boundary::default(),
+            ..Self::of(inner)
         })
     }
 

@@ -19,7 +19,7 @@ use super::object_id::ToOid;
 use super::obstacle::Obstacle;
 use super::repository::Repository;
 use super::tree;
-use super::tree::Mode;
+use super::tree::{Mode, Shape};
 use super::worktree::{Hidden, KeptFile, Unfinished};
 
 /// Why work can't be restored.
@@ -126,7 +126,7 @@ impl Repository {
     ) -> Result<ObjectId, GitError> {
         let placed = entries.iter().map(|(path, entry)| (&path[..], *entry));
         let mut placed: Vec<tree::Placed<'_>> = placed.collect();
-        tree::edit(self, base, &mut placed)
+        tree::edit(self, base, &mut placed, Shape::undivided(|_| false))
     }
 
     /// A commit's stored bytes.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::ObjectId;
 
+use super::divided::{self, Divided};
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
@@ -68,7 +69,7 @@ pub const MOST_ENTRIES: usize = 20_000;
 pub const MOST_IN_ALL: usize = 20_000_000;
 
 /// Refuses to go on after so many entries.
-fn ensure_few(met: usize, most: usize) -> Result<(), GitError> {
+pub(super) fn ensure_few(met: usize, most: usize) -> Result<(), GitError> {
     if met <= most {
         return Ok(());
     }
@@ -88,6 +89,37 @@ pub enum EntryKind {
     File,
     /// Anything else: an executable, a symbolic link, a submodule.
     Other,
+}
+
+impl EntryKind {
+    /// The kind of an entry with this mode.
+    pub(super) fn of(mode: u32) -> Self {
+        match mode {
+            mode if mode == Mode::Folder.number() => Self::Tree,
+            mode if mode == Mode::Plain.number() => Self::File,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a walk and an edit treat folders, by their paths.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Whether a folder counts as one file.
+    pub closed: fn(&str) -> bool,
+    /// Whether a folder is divided while it is large ([`Divided`]): each path in it is that of the
+    /// folder and a file's name.
+    pub divided: fn(&str) -> bool,
+}
+
+impl Shape {
+    /// No folder is divided.
+    pub const fn undivided(closed: fn(&str) -> bool) -> Self {
+        Self {
+            closed,
+            divided: |_| false,
+        }
+    }
 }
 
 /// One entry of a tree.
@@ -226,6 +258,17 @@ impl<'r> Tree<'r> {
         }))
     }
 
+    /// The folder at a path, which may be divided; a missing one is empty.
+    ///
+    /// # Errors
+    /// [`GitError`] when a folder on the way can't be read.
+    pub fn divided(&self, path: &str) -> Result<Divided<'r>, GitError> {
+        let folder = self
+            .entry(path)?
+            .filter(|(kind, _)| *kind == EntryKind::Tree);
+        Ok(Divided::new(self.repository, folder.map(|(_, id)| id)))
+    }
+
     /// The tree's own folder.
     ///
     /// # Errors
@@ -306,15 +349,14 @@ impl<'r> Tree<'r> {
         Ok(found)
     }
 
-    /// All files that differ from an older tree. A folder for which `closed` returns true counts as
-    /// one file.
+    /// All files that differ from an older tree.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read, or more entries than `most` differ.
     pub fn changes_since(
         &self,
         old: Option<ObjectId>,
-        closed: fn(&str) -> bool,
+        shape: Shape,
         most: usize,
     ) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::new();
@@ -339,7 +381,11 @@ impl<'r> Tree<'r> {
             let path = format!("{}{}", pair.prefix, String::from_utf8_lossy(shown.name));
             let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
             let (kind, old, new) = (shown.kind(), id_of(&before)?, id_of(&after)?);
-            if kind == EntryKind::Tree && !closed(&path) {
+            if kind == EntryKind::Tree && (shape.divided)(&path) {
+                let folders = (old, new);
+                let found = divided::changes(self.repository, &path, folders, &mut met, most)?;
+                changes.extend(found);
+            } else if kind == EntryKind::Tree && !(shape.closed)(&path) {
                 ensure_depth(open.len(), ErrorClass::Tree)?;
                 open.push(Pair::read(self.repository, format!("{path}/"), old, new)?);
             } else {
@@ -364,15 +410,19 @@ impl<'r> Tree<'r> {
         &self,
         old: Option<ObjectId>,
         changes: &[Change],
+        shape: Shape,
     ) -> Result<Option<String>, GitError> {
         let mut edits: Vec<Placed<'_>> = changes.iter().map(Change::placed).collect();
         edits.sort_unstable_by_key(|(path, _)| *path);
         let mut comparer = Comparer {
             repository: self.repository,
-            open: vec![(b"", Some((self.id, self.listing()?.0.unwrap_or_default())))],
+            open: vec![(
+                Vec::new(),
+                Some((self.id, self.listing()?.0.unwrap_or_default())),
+            )],
             difference: None,
         };
-        make(self.repository, &mut comparer, old, &edits)?;
+        make(self.repository, &mut comparer, old, &edits, shape)?;
         let path = comparer.difference;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
@@ -444,6 +494,16 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
         data = &data[entry.length()..];
         Some(entry)
     })
+}
+
+/// A folder's bytes.
+pub(super) fn stored(entries: &[FlatEntry]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(entries.len() * 96);
+    for entry in entries {
+        let mode = format!("{:o}", entry.mode);
+        push(&mut out, mode.as_bytes(), &entry.path, entry.id.as_bytes());
+    }
+    out
 }
 
 fn push(out: &mut Vec<u8>, mode: &[u8], name: &[u8], id: &[u8]) {
@@ -539,9 +599,9 @@ fn next_difference<'t>(
 }
 
 /// Where the folders go that an edit makes.
-trait Made<'e> {
+pub(super) trait Made {
     /// A folder of this name begins, in the one that was begun last and has not ended.
-    fn begin(&mut self, name: &'e [u8]) -> Result<(), GitError>;
+    fn begin(&mut self, name: &[u8]) -> Result<(), GitError>;
 
     /// It ends, with these bytes. Returns its id.
     fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError>;
@@ -553,8 +613,8 @@ trait Made<'e> {
 /// Writes them.
 struct Writer<'r>(&'r Repository);
 
-impl<'e> Made<'e> for Writer<'_> {
-    fn begin(&mut self, _: &'e [u8]) -> Result<(), GitError> {
+impl Made for Writer<'_> {
+    fn begin(&mut self, _: &[u8]) -> Result<(), GitError> {
         Ok(())
     }
 
@@ -569,16 +629,16 @@ impl<'e> Made<'e> for Writer<'_> {
 type Known = (ObjectId, Rc<[u8]>);
 
 /// Compares them with those of a tree.
-struct Comparer<'r, 'e> {
+struct Comparer<'r> {
     repository: &'r Repository,
     /// The folders that have begun: their names, and what the tree has in their place.
-    open: Vec<(&'e [u8], Option<Known>)>,
+    open: Vec<(Vec<u8>, Option<Known>)>,
     /// The path of what differs.
     difference: Option<Vec<u8>>,
 }
 
-impl<'e> Made<'e> for Comparer<'_, 'e> {
-    fn begin(&mut self, name: &'e [u8]) -> Result<(), GitError> {
+impl Made for Comparer<'_> {
+    fn begin(&mut self, name: &[u8]) -> Result<(), GitError> {
         let above = self.open.last().and_then(|(_, folder)| folder.as_ref());
         let id = match above {
             Some((_, data)) => folder_in(data, name)?,
@@ -588,7 +648,7 @@ impl<'e> Made<'e> for Comparer<'_, 'e> {
             Some(id) => Some((id, self.repository.object(id, ObjectType::Tree)?)),
             None => None,
         };
-        self.open.push((name, own));
+        self.open.push((name.to_vec(), own));
         Ok(())
     }
 
@@ -598,7 +658,8 @@ impl<'e> Made<'e> for Comparer<'_, 'e> {
         let missing = || (ObjectId::from_bytes([0; _]), Rc::default());
         let (id, data) = own.clone().unwrap_or_else(missing);
         if *data != *bytes && self.difference.is_none() {
-            let mut path: Vec<&[u8]> = self.open.iter().skip(1).map(|(name, _)| *name).collect();
+            let open = self.open.iter().skip(1);
+            let mut path: Vec<&[u8]> = open.map(|(name, _)| name.as_slice()).collect();
             let other = next_difference(bytes, &data, &mut (0, 0));
             let other = other.and_then(|(wanted, found)| found.or(wanted));
             path.extend(other.iter().map(|entry| entry.name));
@@ -619,22 +680,31 @@ pub(super) fn edit(
     repository: &Repository,
     base: Option<ObjectId>,
     edits: &mut [Placed<'_>],
+    shape: Shape,
 ) -> Result<ObjectId, GitError> {
     edits.sort_unstable_by_key(|(path, _)| *path);
-    make(repository, &mut Writer(repository), base, edits)
+    make(repository, &mut Writer(repository), base, edits, shape)
 }
 
 /// Makes a tree with these entries set and removed, which are sorted by path, folder by folder.
 fn make<'e>(
     repository: &Repository,
-    made: &mut impl Made<'e>,
+    made: &mut impl Made,
     base: Option<ObjectId>,
     edits: &'e [Placed<'e>],
+    shape: Shape,
 ) -> Result<ObjectId, GitError> {
     let mut above: Vec<Folder<'_>> = Vec::new();
     let mut here = Folder::read(repository, base, b"", edits, 0)?;
     loop {
         if let Some((name, inside, skip)) = here.next_folder() {
+            let path = inside[0].0.get(..skip - 1).unwrap_or_default();
+            if std::str::from_utf8(path).is_ok_and(shape.divided) {
+                let before = folder_in(&here.data, name)?;
+                let entry = make_divided(repository, made, (name, before), inside, skip)?;
+                here.changed.push(((name, b'/'), entry));
+                continue;
+            }
             // A caller's path that is too deep is not damage.
             ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
             made.begin(name)?;
@@ -656,6 +726,23 @@ fn make<'e>(
         };
         here.changed.push(((name, b'/'), entry));
     }
+}
+
+/// Makes a divided folder, with edits whose paths have its own and a name after `skip` bytes.
+fn make_divided(
+    repository: &Repository,
+    made: &mut impl Made,
+    (name, before): (&[u8], Option<ObjectId>),
+    edits: &[Placed<'_>],
+    skip: usize,
+) -> Result<Option<(Mode, ObjectId)>, GitError> {
+    let edits = edits.iter().map(|(path, file)| (&path[skip..], *file));
+    // There is no folder in a divided one but those that divide it.
+    let mut edits: Vec<_> = edits.filter(|(name, _)| !name.contains(&b'/')).collect();
+    edits.dedup_by_key(|(name, _)| *name);
+    let node = divided::edited(repository, (b"", before), &edits)?;
+    let id = node.map(|node| node.make(name, made)).transpose()?;
+    Ok(id.map(|id| (Mode::Folder, id)))
 }
 
 /// The folder of this name in a folder.

@@ -61,7 +61,7 @@ impl Snapshot<'_> {
     }
 }
 
-fn open_issue(entry: &super::snapshot::OpenEntry) -> IssueKey {
+fn open_issue(entry: &super::snapshot::Listed) -> IssueKey {
     entry.id.issue().clone()
 }
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
-use handoff_git::{Change, Commit, MOST_ENTRIES, Repository, Tree};
+use handoff_git::{Change, Commit, MOST_ENTRIES, Repository, Shape, Tree};
 use handoff_model::{Failure, Issue, Record, TraceParent, Transition, layout, record};
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -130,7 +130,11 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     // Open entries repeat the records, and a failure's context never changes.
     let closed =
         |path: &str| [layout::OPEN, layout::AWAITING].contains(&path) || layout::is_closed(path);
-    let changes = tree.changes_since(before.map(|b| b.tree), closed, MOST_ENTRIES)?;
+    let changes = tree.changes_since(
+        before.map(|b| b.tree),
+        Shape::undivided(closed),
+        MOST_ENTRIES,
+    )?;
     let plain = |kind| {
         let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
         let subject = commit.message.lines().next().unwrap_or_default();

@@ -14,6 +14,7 @@ use super::error::{LedgerError, WriteError};
 use super::remote::Upstream;
 use super::session::Session;
 use super::signing::signed;
+use super::snapshot::SHAPE;
 use super::write::{Ledger, back_off, in_turn};
 
 /// What a new ledger starts with.
@@ -96,6 +97,7 @@ impl Ledger<'_> {
                 refname: self.refname(),
                 parent: None,
                 edits: &files,
+                shape: SHAPE,
                 author: &person,
                 committer: &session.committer(),
                 message: &message,

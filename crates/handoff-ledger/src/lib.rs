@@ -73,7 +73,7 @@ pub use remote::{
 };
 pub use requirement::required;
 pub use session::{Clock, Session};
-pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
+pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
 pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
 pub use tally::{Reached, Tally, Work};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};

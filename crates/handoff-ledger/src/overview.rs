@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
+use chrono::TimeDelta;
+use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_base::{Moment, ObjectId};
-use handoff_git::Listing;
-use handoff_model::claim_queue::{Brief, ClaimVerdict};
+use handoff_model::claim_queue::hindrance;
+use handoff_model::open_entry::{Stamp, Standing};
 use handoff_model::planner::Holder;
-use handoff_model::{Record, layout};
-use handoff_protocol::{Need, Protocol, State};
+use handoff_model::{OpenEntry, Record, layout};
+use handoff_protocol::{Need, Protocol};
 
 use super::attention::{Attention, ENDING, hears_of_others, of_record, patience, sorted};
-use super::claim_queue::{Noted, Notes};
 use super::error::LedgerError;
-use super::snapshot::Snapshot;
+use super::snapshot::{Listed, Snapshot};
 
 /// An agent's open handoffs and what it is told of, as far as they were read.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Bucket {
 /// How much an overview reads.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewLimits {
-    /// The maximum number of records to read that are not in the notes.
+    /// The maximum number of records to read to see whether they need somebody.
     pub records: usize,
     /// The maximum number of records in each bucket.
     pub each: usize,
@@ -64,7 +64,8 @@ impl OverviewLimits {
     };
 }
 
-/// Builds an agent's overview. Reads only the tip, and no more of it than `limits` allows.
+/// Builds an agent's overview. Reads only the tip, and no more of it than `limits` allows: the names
+/// of the entries tell what to read.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -75,49 +76,6 @@ pub fn overview(
     now: Moment,
     limits: OverviewLimits,
 ) -> Result<Overview, LedgerError> {
-    let mut notes = Notes::read(tip.repository());
-    let sorted = sort(tip, who, protocols, now, limits, &mut notes)?;
-    // Notes only save reading: the output comes from the records.
-    match sorted {
-        Some(overview) => Ok(overview),
-        None => {
-            notes.forget();
-            let sorted = sort(tip, who, protocols, now, limits, &mut notes)?;
-            Ok(sorted.unwrap_or_default())
-        }
-    }
-}
-
-/// The sort key of an entry in its bucket, and its blob.
-type Place<'n> = ((usize, i64, &'n str), ObjectId);
-
-/// The handoffs that the agent works on, those in its other buckets, and what may need somebody.
-type Places<'n> = (
-    Vec<Place<'n>>,
-    [Vec<Place<'n>>; 3],
-    Vec<(&'n str, ObjectId)>,
-);
-
-/// What an overview is built for.
-struct Overviewer<'a, 'r> {
-    tip: &'a Snapshot<'r>,
-    who: Holder<'a>,
-    known: HashMap<&'a str, &'a Protocol>,
-    now: Moment,
-    limits: OverviewLimits,
-    /// The number of records read that are not in the notes.
-    read: usize,
-}
-
-/// The overview; `None` if a record contradicts the notes.
-fn sort(
-    tip: &Snapshot<'_>,
-    who: Holder<'_>,
-    protocols: &[&Protocol],
-    now: Moment,
-    limits: OverviewLimits,
-    notes: &mut Notes,
-) -> Result<Option<Overview>, LedgerError> {
     let mut viewer = Overviewer {
         tip,
         who,
@@ -125,150 +83,165 @@ fn sort(
         now,
         limits,
         read: 0,
+        overview: Overview::default(),
     };
-    let open = tip.open_listing()?;
-    let mut overview = Overview::default();
-    let (held, buckets, candidates) = viewer.buckets(&open, notes, &mut overview)?;
-    // Only the records show which worker holds them.
-    for ((_, _, name), blob) in &held {
-        let record = tip.record_in(name, *blob)?;
-        if !notes.agrees(*blob, &record) {
-            return Ok(None);
-        }
-        let bucket = if who.holds(&record) {
-            &mut overview.held
-        } else {
-            &mut overview.held_by_others
-        };
-        bucket.count += 1;
-        if bucket.first.len() < limits.each {
-            bucket.first.push(record);
-        }
-    }
-    let counted = [
-        &mut overview.waiting,
-        &mut overview.later,
-        &mut overview.stuck,
-    ];
-    for (counted, places) in counted.into_iter().zip(&buckets) {
-        counted.count = places.len();
-        for ((_, _, name), blob) in places.iter().take(limits.each) {
-            let record = tip.record_in(name, *blob)?;
-            if !notes.agrees(*blob, &record) {
-                return Ok(None);
-            }
-            counted.first.push(record);
-        }
-    }
-    for (name, blob) in candidates {
-        viewer.judge(&mut overview, None, || tip.record_in(name, blob))?;
-    }
+    let (mut own, mut others) = (viewer.own()?, Vec::new());
     let everywhere = viewer.hears_of_others();
-    for entry in tip.awaiting()? {
-        if everywhere || entry.to == *who.agent {
-            viewer.judge(&mut overview, Some(&entry.to), || tip.open_record(&entry))?;
+    if everywhere {
+        for agent in tip.agents_in(layout::OPEN)? {
+            if agent != *who.agent {
+                others.extend(viewer.candidates(&agent)?);
+            }
         }
     }
+    // Its own handoffs come first, so that the read limit does not cut them off.
+    for candidates in [&mut own, &mut others] {
+        candidates.sort_by(|a, b| a.id.cmp(&b.id));
+        for listed in candidates {
+            viewer.judge(listed, None)?;
+        }
+    }
+    let agents = if everywhere {
+        tip.agents_in(layout::AWAITING)?
+    } else {
+        vec![who.agent.clone()]
+    };
+    for agent in agents {
+        for listed in tip.listed_with(layout::AWAITING, &agent)? {
+            viewer.judge(&listed, Some(&agent))?;
+        }
+    }
+    let mut overview = viewer.overview;
     overview.attention = sorted(overview.attention);
-    Ok(Some(overview))
+    Ok(overview)
 }
 
-impl<'a> Overviewer<'a, '_> {
+/// What an overview is built for, and what it has so far.
+struct Overviewer<'a, 'r> {
+    tip: &'a Snapshot<'r>,
+    who: Holder<'a>,
+    known: HashMap<&'a str, &'a Protocol>,
+    now: Moment,
+    limits: OverviewLimits,
+    /// The number of records read to see whether they need somebody.
+    read: usize,
+    overview: Overview,
+}
+
+impl Overviewer<'_, '_> {
     fn hears_of_others(&self) -> bool {
         let mut protocols = self.known.values();
         protocols.any(|protocol| hears_of_others(protocol, self.who.agent))
     }
 
-    /// Sorts the agent's open handoffs, and finds those of anybody that may need it.
-    fn buckets<'n>(
-        &mut self,
-        open: &'n Listing,
-        notes: &mut Notes,
-        overview: &mut Overview,
-    ) -> Result<Places<'n>, LedgerError> {
-        let (mut held, mut candidates) = (Vec::new(), Vec::new());
-        let mut buckets: [Vec<Place<'n>>; 3] = Default::default();
+    /// Sorts the agent's own handoffs into the overview's buckets. Returns those that may need it.
+    fn own(&mut self) -> Result<Vec<Listed>, LedgerError> {
+        let mut candidates = Vec::new();
+        let mut held = Vec::new();
+        let mut buckets: [Vec<(usize, OpenEntry, Listed)>; 3] = Default::default();
         let [waiting, later, stuck] = &mut buckets;
-        // Its own handoffs come first, so that the read limit does not cut them off.
-        let own = |name: &str| layout::open_with(name, self.who.agent).is_some();
-        let everywhere = self.hears_of_others();
-        let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
-        let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
-        for (name, blob) in all {
-            if !notes.knows(blob) {
-                if self.read == self.limits.records {
-                    overview.unread += 1;
+        let now = Stamp::of(self.now);
+        for entry in self.tip.open_with(self.who.agent)?.from("") {
+            let (entry, listed) = entry?;
+            if self.may_need(&entry) {
+                candidates.push(listed.clone());
+            }
+            let bucket = match entry.standing {
+                Standing::Held => {
+                    held.push((entry, listed));
                     continue;
                 }
-                self.read += 1;
-            }
-            let noted = notes.brief(self.tip, name, blob)?;
-            let brief = notes.noted(noted.brief);
-            let protocol = self.known.get(brief.protocol.as_str()).copied();
-            let changes = protocol.and_then(|protocol| self.changes_at(brief, noted, protocol));
-            overview.next_change = [overview.next_change, changes].into_iter().flatten().min();
-            if protocol.is_some_and(|protocol| self.may_need(brief, noted, protocol)) {
-                candidates.push((name, blob));
-            }
-            let bucket = match (own(name), brief.state) {
-                (false, _) => continue,
-                // Its holder waits for the parts of its task.
-                (_, State::InProgress) if brief.waits_for.is_some() => &mut *later,
-                (_, State::InProgress) => &mut held,
-                (_, State::Failed | State::Blocked | State::Dead) => &mut *stuck,
-                _ => match brief.hindrance(self.now) {
+                Standing::Parted => &mut *later,
+                Standing::Failed | Standing::Blocked | Standing::Dead => &mut *stuck,
+                _ if entry.due.as_ref().is_some_and(|due| *due <= now) => continue,
+                Standing::Ready | Standing::Answered => &mut *waiting,
+                Standing::Waits => &mut *later,
+                Standing::Paused => match hindrance(&self.tip.open_record(&listed)?, self.now) {
                     None => &mut *waiting,
-                    Some(ClaimVerdict::Waits | ClaimVerdict::Later(_)) => &mut *later,
-                    Some(_) => continue,
+                    Some(_) => &mut *later,
                 },
             };
-            let rank = protocol.map_or(0, |p| p.priority_rank(brief.priority.as_deref()));
-            bucket.push(((rank, noted.sent, name), blob));
+            let protocol = self.known.get(entry.protocol.as_str());
+            let rank = protocol.map_or(0, |protocol| entry.rank(protocol));
+            bucket.push((rank, entry, listed));
         }
-        held.sort_by_key(|((_, sent, name), _)| (*sent, *name));
-        for bucket in [waiting, later, stuck] {
-            bucket.sort();
-        }
-        Ok((held, buckets, candidates))
-    }
-
-    /// Whether the record may show that somebody is needed.
-    fn may_need(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> bool {
-        let now = self.now.timestamp_millis();
-        match brief.state {
-            State::Failed | State::Blocked | State::Dead => true,
-            State::InProgress => noted.due.is_some_and(|due| due <= now + 1000 * ENDING),
-            State::Pending => {
-                let due = noted.due.unwrap_or_else(|| late(noted, protocol));
-                brief.answered || brief.waits_for.is_some() || due <= now
+        held.sort_by(|(a, _), (b, _)| (&a.sent, &a.id).cmp(&(&b.sent, &b.id)));
+        // Only the records show which worker holds them.
+        for (_, listed) in held {
+            let record = self.tip.open_record(&listed)?;
+            let bucket = if self.who.holds(&record) {
+                &mut self.overview.held
+            } else {
+                &mut self.overview.held_by_others
+            };
+            bucket.count += 1;
+            if bucket.first.len() < self.limits.each {
+                bucket.first.push(record);
             }
-            State::Completed | State::Rejected | State::Cancelled => false,
         }
+        let each = self.limits.each;
+        let counted = [
+            &mut self.overview.waiting,
+            &mut self.overview.later,
+            &mut self.overview.stuck,
+        ];
+        for (counted, mut places) in counted.into_iter().zip(buckets) {
+            let key = |(rank, entry, _): &(usize, OpenEntry, Listed)| {
+                (*rank, entry.sent.clone(), entry.id.clone())
+            };
+            places.sort_by_cached_key(key);
+            counted.count = places.len();
+            for (_, _, listed) in places.iter().take(each) {
+                counted.first.push(self.tip.open_record(listed)?);
+            }
+        }
+        Ok(candidates)
     }
 
-    /// When a handoff may begin to need somebody if nobody does anything.
-    fn changes_at(&self, brief: &Brief, noted: Noted, protocol: &Protocol) -> Option<Moment> {
-        let at = match brief.state {
-            State::InProgress => noted.due?,
-            State::Pending => noted.due.unwrap_or_else(|| late(noted, protocol)),
-            _ => return None,
+    /// What another agent has that may need this one.
+    fn candidates(&mut self, agent: &AgentName) -> Result<Vec<Listed>, LedgerError> {
+        let mut candidates = Vec::new();
+        for entry in self.tip.open_with(agent)?.from("") {
+            let (entry, listed) = entry?;
+            if self.may_need(&entry) {
+                candidates.push(listed);
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Whether the record may show that somebody is needed. Otherwise, notes when it may.
+    fn may_need(&mut self, entry: &OpenEntry) -> bool {
+        let Some(protocol) = self.known.get(entry.protocol.as_str()) else {
+            return false;
         };
-        Moment::from_timestamp_millis(at).filter(|at| *at > self.now)
+        let due = entry.due.as_ref().and_then(Stamp::moment);
+        let pending = entry.standing.is_pending();
+        // When a handoff that could be claimed at once has stayed unclaimed for too long.
+        let late = || Some(entry.sent.moment()? + patience(protocol));
+        let at = due.or_else(|| late().filter(|_| pending));
+        let ahead = at.filter(|at| *at > self.now && (pending || entry.standing == Standing::Held));
+        self.overview.next_change = [self.overview.next_change, ahead]
+            .into_iter()
+            .flatten()
+            .min();
+        match entry.standing {
+            Standing::Failed | Standing::Blocked | Standing::Dead => true,
+            Standing::Answered | Standing::Waits => true,
+            Standing::Held => at.is_some_and(|at| at <= self.now + TimeDelta::seconds(ENDING)),
+            Standing::Parted => false,
+            Standing::Ready | Standing::Paused => at.is_some_and(|at| at <= self.now),
+        }
     }
 
     /// Adds what a handoff needs, if the agent is told of it.
-    fn judge(
-        &mut self,
-        overview: &mut Overview,
-        awaited: Option<&AgentName>,
-        read: impl FnOnce() -> Result<Record, LedgerError>,
-    ) -> Result<(), LedgerError> {
+    fn judge(&mut self, listed: &Listed, awaited: Option<&AgentName>) -> Result<(), LedgerError> {
         if self.read >= self.limits.records {
-            overview.unread += 1;
+            self.overview.unread += 1;
             return Ok(());
         }
         self.read += 1;
-        let record = read()?;
+        let record = self.tip.open_record(listed)?;
         let Some(protocol) = self.known.get(record.protocol.as_str()) else {
             return Ok(());
         };
@@ -283,19 +256,13 @@ impl<'a> Overviewer<'a, '_> {
         };
         let stuck = [Need::Dead, Need::Failed, Need::Blocked];
         if stuck.contains(&found.need) && record.to != *self.who.agent {
-            overview.to_decide.count += 1;
-            if overview.to_decide.first.len() < self.limits.each {
-                overview.to_decide.first.push(record);
+            let to_decide = &mut self.overview.to_decide;
+            to_decide.count += 1;
+            if to_decide.first.len() < self.limits.each {
+                to_decide.first.push(record);
             }
         }
-        overview.attention.push(found);
+        self.overview.attention.push(found);
         Ok(())
     }
-}
-
-/// When a handoff has stayed unclaimed for too long, if it could be claimed at once.
-fn late(noted: Noted, protocol: &Protocol) -> i64 {
-    noted
-        .sent
-        .saturating_add(patience(protocol).num_milliseconds())
 }

@@ -12,6 +12,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
+use handoff_model::open_entry::id_in;
 use handoff_model::{
     Contract, Delivery, Issue, Manifest, Record, Request, Review, SendRequest, TraceParent, Update,
     View, layout, record, recorded_change, recorded_update, review_imported,
@@ -392,10 +393,11 @@ pub(super) fn issues_of(changes: &[Change]) -> BTreeSet<IssueKey> {
 }
 
 fn issue_of_path(path: &str) -> Option<IssueKey> {
-    let mut folders = [layout::OPEN, layout::AWAITING].into_iter();
-    let entry = folders.find_map(|folder| path.strip_prefix(folder)?.strip_prefix('/'));
-    if let Some(entry) = entry {
-        return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());
+    let listed = path
+        .rsplit_once('/')
+        .filter(|(folder, _)| layout::is_divided(folder));
+    if let Some((_, name)) = listed {
+        return id_in(name).map(|id| id.issue().clone());
     }
     let key: IssueKey = path
         .strip_prefix("issues/")?

@@ -1,7 +1,5 @@
 //! Finds what two open issues share although each needs its own: a port, a folder, a branch.
 
-use std::collections::BTreeSet;
-
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
@@ -51,13 +49,7 @@ pub(super) fn shared(
     }
     let mut sharing = vec![Vec::new(); stated.len()];
     if !stated.is_empty() {
-        let entries = snapshot.open()?;
-        let keys: BTreeSet<_> = entries.iter().map(|entry| entry.id.issue()).collect();
-        for key in keys
-            .into_iter()
-            .filter(|key| **key != contract.issue)
-            .take(MOST)
-        {
+        for key in &snapshot.some_open_issues(&contract.issue, MOST)? {
             let other = snapshot.issue(key)?.issue()?;
             let Some(other) = other.filter(|other| other.status == IssueStatus::Open) else {
                 continue;

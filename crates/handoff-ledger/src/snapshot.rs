@@ -1,19 +1,28 @@
 //! The ledger at one commit, read from its tree alone.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
-use handoff_git::{Entry, EntryKind, Listing, MOST_IN_ALL, Recent, Repository, Tree, blob_id};
+use handoff_git::{
+    Divided, Entry, EntryKind, Listing, MOST_IN_ALL, Recent, Repository, Shape, Tree, blob_id,
+};
 use handoff_model::layout::DEFINITION;
-use handoff_model::{Issue, Manifest, Record, Schemas, View, layout, record};
+use handoff_model::open_entry::id_in;
+use handoff_model::{Issue, Manifest, OpenEntry, Record, Schemas, View, layout, record};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
 use super::error::{BranchError, DamageError, LedgerError};
 use super::order;
+
+/// How a ledger's folders are stored.
+pub(super) const SHAPE: Shape = Shape {
+    closed: layout::is_closed,
+    divided: layout::is_divided,
+};
 
 /// The ledger at one commit.
 pub struct Snapshot<'r> {
@@ -187,52 +196,93 @@ impl<'r> Snapshot<'r> {
         IssueFolder::open(self.repository, self.tree, key)
     }
 
-    /// Every open handoff with its receiver, the oldest first within an issue.
+    /// Every open handoff with its receiver, by issue, the oldest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a folder can't be read.
+    pub fn open(&self) -> Result<Vec<Listed>, LedgerError> {
+        self.listed(layout::OPEN)
+    }
+
+    /// Every handoff that ended and awaits somebody, with whom it awaits, by issue, the oldest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a folder can't be read.
+    pub fn awaiting(&self) -> Result<Vec<Listed>, LedgerError> {
+        self.listed(layout::AWAITING)
+    }
+
+    fn listed(&self, top: &str) -> Result<Vec<Listed>, LedgerError> {
+        let mut listed = Vec::new();
+        for agent in self.agents_in(top)? {
+            listed.extend(self.listed_with(top, &agent)?);
+        }
+        listed.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(listed)
+    }
+
+    /// The agents that have a folder in [`layout::OPEN`] or [`layout::AWAITING`].
+    pub(super) fn agents_in(&self, top: &str) -> Result<Vec<AgentName>, LedgerError> {
+        let entries = self.tree.list(top)?.into_iter();
+        let folders = entries.filter(|entry| entry.kind == EntryKind::Tree);
+        Ok(folders.filter_map(|e| e.name.parse().ok()).collect())
+    }
+
+    /// What an agent has in [`layout::OPEN`] or [`layout::AWAITING`].
+    pub(super) fn listed_with(
+        &self,
+        top: &str,
+        agent: &AgentName,
+    ) -> Result<Vec<Listed>, LedgerError> {
+        let folder = format!("{top}/{agent}");
+        let mut listed = Vec::new();
+        for entry in self.tree.divided(&folder)?.from("") {
+            let (name, blob) = entry?;
+            listed.extend(id_in(&name).map(|id| Listed {
+                id,
+                to: agent.clone(),
+                path: format!("{folder}/{name}"),
+                blob,
+            }));
+        }
+        Ok(listed)
+    }
+
+    /// The open handoffs that are with an agent.
     ///
     /// # Errors
     /// [`LedgerError`] when the folder can't be read.
-    pub fn open(&self) -> Result<Vec<OpenEntry>, LedgerError> {
-        self.entries(layout::OPEN)
+    pub(super) fn open_with(&self, agent: &AgentName) -> Result<OpenFolder<'r>, LedgerError> {
+        let path = format!("{}/{agent}", layout::OPEN);
+        let entries = self.tree.divided(&path)?;
+        Ok(OpenFolder { path, entries })
     }
 
-    /// Every handoff that ended and awaits somebody, with whom it awaits, the oldest first within
-    /// an issue.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the folder can't be read.
-    pub fn awaiting(&self) -> Result<Vec<OpenEntry>, LedgerError> {
-        self.entries(layout::AWAITING)
-    }
-
-    fn entries(&self, folder: &str) -> Result<Vec<OpenEntry>, LedgerError> {
-        let entries = self.tree.list(folder)?.into_iter();
-        let mut open: Vec<OpenEntry> = entries
-            .filter_map(|entry| {
-                let (id, to) = layout::parse_open_entry(&entry.name)?;
-                Some(OpenEntry {
-                    id,
-                    to,
-                    blob: entry.id,
-                })
-            })
-            .collect();
-        open.sort_by(|a, b| a.id.cmp(&b.id));
-        Ok(open)
-    }
-
-    pub(super) fn open_listing(&self) -> Result<Listing, LedgerError> {
-        Ok(self.tree.folder(layout::OPEN)?)
+    /// Open issues besides one; if there are more than `most`, only so many.
+    pub(super) fn some_open_issues(
+        &self,
+        besides: &IssueKey,
+        most: usize,
+    ) -> Result<BTreeSet<IssueKey>, LedgerError> {
+        let mut keys = BTreeSet::new();
+        for agent in self.agents_in(layout::OPEN)? {
+            for entry in self.open_with(&agent)?.from("") {
+                let (entry, _) = entry?;
+                if entry.id.issue() != besides {
+                    keys.insert(entry.id.issue().clone());
+                }
+                if keys.len() == most {
+                    return Ok(keys);
+                }
+            }
+        }
+        Ok(keys)
     }
 
     /// The name by which an agent receives handoffs; the agent may be given by any name that a
     /// protocol has for it.
-    pub(super) fn receiver(
-        &self,
-        open: &Listing,
-        agent: &AgentName,
-    ) -> Result<AgentName, LedgerError> {
-        let mine = |(name, _): (&str, ObjectId)| layout::open_with(name, agent).is_some();
-        if !open.named().any(mine) {
+    pub(super) fn receiver(&self, agent: &AgentName) -> Result<AgentName, LedgerError> {
+        if self.open_with(agent)?.from("").next().is_none() {
             for name in self.protocols()? {
                 let rules = self.rules(&name)?;
                 if let Some(known) = rules.protocol().agent(agent.as_str()) {
@@ -243,19 +293,13 @@ impl<'r> Snapshot<'r> {
         Ok(agent.clone())
     }
 
-    /// The record of an open handoff.
+    /// The record of a listed handoff.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
-    pub fn open_record(&self, entry: &OpenEntry) -> Result<Record, LedgerError> {
-        self.record_in(&layout::open_name(&entry.id, &entry.to), entry.blob)
-    }
-
-    /// The record in the open handoff's entry of this name.
-    pub(super) fn record_in(&self, name: &str, blob: ObjectId) -> Result<Record, LedgerError> {
-        let bytes = self.repository.blob(blob)?;
-        let path = || format!("{}/{name}", layout::OPEN);
-        record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))
+    pub fn open_record(&self, entry: &Listed) -> Result<Record, LedgerError> {
+        let bytes = self.repository.blob(entry.blob)?;
+        record::read(&bytes).map_err(|e| LedgerError::stored(&entry.path, e))
     }
 
     /// Every issue's key, in the order of the folders.
@@ -294,12 +338,46 @@ impl<'r> Snapshot<'r> {
 
 /// A handoff that is open or awaits somebody, as listed at the tip.
 #[derive(Clone, Debug)]
-pub struct OpenEntry {
+pub struct Listed {
     /// Its id.
     pub id: HandoffId,
     /// Its receiver, or the agent that it awaits.
     pub to: AgentName,
+    /// The path of its entry.
+    pub(super) path: String,
     blob: ObjectId,
+}
+
+/// The open handoffs that are with one agent.
+pub(super) struct OpenFolder<'r> {
+    path: String,
+    entries: Divided<'r>,
+}
+
+impl<'r> OpenFolder<'r> {
+    /// The entries whose names are not less than this text, in the order of their names. Reads as
+    /// much of the folder as is taken.
+    pub(super) fn from<'s>(
+        &'s self,
+        start: &str,
+    ) -> impl Iterator<Item = Result<(OpenEntry, Listed), LedgerError>> + use<'s, 'r> {
+        self.entries.from(start).filter_map(|entry| {
+            let (name, blob) = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error.into())),
+            };
+            // No step writes another name; the audit tells of it.
+            let entry: OpenEntry = name.parse().ok()?;
+            let (_, agent) = self.path.split_once('/')?;
+            let listed = Listed {
+                id: entry.id.clone(),
+                to: agent.parse().ok()?,
+                path: format!("{}/{name}", self.path),
+                blob,
+            };
+            Some(Ok((entry, listed)))
+        })
+    }
 }
 
 /// A file's object id and its bytes.

@@ -16,7 +16,7 @@ use handoff_model::{
 };
 use handoff_protocol::{Event, Protocol};
 
-use super::claim_queue::{claimable, claimable_noting};
+use super::claim_queue::claimable;
 use super::draft::{Decided, Draft};
 use super::error::{BranchError, ContractError, LedgerError, UpstreamError, WriteError};
 use super::evidence::changed;
@@ -25,7 +25,7 @@ use super::order;
 use super::remote::{MADE_OFFLINE, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
-use super::snapshot::{KnownProtocols, Snapshot};
+use super::snapshot::{KnownProtocols, SHAPE, Snapshot};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -393,10 +393,7 @@ impl<'r> Ledger<'r> {
             let id = match target {
                 Target::Handoff(id) => id.clone(),
                 Target::Next => {
-                    let found = match ledger.chain {
-                        None => claimable_noting(tip, agent, at)?,
-                        Some(_) => claimable(tip, agent, at)?,
-                    };
+                    let found = claimable(tip, agent, at)?;
                     match found.first {
                         Some(id) => id,
                         None => return Err(found.refusal(agent).into()),
@@ -607,6 +604,7 @@ impl<'r> Ledger<'r> {
             refname: &self.refname,
             parent: Some((tip.commit(), tip.tree_id())),
             edits: &draft.files,
+            shape: SHAPE,
             author: &person,
             committer: &committer,
             message: &draft.message,

@@ -8,9 +8,11 @@ use handoff_protocol::SIGNERS;
 pub const MANIFEST: &str = "ledger.json";
 /// The page for a person who opens the branch in a browser.
 pub const README: &str = "README.md";
-/// The folder with one entry for each open handoff.
+/// The folder with one folder for each agent, with one entry for each open handoff that is with it
+/// ([`crate::open_entry`]).
 pub const OPEN: &str = "open";
-/// The folder with one entry for each handoff that ended and awaits somebody.
+/// The folder with one folder for each agent, with one entry for each handoff that ended and awaits
+/// it.
 pub const AWAITING: &str = "awaiting";
 /// The folder with one folder for each issue.
 pub const ISSUES: &str = "issues";
@@ -82,42 +84,21 @@ pub fn is_closed(path: &str) -> bool {
         ISSUES => 4,
         PROTOCOLS => 2,
         DOCUMENTS => 1,
-        OPEN | AWAITING => 0,
+        OPEN | AWAITING => 1,
         _ => return true,
     };
     path.matches('/').count() > deepest
 }
 
+/// Whether a folder is divided while it is large: one agent's in [`OPEN`] or [`AWAITING`].
+pub fn is_divided(path: &str) -> bool {
+    let agent = path.split_once('/');
+    agent.is_some_and(|(top, agent)| [OPEN, AWAITING].contains(&top) && !agent.contains('/'))
+}
+
 /// The name of a handoff's contract in its issue's folder.
 pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
     format!("{number:04}-{from}-to-{to}.{}", format.extension())
-}
-
-/// The entry of an open handoff.
-pub fn open_entry(id: &HandoffId, to: &AgentName) -> String {
-    format!("{OPEN}/{}", open_name(id, to))
-}
-
-/// The entry of a handoff that ended and awaits this agent.
-pub fn awaiting_entry(id: &HandoffId, agent: &AgentName) -> String {
-    format!("{AWAITING}/{}", open_name(id, agent))
-}
-
-/// The name of an entry in its folder: the handoff, and the agent that it is with.
-pub fn open_name(id: &HandoffId, to: &AgentName) -> String {
-    format!("{id}@{to}")
-}
-
-/// The id in the name of an entry, if the handoff is open for this agent.
-pub fn open_with<'n>(name: &'n str, agent: &AgentName) -> Option<&'n str> {
-    let (id, to) = name.split_once('@')?;
-    (to == agent.as_str()).then_some(id)
-}
-
-/// Parses the name of an entry.
-pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
-    let (id, agent) = name.split_once('@')?;
-    Some((id.parse().ok()?, agent.parse().ok()?))
 }
 
 /// The folder with documents that issues share.
@@ -184,7 +165,7 @@ mod tests {
         for path in [
             "issues/23/01/123",
             "issues/23/01/123/0002-failure",
-            "open",
+            "open/x",
             "protocols/a/schemas",
             "documents/a",
         ] {
@@ -193,7 +174,7 @@ mod tests {
         for path in [
             "issues/23/01/123/0002-failure/1",
             "issues/23/01/123/notes/more",
-            "open/x",
+            "open/x/y",
             "protocols/a/schemas/b",
             "notes",
             "",
@@ -222,19 +203,6 @@ mod tests {
             "../a",
         ] {
             assert!(!is_protocol_file(path), "{path}");
-        }
-    }
-
-    #[test]
-    fn open_entries_read_back_whatever_the_agent_is_called() {
-        for agent in ["fixer-agent", "@react-specialist", "a@b"] {
-            let (id, to) = ("a-1.12".parse().unwrap(), agent.parse().unwrap());
-            let name = open_entry(&id, &to);
-            let read = parse_open_entry(name.strip_prefix("open/").unwrap());
-            assert_eq!(read, Some((id, to.clone())));
-            assert_eq!(open_with("a-1.12@b", &to), None);
-            let name = name.strip_prefix("open/").unwrap();
-            assert_eq!(open_with(name, &to), Some("a-1.12"));
         }
     }
 }

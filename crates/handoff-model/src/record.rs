@@ -26,7 +26,7 @@ use handoff_protocol::{Action, Event, OnRecord, OwnRetry, Policy, State, TaskSta
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of the stored form: 2.
+    /// The version of the stored form: 3.
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
@@ -360,7 +360,7 @@ impl ReviewFinding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
-    /// The version of the stored form: 2.
+    /// The version of the stored form: 3.
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
@@ -776,7 +776,7 @@ pub fn answer_text(values: &Map<String, Value>) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The version of the stored form: 2.
+    /// The version of the stored form: 3.
     pub version: u32,
     /// Its id.
     pub id: HandoffId,
@@ -1096,7 +1096,7 @@ mod tests {
     fn record() -> Record {
         let contract = json!({"file": "f", "format": "json", "bytes": 1, "sha256": ""});
         serde_json::from_value(json!({
-            "version": 2, "id": "7.1", "title": "", "protocol": "p", "contract_type": "t",
+            "version": 3, "id": "7.1", "title": "", "protocol": "p", "contract_type": "t",
             "from": "a", "to": "b", "state": "pending", "summary": "", "contract": contract,
             "attempt": 1, "transitions": [],
         }))

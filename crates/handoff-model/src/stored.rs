@@ -9,7 +9,7 @@ use crate::failure::{FailureFile, Manifest as SnapshotManifest};
 use crate::record::{Issue, Manifest, Record};
 
 /// The version that every stored file carries.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A stored file that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,7 @@ pub enum StoredError {
 fn why(version: u32) -> &'static str {
     match version {
         1 => "; version 1 does not say which worker holds a handoff",
+        2 => "; version 2 has the open handoffs of all agents in one folder",
         _ => "",
     }
 }

@@ -399,6 +399,27 @@ impl Ledger {
         String::from_utf8(bytes).unwrap()
     }
 
+    /// The path of a handoff's entry in a commit, among the open ones or those that await somebody.
+    #[track_caller]
+    pub fn entry_in(&self, commit: &str, id: &str) -> String {
+        let names = self.git(&["ls-tree", "-r", "--name-only", commit, "open/", "awaiting/"]);
+        let mut names = names.lines();
+        let is_it = |name: &&str| {
+            let end = name.rsplit('/').next().unwrap().strip_suffix(".json");
+            end.is_some_and(|end| end == id || end.ends_with(&format!(".{id}")))
+        };
+        let found = names.find(is_it);
+        found
+            .unwrap_or_else(|| panic!("{id} has no entry in {commit}"))
+            .to_owned()
+    }
+
+    /// The path of a handoff's entry at the tip.
+    #[track_caller]
+    pub fn entry(&self, id: &str) -> String {
+        self.entry_in(BRANCH, id)
+    }
+
     /// Where a loose object is.
     pub fn loose(&self, id: &str) -> PathBuf {
         let objects = if self.path.join(".git").is_dir() {

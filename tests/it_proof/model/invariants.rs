@@ -7,6 +7,7 @@ use handoff_base::ids::WorkerId;
 use handoff_base::{Edit, Moment};
 use handoff_ledger::attention::of_issue;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_model::open_entry::{awaiting_path, open_path};
 use handoff_model::{
     EventArgs, FileChanges, Issue, IssueStatus, Planned, Record, Step, Update, layout,
 };
@@ -307,11 +308,12 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
 fn entries_equal_what_is_open(taken: &Taken<'_>) -> Held {
     let (state, issue) = (taken.after, taken.issue());
     let bytes = |record: &Record| state.files.get(layout::record_file(&record.id).as_str());
-    let open = state.records.iter().filter(|r| !r.state.is_terminal());
+    let open = state.records.iter();
+    let open = open.filter_map(|record| Some((record, open_path(record)?)));
     let mut wanted = BTreeMap::new();
     let mut listed = BTreeSet::new();
-    for record in open {
-        wanted.insert(layout::open_entry(&record.id, &record.to), bytes(record));
+    for (record, path) in open {
+        wanted.insert(path, bytes(record));
         listed.insert((
             record.id.clone(),
             record.to.clone(),
@@ -335,7 +337,7 @@ fn entries_equal_what_is_open(taken: &Taken<'_>) -> Held {
     })?;
     for one in issue.awaiting.iter().chain(&issue.to_tell) {
         let record = &state.records[one.id.number() as usize - 1];
-        wanted.insert(layout::awaiting_entry(&one.id, &one.agent), bytes(record));
+        wanted.insert(awaiting_path(&one.id, &one.agent), bytes(record));
     }
     let entries = state.files.iter();
     let entries = entries.filter(|(path, _)| !path.starts_with(layout::ISSUES));

@@ -14,7 +14,7 @@ use super::ExchangeError;
 use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
 use crate::error::LedgerError;
 use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
-use crate::snapshot::{Rules, Snapshot};
+use crate::snapshot::{Rules, SHAPE, Snapshot};
 
 /// A recorded step, and the files that its line refers to.
 pub(super) struct Taken {
@@ -146,7 +146,7 @@ impl<'r> History<'r> {
         wanted: &impl Fn(&Key) -> bool,
     ) -> Result<Option<Taken>, ExchangeError> {
         let new = Tree::new(self.repository, commit.tree);
-        let changes = new.changes_since(Some(before), layout::is_closed, MOST_ENTRIES);
+        let changes = new.changes_since(Some(before), SHAPE, MOST_ENTRIES);
         let changes = changes.map_err(LedgerError::from)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {

@@ -23,7 +23,7 @@ use crate::recorded_step::{
 };
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
-use crate::snapshot::Rules;
+use crate::snapshot::{Rules, SHAPE};
 use crate::write::Ledger;
 
 /// A handoff whose id changed when its steps were made again.
@@ -220,7 +220,7 @@ impl<'r> Rerun<'r> {
             Tree::new(self.repository, old),
             Tree::new(self.repository, commit.tree),
         );
-        let changes = new.changes_since(Some(old.id()), layout::is_closed, MOST_ENTRIES)?;
+        let changes = new.changes_since(Some(old.id()), SHAPE, MOST_ENTRIES)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([key], _) => {

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
-use handoff_git::{MOST_IN_ALL, Scratch, Tree};
+use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
 use handoff_model::layout;
 use read::Place;
 use remembered::Remembered;
@@ -55,8 +55,11 @@ impl Survey {
         let known = Remembered::read(note).and_then(|known| Some((known.folder()?, known)));
         // The objects it was made from may be gone.
         let changed = known.and_then(|(old, known)| {
-            let changes =
-                Tree::new(repository, folder).changes_since(Some(old), read::is_issue, MOST_IN_ALL);
+            let changes = Tree::new(repository, folder).changes_since(
+                Some(old),
+                Shape::undivided(read::is_issue),
+                MOST_IN_ALL,
+            );
             Some((known, changes.ok()?))
         });
         let (mut issues, places) = match changed {

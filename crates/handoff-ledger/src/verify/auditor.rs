@@ -23,7 +23,7 @@ use crate::recorded_step::{
 };
 use crate::remote::without_origin;
 use crate::signing::{By, Demand, judge};
-use crate::snapshot::{IssueFolder, Rules, Snapshot};
+use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot};
 
 /// A commit to compare with the step that it should be: one of the history, or one that is about to
 /// be made.
@@ -134,7 +134,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: Parent,
     ) -> Result<bool, LedgerError> {
         let tree = Tree::new(self.repository, candidate.tree);
-        let changes = tree.changes_since(Some(before.tree), layout::is_closed, MOST_ENTRIES)?;
+        let changes = tree.changes_since(Some(before.tree), SHAPE, MOST_ENTRIES)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(false);
@@ -257,7 +257,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.reader.rules(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
-        let changes = tree.changes_since(None, layout::is_closed, MOST_ENTRIES)?;
+        let changes = tree.changes_since(None, SHAPE, MOST_ENTRIES)?;
         let known = self.audit.findings.len();
         for change in &changes {
             let path = change.path.clone();
@@ -519,7 +519,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: Option<ObjectId>,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
-        if let Some(path) = Tree::new(self.repository, tree).difference(before, changes)? {
+        if let Some(path) = Tree::new(self.repository, tree).difference(before, changes, SHAPE)? {
             let text = "no step writes its folders like this";
             self.report(Finding::error(FindingCode::CommitTree, path, text));
         }

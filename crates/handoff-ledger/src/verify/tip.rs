@@ -6,6 +6,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::Repository;
+use handoff_model::open_entry::{awaiting_path, open_path};
 use handoff_model::{Record, View, layout};
 
 use super::scope::{AuditScope, unreadable};
@@ -66,18 +67,14 @@ impl<'r, 's> Tip<'r, 's> {
             {
                 continue;
             }
-            let (path, expected) = if is_open {
-                (layout::open_entry(&entry.id, &entry.to), &mut open)
-            } else {
-                (layout::awaiting_entry(&entry.id, &entry.to), &mut awaiting)
-            };
-            let right = match (expected.remove(&path), snapshot.open_record(&entry)) {
+            let expected = if is_open { &mut open } else { &mut awaiting };
+            let right = match (expected.remove(&entry.path), snapshot.open_record(&entry)) {
                 (Some(record), Ok(listed)) => record == listed,
                 _ => false,
             };
             if !right {
                 let text = "the entry does not agree with the handoff's record";
-                found.push(Finding::error(FindingCode::OpenStale, path, text));
+                found.push(Finding::error(FindingCode::OpenStale, entry.path, text));
             }
         }
         for path in open.into_keys() {
@@ -124,13 +121,11 @@ impl Handoffs {
                 Ok(Some(record)) => {
                     check_contract(folder, &record, found);
                     for one in awaiting.iter().filter(|one| one.id == record.id) {
-                        let path = layout::awaiting_entry(&one.id, &one.agent);
+                        let path = awaiting_path(&one.id, &one.agent);
                         self.awaiting.insert(path, record.clone());
                     }
-                    if !record.state.is_terminal() {
-                        let path = layout::open_entry(&record.id, &record.to);
-                        self.open.insert(path, record);
-                    }
+                    self.open
+                        .extend(open_path(&record).map(|path| (path, record)));
                 }
                 other => {
                     let path = || layout::record_file(&HandoffId::new(key.clone(), number));

@@ -10,7 +10,7 @@ use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State, Style, TaskState};
 
-use crate::layout;
+use crate::open_entry::awaiting_path;
 use crate::planner::{Changed, Planner};
 use crate::record::{self, Awaiting, Issue, IssueStatus, Record};
 use crate::step::{FileChanges, Stop, View};
@@ -236,7 +236,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut files = FileChanges::new();
-        let path = |one: &Awaiting| layout::awaiting_entry(&one.id, &one.agent);
+        let path = |one: &Awaiting| awaiting_path(&one.id, &one.agent);
         for gone in before.iter().filter(|one| !after.contains(one)) {
             files.push((path(gone), Edit::Gone));
         }

@@ -47,7 +47,7 @@ impl<V> Planner<'_, V> {
         self.authorize(&record, event)?;
         ensure_not_outdated(&record, event, args)?;
         if event == Event::Extend {
-            return Ok(self.extend(issue, record, args)?);
+            return self.extend(issue, record, args);
         }
         let mut args = args.clone();
         args.failure = match event {
@@ -59,16 +59,13 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         self.ensure_allowed(&issue, &record, event, &args)?;
-        let was_with = match event {
-            Event::Reassign => {
-                let basis = record.follows.as_ref();
-                let basis = basis.map(|id| self.record(id)).transpose()?;
-                let receiver = args.receiver.as_ref().unwrap_or(&record.to).clone();
-                self.ensure_no_loop(&issue, &record.from, &receiver, basis.as_ref())?;
-                Some(self.reassign(&mut record, &receiver)?)
-            }
-            _ => None,
-        };
+        if event == Event::Reassign {
+            let basis = record.follows.as_ref();
+            let basis = basis.map(|id| self.record(id)).transpose()?;
+            let receiver = args.receiver.as_ref().unwrap_or(&record.to).clone();
+            self.ensure_no_loop(&issue, &record.from, &receiver, basis.as_ref())?;
+            self.reassign(&mut record, &receiver)?;
+        }
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;
@@ -88,13 +85,10 @@ impl<V> Planner<'_, V> {
             self.keep_answer(&mut issue, &record, &args);
         }
         let subject = record.id.clone();
-        let mut changed = Changed {
-            was_with,
-            ..Changed::of(issue, subject, [vec![record], cancelled].concat())
-        };
+        let mut changed = Changed::of(issue, subject, [vec![record], cancelled].concat());
         self.follow_tasks(&mut changed)?;
         self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &account);
+        let mut step = self.commit(changed, &account)?;
         step.files.extend(folder);
         Ok(Planned::Write(Box::new(step)))
     }
@@ -295,11 +289,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Gives a handoff to another agent; returns its previous receiver.
-    fn reassign(
-        &self,
-        record: &mut Record,
-        receiver: &AgentName,
-    ) -> Result<AgentName, RetryRefusal> {
+    fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<(), RetryRefusal> {
         let others = self.others_for(record);
         if !others.contains(&receiver) {
             return Err(RetryRefusal::NotAssignable {
@@ -308,7 +298,8 @@ impl<V> Planner<'_, V> {
                 others: others.into_iter().cloned().collect(),
             });
         }
-        Ok(std::mem::replace(&mut record.to, receiver.clone()))
+        record.to = receiver.clone();
+        Ok(())
     }
 
     /// The other agents that the handoff's sender could have sent its contract to.

@@ -10,7 +10,7 @@ use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, trail};
 use crate::record::{Failure, Issue, Lease, Progress, Record, Transition};
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
-use crate::step::Planned;
+use crate::step::{Planned, Stop, View};
 
 /// The first handoff of an issue whose time ran out and which is not failed yet.
 pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
@@ -74,12 +74,15 @@ impl<V> Planner<'_, V> {
     }
 
     /// Extends a holder's lease and records its progress.
-    pub(super) fn extend(
+    pub(super) fn extend<E>(
         &self,
         issue: Issue,
         mut record: Record,
         args: &EventArgs,
-    ) -> Result<Planned, Refusal> {
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
         let from = record.state;
         let illegal = |illegal| StateRefusal::Illegal {
             id: record.id.clone(),
@@ -95,7 +98,7 @@ impl<V> Planner<'_, V> {
         let at = self.actor.at;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
-            return Err(Refusal::no_handoff(&id));
+            return Err(Refusal::no_handoff(&id).into());
         };
         let mut extended = lease.clone();
         // A holder that waits for others has no deadline, and an extension never shortens a lease.
@@ -124,7 +127,7 @@ impl<V> Planner<'_, V> {
             ..Changed::of(issue, record.id.clone(), vec![record])
         };
         self.list_open(&mut changed);
-        Ok(Planned::Write(Box::new(self.commit(changed, &account))))
+        Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
     }
 
     /// The failure that a lease, or a time to claim, leads to when it ran out.

@@ -36,6 +36,7 @@ use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Account, Change};
+use crate::open_entry::open_path;
 use crate::record::{Awaiting, Issue, OpenHandoff, Record, RefusedContract, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
@@ -45,7 +46,7 @@ pub use findings::misanswered;
 pub use given::ungiven;
 use handoff_base::Edit;
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{HandoffId, IssueKey};
 pub use held::{Holder, held};
 pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
@@ -110,8 +111,6 @@ struct Changed {
     subject: HandoffId,
     /// Handoffs with changes other than of their state.
     quiet: Vec<Record>,
-    /// The subject's previous receiver, if it goes to another agent.
-    was_with: Option<AgentName>,
     /// Whether the work only continues, so that no state changes.
     goes_on: bool,
     /// What awaits somebody again, since the issue is reopened.
@@ -128,7 +127,6 @@ impl Changed {
             records,
             subject,
             quiet: Vec::new(),
-            was_with: None,
             goes_on: false,
             again: Vec::new(),
             entries: FileChanges::new(),
@@ -413,13 +411,16 @@ impl<V> Planner<'_, V> {
         self.end(issue, records);
     }
 
-    fn commit(&self, changed: Changed, account: &Account) -> Step {
+    /// The commit of a step.
+    fn commit<E>(&self, changed: Changed, account: &Account) -> Result<Step, Stop<E>>
+    where
+        V: View<E>,
+    {
         let Changed {
             mut issue,
             records,
             subject,
             quiet,
-            was_with,
             goes_on,
             again: _,
             entries,
@@ -428,36 +429,20 @@ impl<V> Planner<'_, V> {
         let mut files = entries;
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
-            let stored = record::write(record);
-            let entry = layout::open_entry(&record.id, &record.to);
+            self.put(&mut files, record)?;
             let from = if goes_on {
                 Some(record.state)
             } else {
                 record.latest().and_then(|t| t.from)
             };
-            let was_open = from.is_some_and(|state| !state.is_terminal());
-            let is_open = !record.state.is_terminal();
-            if is_open {
-                files.push((entry, Edit::Bytes(stored.clone())));
-            } else if was_open {
-                files.push((entry, Edit::Gone));
-            }
-            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             changes.push(Change {
                 id: record.id.clone(),
                 from,
                 to: record.state,
             });
         }
-        if let Some(agent) = was_with {
-            files.push((layout::open_entry(&subject, &agent), Edit::Gone));
-        }
-        // Only open handoffs wait for others.
         for record in &quiet {
-            let stored = record::write(record);
-            let entry = layout::open_entry(&record.id, &record.to);
-            files.push((entry, Edit::Bytes(stored.clone())));
-            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
+            self.put(&mut files, record)?;
         }
         files.push((
             layout::issue_file(self.key),
@@ -470,11 +455,27 @@ impl<V> Planner<'_, V> {
         let transitions: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let message = self.message(&issue, &record, &transitions, account);
         let receipt = self.receipt(record, issue, changes);
-        Step {
+        Ok(Step {
             files,
             message,
             receipt,
             previous,
-        }
+        })
+    }
+
+    /// Adds a handoff's record and its entry among the open ones, which follows from the record.
+    fn put<E>(&self, files: &mut FileChanges, record: &Record) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let stored = record::write(record);
+        let before = self.view.record(record.id.number());
+        let before = before.map_err(Stop::Unreadable)?;
+        let (was, is) = (before.as_ref().and_then(open_path), open_path(record));
+        let was = was.filter(|was| Some(was) != is.as_ref());
+        files.extend(was.map(|was| (was, Edit::Gone)));
+        files.extend(is.map(|is| (is, Edit::Bytes(stored.clone()))));
+        files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
+        Ok(())
     }
 }

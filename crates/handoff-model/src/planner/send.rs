@@ -216,7 +216,7 @@ impl<V> Planner<'_, V> {
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
         self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &account);
+        let mut step = self.commit(changed, &account)?;
         step.files
             .push((contract_path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
@@ -267,7 +267,7 @@ impl<V> Planner<'_, V> {
         let path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
         let mut changed = Changed::of(issue, subject, records);
         self.await_somebody(&mut changed)?;
-        let mut step: Step = self.commit(changed, account);
+        let mut step: Step = self.commit(changed, account)?;
         step.files
             .push((path, Edit::Bytes(send.contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
