@@ -30,12 +30,18 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {
+    /// List at most so many of each kind, 0 for all; on a terminal 50, otherwise all
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     #[command(flatten)]
     asks: AskArgs,
 }
 
 /// How much of what needs an agent is printed.
 const PRINTED: usize = 20;
+
+/// How many handoffs of each kind are listed on a terminal.
+const LISTED: usize = 50;
 
 /// The work of an agent.
 #[derive(Serialize, JsonSchema)]
@@ -48,6 +54,8 @@ pub(crate) struct InboxView {
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
     handoffs: Vec<RecordView>,
+    /// how many more there are than `--limit` lets through
+    more: usize,
     /// whether the remote was asked first; null if the ledger has no remote
     fresh: Option<Fresh>,
 }
@@ -63,8 +71,13 @@ impl Answer for InboxView {
             !stuck.contains(&handoff.record.state) || !told.any(|a| a.id == handoff.record.id)
         };
         let handoffs = self.handoffs.iter().filter(is_new);
+        let more = match self.more {
+            0 => String::new(),
+            more => format!("and {more} more: --limit 0 lists all\n"),
+        };
         attention_text(&self.attention, PRINTED, look)
             + &rows::table(handoffs.map(|h| &h.record), look)
+            + &more
     }
 }
 
@@ -94,7 +107,17 @@ impl Arguments {
         let now = now()?;
         let worker = context.worker(&repository)?;
         let who = holder(&agent, worker.as_ref());
-        let mut found = overview(&tip, who, &knowing, now, OverviewLimits::ALL)?;
+        let each = match self.limit {
+            Some(0) => usize::MAX,
+            Some(limit) => limit,
+            None if output.is_on_terminal() => LISTED,
+            None => usize::MAX,
+        };
+        let limits = OverviewLimits {
+            each,
+            ..OverviewLimits::ALL
+        };
+        let mut found = overview(&tip, who, &knowing, now, limits)?;
         output.complete(&mut found.attention);
         let buckets = [
             found.held,
@@ -104,11 +127,13 @@ impl Arguments {
             found.stuck,
             found.to_decide,
         ];
+        let more = buckets.iter().map(|b| b.count - b.first.len()).sum();
         let records: Vec<Record> = buckets.into_iter().flat_map(|b| b.first).collect();
         let view = InboxView {
             agent,
             attention: found.attention,
             handoffs: RecordView::all(records, now),
+            more,
             fresh,
         };
         output.answer(&view)?;

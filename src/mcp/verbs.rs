@@ -85,7 +85,7 @@ impl Verb {
 /// The tools, in the order in which an agent needs them.
 pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["prime"]).without(&["quiet"]),
-    Verb::reads(&["inbox"]),
+    Verb::reads(&["inbox"]).without(&["limit"]),
     Verb::writes(&["claim"]),
     Verb::reads(&["new"]),
     Verb::reads(&["check"]).takes("files").without(&["format"]),

@@ -217,6 +217,11 @@ impl Output {
         self.json = true;
     }
 
+    /// Whether the answer is text on a terminal.
+    pub(crate) fn is_on_terminal(&self) -> bool {
+        self.screen.is_some()
+    }
+
     /// Whether the answer is one JSON document.
     pub(crate) fn is_json(&self) -> bool {
         self.json

@@ -363,6 +363,10 @@ fn joined(
     if groups.len() < 2 {
         return Ok(groups.pop().map(|(_, node)| node));
     }
+    let is_divided = |(_, node): &(Vec<u8>, Node)| matches!(node, Node::Folders(_));
+    if groups.len() > MOST || groups.iter().any(is_divided) {
+        return Ok(Some(Node::Folders(groups)));
+    }
     let mut files = Vec::new();
     for (name, node) in &groups {
         match node {
@@ -374,7 +378,7 @@ fn joined(
                 files.extend(items.into_iter().map(|item| item.entry().clone()));
             }
             Node::Files(own) => files.extend(own.iter().cloned()),
-            Node::Folders(_) => return Ok(Some(Node::Folders(groups))),
+            Node::Folders(_) => {}
         }
         if files.len() > MOST {
             return Ok(Some(Node::Folders(groups)));
