@@ -3,6 +3,7 @@
 //! The file is parsed as it is stored. libgit2 builds an object for each entry and checks the
 //! file's digest, which takes longer than everything else a hook does in a large repository.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,12 +149,14 @@ fn sets_of(pattern: &str) -> String {
     kept
 }
 
-struct IndexEntry<'a> {
-    mode: u32,
-    id: &'a [u8],
-    /// Whether it has a conflict stage or is only intended to be added.
-    left_out: bool,
-    path: &'a [u8],
+/// What is in an index file.
+struct Index<'a> {
+    /// The paths and ids of the files that are wanted.
+    files: Vec<(Cow<'a, [u8]>, &'a [u8])>,
+    /// Whether no extension changes what the entries mean.
+    is_known: bool,
+    /// The trees that git has worked out, as they are stored.
+    trees: &'a [u8],
 }
 
 impl Repository {
@@ -174,27 +177,30 @@ impl Repository {
             Err(source) => return Err(IndexError::Unreadable { path, source }),
         };
         let malformed = || IndexError::Malformed { path: path.clone() };
-        let extensions = walk(&bytes, |_| {}).ok_or_else(malformed)?;
+        let read = read(&bytes, &wanted).ok_or_else(malformed)?;
         let tree = self.head_tree().map_err(IndexError::Head)?;
         // `git commit` works the trees out before it runs a hook.
-        if tree.is_some() && cached_trees(extensions.trees).next().map(|(_, id)| id) == Some(tree) {
+        if tree.is_some() && cached_trees(read.trees).next().map(|(_, id)| id) == Some(tree) {
             return Ok(Vec::new());
         }
-        let mut files = if extensions.are_known {
-            entries(&bytes, wanted).ok_or_else(malformed)?
-        } else {
-            // Split and sparse indexes are left to git.
-            self.listed(index, wanted)?
-        };
-        let staged = cached_trees(extensions.trees);
+        let staged = cached_trees(read.trees);
         let mut head = HeadFiles {
             repository: self,
             tree,
             staged: staged.filter_map(|(path, id)| Some((path, id?))).collect(),
             folders: HashMap::new(),
         };
-        head.retain_others(&mut files).map_err(IndexError::Head)?;
-        Ok(files)
+        if read.is_known {
+            let others = head.others(read.files.into_iter());
+            return others.map_err(IndexError::Head);
+        }
+        // Split and sparse indexes are left to git.
+        let listed = self.listed(index, wanted)?;
+        let listed = listed.iter().map(|file| {
+            let path = Cow::Borrowed(file.path.as_bytes());
+            (path, file.id.as_bytes().as_slice())
+        });
+        head.others(listed).map_err(IndexError::Head)
     }
 
     /// HEAD's tree; `None` before the first commit.
@@ -275,21 +281,29 @@ struct HeadFiles<'r> {
 }
 
 impl HeadFiles<'_> {
-    /// Drops the files that HEAD has too.
-    fn retain_others(&mut self, files: &mut Vec<StagedFile>) -> Result<(), GitError> {
-        let mut failed = None;
-        files.retain(|file| {
-            let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-            match self.folder(folder) {
-                Ok(None) => false,
-                Ok(Some(entries)) => entries.get(name).is_none_or(|(_, id)| *id != file.id),
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    false
-                }
+    /// The files that HEAD does not have like this. Files of one folder follow each other.
+    fn others<'a>(
+        &mut self,
+        files: impl Iterator<Item = (Cow<'a, [u8]>, &'a [u8])>,
+    ) -> Result<Vec<StagedFile>, GitError> {
+        let mut others = Vec::new();
+        // The last folder of which the index has the same as HEAD.
+        let mut same: Option<Vec<u8>> = None;
+        for (path, id) in files {
+            let end = memchr::memrchr(b'/', &path);
+            let folder = &path[..end.unwrap_or(0)];
+            if same.as_deref() == Some(folder) {
+                continue;
             }
-        });
-        failed.map_or(Ok(()), Err)
+            let file = staged(&path, id)?;
+            let name = &file.path[end.map_or(0, |end| end + 1)..];
+            match self.folder(&file.path[..end.unwrap_or(0)])? {
+                None => same = Some(folder.to_vec()),
+                Some(entries) if entries.get(name).is_some_and(|(_, id)| *id == file.id) => {}
+                Some(_) => others.push(file),
+            }
+        }
+        Ok(others)
     }
 
     /// A folder's entries in HEAD, or `None` if the index has the same.
@@ -342,32 +356,17 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// extensions are left to git, `None` if it is not an index. For tests.
 #[doc(hidden)]
 pub fn index_files(bytes: &[u8]) -> Option<Option<Vec<StagedFile>>> {
-    let extensions = walk(bytes, |_| {})?;
-    cached_trees(extensions.trees).for_each(drop);
-    let files = entries(bytes, |_| true)?;
-    Some(extensions.are_known.then_some(files))
+    let read = read(bytes, |_| true)?;
+    cached_trees(read.trees).for_each(drop);
+    let files = read.files.iter().map(|(path, id)| staged(path, id));
+    let files = files.collect::<Result<_, _>>().ok()?;
+    Some(read.is_known.then_some(files))
 }
 
-/// The entries of an index file whose paths are wanted; `None` if it is not an index.
-fn entries(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<StagedFile>> {
-    let mut files = Vec::new();
-    walk(bytes, |entry| {
-        if entry.left_out || !is_file(entry.mode) || !wanted(entry.path) {
-            return;
-        }
-        let path = String::from_utf8_lossy(entry.path).into_owned();
-        let id = git2::Oid::from_bytes(entry.id).map(object_id);
-        files.push(id.map(|id| StagedFile { path, id }));
-    })?;
-    files.into_iter().collect::<Result<_, _>>().ok()
-}
-
-/// What is after an index's entries.
-struct Extensions<'a> {
-    /// Whether none of them changes what the entries mean.
-    are_known: bool,
-    /// The trees that git has worked out, as they are stored.
-    trees: &'a [u8],
+fn staged(path: &[u8], id: &[u8]) -> Result<StagedFile, GitError> {
+    let path = String::from_utf8_lossy(path).into_owned();
+    let id = object_id(git2::Oid::from_bytes(id)?);
+    Ok(StagedFile { path, id })
 }
 
 /// The trees in the form that git stores in an index, parents first, with their paths; git knows
@@ -422,9 +421,9 @@ fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<Object
 /// The size of an object's id.
 const ID: usize = 20;
 
-/// Calls `each` for the entries of an index file, see gitformat-index(5). Returns what is after
-/// them; `None` if the file is not an index.
-fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Extensions<'a>> {
+/// Reads an index file, see gitformat-index(5); `None` if it is not one. Entries that have a conflict
+/// stage or are only intended to be added are left out.
+fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
     const HEADER: usize = 12;
     /// Times, ids and sizes from the working tree.
     const STAT: usize = 40;
@@ -443,6 +442,7 @@ fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Ex
     let count = u32::from_be_bytes(number(bytes, 8)?);
     let mut at = HEADER;
     let mut path = Vec::new();
+    let mut files = Vec::new();
     for _ in 0..count {
         let start = at;
         let mode = u32::from_be_bytes(number(bytes, at + MODE)?);
@@ -465,58 +465,54 @@ fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<Ex
                 gone = (gone.checked_add(1)?.checked_mul(128)?) | usize::from(byte & 0x7f);
             }
             path.truncate(path.len().checked_sub(gone)?);
-            let length = bytes.get(at..)?.iter().position(|&b| b == 0)?;
+            let length = memchr::memchr(0, bytes.get(at..)?)?;
             path.extend_from_slice(&bytes[at..at + length]);
             at += length + 1;
             // Other readers go by the length that is stored.
             if path.len().min(usize::from(NAME_LENGTH)) != usize::from(flags & NAME_LENGTH) {
                 return None;
             }
-            each(&IndexEntry {
-                mode,
-                id,
-                left_out,
-                path: &path,
-            });
+            if !left_out && is_file(mode) && wanted(&path) {
+                files.push((Cow::Owned(path.clone()), id));
+            }
         } else {
-            let length = bytes.get(at..)?.iter().position(|&b| b == 0)?;
+            let length = memchr::memchr(0, bytes.get(at..)?)?;
             // Other readers go by the length that is stored.
             if length.min(usize::from(NAME_LENGTH)) != usize::from(flags & NAME_LENGTH) {
                 return None;
             }
-            each(&IndexEntry {
-                mode,
-                id,
-                left_out,
-                path: bytes.get(at..at + length)?,
-            });
+            let path = bytes.get(at..at + length)?;
+            if !left_out && is_file(mode) && wanted(path) {
+                files.push((Cow::Borrowed(path), id));
+            }
             // Padded with one to eight zeros.
             at = start + ((at + length - start) / 8 + 1) * 8;
         }
     }
     // Unknown extensions may be skipped, unless their name begins in lower case.
     let end = bytes.len().checked_sub(ID)?;
-    let mut extensions = Extensions {
-        are_known: true,
-        trees: &[],
-    };
+    let (mut is_known, mut trees) = (true, &[][..]);
     while at < end {
         let name: [u8; 4] = number(bytes, at)?;
         let size = u32::from_be_bytes(number(bytes, at + 4)?);
         let start = at.checked_add(8)?;
         at = start.checked_add(usize::try_from(size).ok()?)?;
-        extensions.are_known &= !name[0].is_ascii_lowercase();
+        is_known &= !name[0].is_ascii_lowercase();
         if name == *b"TREE" {
-            extensions.trees = bytes.get(start..at)?;
+            trees = bytes.get(start..at)?;
         }
     }
-    (at == end).then_some(extensions)
+    (at == end).then_some(Index {
+        files,
+        is_known,
+        trees,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::entries;
+    use super::index_files;
 
     /// An index of one file, whose length of name is stored as this.
     fn index(version: u8, length: u8) -> Vec<u8> {
@@ -540,10 +536,10 @@ mod tests {
     #[test]
     fn a_name_is_as_long_as_its_entry_says() {
         for version in 2..=4 {
-            let found = entries(&index(version, 6), |_| true).unwrap();
+            let found = index_files(&index(version, 6)).flatten().unwrap();
             assert_eq!(found[0].path, "a/name", "version {version}");
             for length in [0, 1, 5, 7, 8, 255] {
-                let found = entries(&index(version, length), |_| true);
+                let found = index_files(&index(version, length));
                 assert_eq!(found, None, "version {version}, {length}");
             }
         }
