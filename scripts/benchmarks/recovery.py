@@ -1,5 +1,6 @@
 """What waiting, choosing, failing and recovering cost."""
 
+import itertools
 import os
 import random
 import statistics
@@ -9,7 +10,9 @@ import time
 from measuring import REF, Failed, at_most, below, inside, middle, run, total
 
 SETTLE = 0.1  # until a program has begun to wait, in seconds
-CHOOSING, SNAPSHOT, WAKING, RECOVERING = at_most(1.5), at_most(1), below(20, " ms"), below(50, " ms")
+SENDING, CHOOSING, LOOKING = at_most(1.2), at_most(1.3), at_most(1.3)
+SNAPSHOT, WAKING, RECOVERING = at_most(1), below(20, " ms"), below(50, " ms")
+FIRST = 900_001  # the issues that the measured steps open
 
 
 def row(words, samples, more=""):
@@ -36,20 +39,31 @@ def waking(bench, rounds):
     print(f"| {words}, ms | {median:.1f} | 95 %: {late:.1f}, {rounds} rounds: {bench.judge(words, median, WAKING)} |")
 
 
-def choosing(bench, few, many):
+def crowded(bench, few, many):
+    """What a step and a look cost while many handoffs are open, all with one agent."""
     repositories = {count: bench.opened(f"open-{count}", count) for count in (few, many)}
-    samples = {count: [] for count in repositories}
+    # Each `send` has a contract of its own: what is written already costs less.
+    steps = bench.steps("crowded", 2 * (bench.runs + 10), FIRST)
+    contracts = (os.path.join(steps, str(number), "contract") for number in itertools.count())
+    rows = {
+        "`send`": (SENDING, lambda agent: ["send", next(contracts)]),
+        "`claim --next`": (CHOOSING, lambda agent: ["claim", "--next", "--as", agent]),
+        "`inbox` of an agent without work": (LOOKING, lambda agent: ["inbox", "--as", "closer-agent"]),
+    }
+    samples = {(name, count): [] for name in rows for count in repositories}
     for _, counts in bench.turns():
         for count, (repository, agent) in repositories.items():
-            tip = run("git", "rev-parse", REF, at=repository).strip()
-            sample = bench.measure(bench.handoff, "claim", "--next", "--as", agent, at=repository)
-            run("git", "update-ref", REF, tip, at=repository)
-            if counts:
-                samples[count].append(sample)
-    wall, cpu = [middle(samples[many], what) / middle(samples[few], what) for what in ("wall", "cpu")]
-    row(f"`claim --next`, {few} open", samples[few])
-    words = f"`claim --next`, {many:,} open"
-    row(words, samples[many], f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of {few}: {bench.judge(words, wall, CHOOSING)}")
+            for name, (_, arguments) in rows.items():
+                tip = run("git", "rev-parse", REF, at=repository).strip()
+                sample = bench.measure(bench.handoff, *arguments(agent), at=repository)
+                run("git", "update-ref", REF, tip, at=repository)
+                if counts:
+                    samples[name, count].append(sample)
+    for name, (goal, _) in rows.items():
+        wall, cpu = [middle(samples[name, many], what) / middle(samples[name, few], what) for what in ("wall", "cpu")]
+        row(f"{name}, {few} open", samples[name, few])
+        words = f"{name}, {many:,} open"
+        row(words, samples[name, many], f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of {few}: {bench.judge(words, wall, goal)}")
 
 
 class Worktree:
@@ -124,5 +138,5 @@ def failing(bench, files, changed):
 def table(bench):
     print(f"| waiting, failing and recovering, median of {bench.runs} | median | |\n|---|---:|---|")
     waking(bench, bench.size(60, 1))
-    choosing(bench, *bench.size((10, 1_000), (2, 4)))
+    crowded(bench, *bench.size((40, 10_000), (2, 4)))
     failing(bench, *bench.size((10_000, 20), (40, 2)))

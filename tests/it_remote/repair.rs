@@ -217,3 +217,25 @@ fn a_file_that_git_is_about_to_write_stays() {
     clones.env.handoff(&["fetch", "--repair"]).success();
     assert!(begun.exists());
 }
+
+/// What a power cut leaves of an `init` that had not recorded its remote yet.
+#[test]
+fn a_tracking_ref_of_a_remote_that_is_not_the_ledgers_yet() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    env.git(&repo, &["config", "--unset", "handoff.remote"]);
+    env.git(&repo, &["update-ref", "-d", "refs/heads/handoffs"]);
+    let tracking = repo.join(".git/refs/handoff/remotes/origin/handoffs");
+    for damage in ["", "1111111111111111111111111111111111111111\n"] {
+        fs::write(&tracking, damage).unwrap();
+        let init = ["init", "--remote", "origin"];
+        let told = env.handoff(&init);
+        assert_ne!(told.status, 0);
+        told.says("`git handoff fetch --repair`");
+        env.handoff(&["fetch", "--repair"]).success();
+        assert!(!tracking.exists());
+        env.handoff(&init).success();
+        env.git(&repo, &["update-ref", "-d", "refs/heads/handoffs"]);
+        env.git(&repo, &["config", "--unset", "handoff.remote"]);
+    }
+}

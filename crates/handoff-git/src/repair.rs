@@ -49,6 +49,31 @@ impl Repository {
         remove_if_empty(&self.common_dir().join(refname))
     }
 
+    /// The refs in a folder that have a file of their own.
+    ///
+    /// # Errors
+    /// When a folder can't be read.
+    pub fn ref_files(&self, folder: &str) -> io::Result<Vec<String>> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(self.common_dir().join(&folder)) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let entry = entry?;
+                let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+                if entry.file_type()?.is_dir() {
+                    folders.push(name);
+                } else if Self::is_ref_name(&name) {
+                    found.push(name);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// The values that a ref had, by its log, the newest first.
     pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
         let log = fs::read(self.log_of(refname)).unwrap_or_default();

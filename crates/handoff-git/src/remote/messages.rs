@@ -66,8 +66,9 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
 
 /// Whether git's message is about objects of this repository that it can't read.
 pub fn tells_of_damage(message: &str) -> bool {
-    const SIGNS: [&str; 4] = [
+    const SIGNS: [&str; 5] = [
         ") is corrupt",
+        " does not exist",
         " is empty",
         "bad tree object ",
         "bad object ",

@@ -144,6 +144,9 @@ struct Pushes {
     doubtful: Vec<ObjectId>,
 }
 
+/// The folder of the tracking refs that this program moves.
+const TRACKING: &str = "refs/handoff/remotes";
+
 /// The branch of a remote, as this clone knows it.
 pub(super) struct Upstream<'r> {
     repository: &'r Repository,
@@ -175,7 +178,7 @@ impl<'r> Upstream<'r> {
             remote: Remote::new(repository, name, &format!("refs/heads/{branch}")),
             name: masked(name),
             branch: branch.to_owned(),
-            tracking: format!("refs/handoff/remotes/{}/{branch}", folder(name)),
+            tracking: format!("{TRACKING}/{}/{branch}", folder(name)),
             interrupted: Arc::default(),
             reach: Reach::Unasked,
             turn: None,

@@ -8,7 +8,7 @@ use handoff_git::{Depth, PublishError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Upstream;
+use super::{TRACKING, Upstream};
 use crate::error::{LedgerError, WriteError};
 use crate::session::Session;
 use crate::write::Ledger;
@@ -35,6 +35,7 @@ impl Ledger<'_> {
         self.guard(session)?;
         let removed = self.repository().remove_empty_objects().map_err(io_error)?;
         self.drop_empty(self.refname())?;
+        self.drop_lost_tracking()?;
         let wanted = self.wanted()?;
         let there = if self.is_shared() {
             self.with_upstream(|ledger, upstream| ledger.fetch_anew(session, upstream, &wanted))?
@@ -94,8 +95,26 @@ impl Ledger<'_> {
         Ok(wanted)
     }
 
-    /// Fetches the whole ledger, whatever git takes for known. Refs that lead to missing objects
-    /// would keep git from fetching.
+    /// Removes tracking refs that are empty or lead to missing objects, which would keep git from
+    /// fetching: also those of a remote that is not the ledger's yet, and the one that `git push`
+    /// moves too.
+    fn drop_lost_tracking(&self) -> Result<(), LedgerError> {
+        let repository = self.repository();
+        let mut tracking = repository.ref_files(TRACKING).map_err(io_error)?;
+        let upstream = self.upstream();
+        tracking.extend(upstream.map(|u| format!("refs/remotes/{}/{}", u.name, u.branch)));
+        for refname in &tracking {
+            self.drop_empty(refname)?;
+            if let Some(at) = repository.resolve(refname)?
+                && !self.is_whole(at, None)?
+            {
+                repository.remove_ref_file(refname).map_err(io_error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches the whole ledger, whatever git takes for known.
     fn fetch_anew(
         &self,
         session: &Session,
@@ -103,17 +122,6 @@ impl Ledger<'_> {
         wanted: &[ObjectId],
     ) -> Result<Option<ObjectId>, LedgerError> {
         let repository = self.repository();
-        // A push moves git's own tracking ref too.
-        let gits = format!("refs/remotes/{}/{}", upstream.name, upstream.branch);
-        for refname in [&upstream.tracking, &gits] {
-            self.drop_empty(refname)?;
-            let at = repository.resolve(refname)?;
-            if let Some(at) = at
-                && !self.is_whole(at, None)?
-            {
-                repository.remove_ref_file(refname).map_err(io_error)?;
-            }
-        }
         let known = upstream.known()?;
         if let Some(tip) = self.tip_id()?
             && !self.is_whole(tip, known)?
