@@ -36,7 +36,19 @@ fn a_note_is_a_step_that_changes_no_state() {
     Event: annotate
     Reason: the branch is feature/87, not feature/78
     ");
-    // The same again writes nothing.
+    // The same again writes nothing, also after another note.
+    let tip = env.tip();
+    assert_eq!(env.data(&annotate)["repeated"], true);
+    assert_eq!(env.tip(), tip);
+    let other = [
+        "annotate",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--note",
+        "it is CSV",
+    ];
+    env.handoff(&other).success();
     let tip = env.tip();
     assert_eq!(env.data(&annotate)["repeated"], true);
     assert_eq!(env.tip(), tip);

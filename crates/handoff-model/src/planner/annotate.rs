@@ -28,12 +28,19 @@ impl<V> Planner<'_, V> {
         let record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
         let id = number.map(|_| record.id.clone());
         let by = self.actor.name;
-        let last = issue.annotations.last();
-        let same = |last: &Annotation| {
-            last.by == *by && last.id == id && last.note == note && last.facts == *facts
+        let same = |known: &Annotation| {
+            known.by == *by && known.id == id && known.note == note && known.facts == *facts
+        };
+        // Who heard nothing says it again, and others may have noted something meanwhile. What is
+        // said of a fact may be news once more.
+        let mut known = issue.annotations.iter().rev();
+        let is_known = if facts.is_empty() {
+            known.any(same)
+        } else {
+            known.next().is_some_and(same)
         };
         // A different event is news even if its note is the same.
-        if self.actor.delivery.is_none() && last.is_some_and(same) {
+        if self.actor.delivery.is_none() && is_known {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
