@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -171,6 +173,13 @@ impl Repository {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
+        let tree = self.head_tree();
+        // `git commit` works the trees out before it runs a hook.
+        if let Ok(Some(tree)) = tree
+            && root_tree(&path) == Some(tree)
+        {
+            return Ok(Vec::new());
+        }
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -178,11 +187,7 @@ impl Repository {
         };
         let malformed = || IndexError::Malformed { path: path.clone() };
         let read = read(&bytes, &wanted).ok_or_else(malformed)?;
-        let tree = self.head_tree().map_err(IndexError::Head)?;
-        // `git commit` works the trees out before it runs a hook.
-        if tree.is_some() && cached_trees(read.trees).next().map(|(_, id)| id) == Some(tree) {
-            return Ok(Vec::new());
-        }
+        let tree = tree.map_err(IndexError::Head)?;
         let staged = cached_trees(read.trees);
         let mut head = HeadFiles {
             repository: self,
@@ -418,19 +423,97 @@ fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<Object
     })
 }
 
+/// A file that is read in passing, a part at a time.
+struct Window {
+    file: File,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Window {
+    /// How much is read at once: more would not fit into a processor's cache.
+    const PART: usize = 64 << 10;
+
+    /// The next bytes; `None` at the end of the file.
+    fn peek(&mut self, count: usize) -> Option<&[u8]> {
+        if self.bytes.len() - self.at < count {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+            let most = Self::PART.max(count) - self.bytes.len();
+            let mut part = (&mut self.file).take(u64::try_from(most).ok()?);
+            part.read_to_end(&mut self.bytes).ok()?;
+        }
+        self.bytes.get(self.at..self.at + count)
+    }
+
+    fn skip(&mut self, count: usize) -> Option<()> {
+        self.peek(count)?;
+        self.at += count;
+        Some(())
+    }
+}
+
+/// The tree that git has worked out for a whole index file. Its entries are passed over, and not
+/// kept. `None` if there is no such tree, or the file is stored so that it is not found like this.
+fn root_tree(path: &Path) -> Option<ObjectId> {
+    /// More than the first tree of the extension takes.
+    const FIRST: usize = 64;
+    let mut window = Window {
+        file: File::open(path).ok()?,
+        bytes: Vec::with_capacity(Window::PART),
+        at: 0,
+    };
+    let header = window.peek(HEADER)?;
+    // The names of version 4 have no lengths.
+    if !header.starts_with(b"DIRC\0\0\0\x02") && !header.starts_with(b"DIRC\0\0\0\x03") {
+        return None;
+    }
+    let count = u32::from_be_bytes(number(header, 8)?);
+    window.skip(HEADER)?;
+    for _ in 0..count {
+        let flags = u16::from_be_bytes(number(window.peek(FIXED)?, STAT + ID)?);
+        let length = flags & NAME_LENGTH;
+        if length == NAME_LENGTH {
+            return None;
+        }
+        let more = if flags & EXTENDED == 0 { 0 } else { 2 };
+        window.skip(padded(FIXED + more + usize::from(length)))?;
+    }
+    loop {
+        let extension = window.peek(8)?;
+        let size = usize::try_from(u32::from_be_bytes(number(extension, 4)?)).ok()?;
+        let is_trees = extension.starts_with(b"TREE");
+        window.skip(8)?;
+        if is_trees {
+            let trees = window.peek(size.min(FIRST))?;
+            return cached_trees(trees).next()?.1;
+        }
+        window.skip(size)?;
+    }
+}
+
 /// The size of an object's id.
 const ID: usize = 20;
+
+/// What an index begins with.
+const HEADER: usize = 12;
+/// An entry's times and sizes from the working tree, before its id.
+const STAT: usize = 40;
+/// An entry up to its name, or to its second flags.
+const FIXED: usize = STAT + ID + 2;
+const NAME_LENGTH: u16 = 0x0fff;
+const EXTENDED: u16 = 0x4000;
+
+/// The size of an entry that is padded with one to eight zeros.
+fn padded(size: usize) -> usize {
+    (size / 8 + 1) * 8
+}
 
 /// Reads an index file, see gitformat-index(5); `None` if it is not one. Entries that have a conflict
 /// stage or are only intended to be added are left out.
 fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
-    const HEADER: usize = 12;
-    /// Times, ids and sizes from the working tree.
-    const STAT: usize = 40;
     const MODE: usize = 24;
-    const NAME_LENGTH: u16 = 0x0fff;
     const STAGE: u16 = 0x3000;
-    const EXTENDED: u16 = 0x4000;
     const INTENDED: u16 = 0x2000;
     if !bytes.starts_with(b"DIRC") {
         return None;
@@ -448,7 +531,7 @@ fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
         let mode = u32::from_be_bytes(number(bytes, at + MODE)?);
         let id = bytes.get(at + STAT..at + STAT + ID)?;
         let flags = u16::from_be_bytes(number(bytes, at + STAT + ID)?);
-        at += STAT + ID + 2;
+        at += FIXED;
         let mut left_out = flags & STAGE != 0;
         if flags & EXTENDED != 0 {
             left_out |= u16::from_be_bytes(number(bytes, at)?) & INTENDED != 0;
@@ -485,8 +568,7 @@ fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
             if !left_out && is_file(mode) && wanted(path) {
                 files.push((Cow::Borrowed(path), id));
             }
-            // Padded with one to eight zeros.
-            at = start + ((at + length - start) / 8 + 1) * 8;
+            at = start + padded(at + length - start);
         }
     }
     // Unknown extensions may be skipped, unless their name begins in lower case.
