@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 use handoff_base::{Edit, ObjectId};
 use handoff_contract::Format;
-use handoff_git::{Repository, tune};
+use handoff_git::{Repository, Surroundings, tune};
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
 use handoff_protocol::Policy;
 use handoff_templates::built_in;
@@ -25,7 +25,7 @@ use support::contracts::Stage;
 use support::{Samples, Work};
 
 fn main() {
-    tune(false);
+    tune(Surroundings::default());
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {

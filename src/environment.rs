@@ -14,7 +14,7 @@ use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 use handoff_base::ids::{IdError, WorkerId};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, to_millisecond};
-use handoff_git::{Person, Repository};
+use handoff_git::{Person, Repository, Surroundings};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
 
@@ -236,9 +236,12 @@ pub(crate) fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
-/// Whether the repository is named, and not searched for.
-pub(crate) fn names_repository() -> bool {
-    is_set(&["GIT_DIR"])
+/// What git was told about the repository.
+pub(crate) fn surroundings() -> Surroundings {
+    Surroundings {
+        name_repository: is_set(&["GIT_DIR"]),
+        name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
+    }
 }
 
 /// Whether one of these is set.

@@ -106,7 +106,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
     };
-    handoff_git::tune(environment::names_repository());
+    handoff_git::tune(environment::surroundings());
     let gone = change_directory(&cli.global);
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
     let context = Context::new(cli.global);

@@ -141,7 +141,7 @@ impl Context {
     /// # Errors
     /// A [`Failure`] of the environment.
     pub(crate) fn repository(&self) -> Result<Rc<Repository>, Failure> {
-        let repository = Rc::new(Repository::open_here()?);
+        let repository = Rc::new(Repository::open_here()?.shipping(handoff_templates::shipped));
         self.opened.borrow_mut().push(Rc::clone(&repository));
         Ok(repository)
     }

@@ -19,6 +19,7 @@ mod markdown;
 mod outline;
 mod pattern;
 mod place;
+mod plain;
 mod report;
 pub mod scan;
 mod schema;

@@ -19,6 +19,11 @@ pub(super) const KEYWORD: &str = "pattern";
 /// would take longer to compile than the rest of a schema.
 const NOT_BLANK: &str = r"[^ \t\n\r]";
 
+/// Whether a text is more than blanks, if that is what the pattern asks.
+pub(super) fn is_not_blank(pattern: &str, text: &str) -> Option<bool> {
+    (pattern == NOT_BLANK).then(|| text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')))
+}
+
 /// The engine whose time grows with the text alone. It has no look-around and no back-references,
 /// with which an expression may take any time, and takes no expression that compiles to more.
 pub(super) fn engine() -> PatternOptions<Regex> {
@@ -121,8 +126,8 @@ impl<'i> Keyword<'i> for LazyPattern {
         let Some(text) = instance.as_str() else {
             return true;
         };
-        if self.0.text == NOT_BLANK {
-            return text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r'));
+        if let Some(answer) = is_not_blank(&self.0.text, text) {
+            return answer;
         }
         if !self.0.budget.takes(text.len()) {
             return false;

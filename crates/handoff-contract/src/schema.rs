@@ -1,6 +1,6 @@
 //! A compiled schema, and checking a source against it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::push_part;
@@ -13,12 +13,14 @@ use super::map::Mapped;
 use super::pattern::Budget;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree};
-use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, text};
+use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, plain, text};
 
 /// A compiled schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
 #[derive(Debug)]
 pub struct Schema {
-    validator: Validator,
+    validator: OnceLock<Validator>,
+    /// What the validator is compiled from when it is needed.
+    sound: Option<Value>,
     shape: Shape,
     contains: Contains,
     budget: Arc<Budget>,
@@ -94,7 +96,8 @@ impl Schema {
             }
         })?;
         Ok(Self {
-            validator,
+            validator: OnceLock::from(validator),
+            sound: None,
             shape,
             without_xml,
             contains: contains::wanted(schema),
@@ -111,32 +114,50 @@ impl Schema {
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
         let (shape, without_xml) = Self::shape_of(schema)?;
         let budget = Arc::<Budget>::default();
-        // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
-        // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
-        let registry = Registry::new()
-            .draft(Draft::Draft202012)
-            .add(TRUSTED, schema)
-            .and_then(|builder| builder.prepare())
-            .map_err(|error| SchemaError::Invalid {
-                path: String::new(),
-                message: text::short(&error.to_string()),
-            })?;
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft4)
-            .with_registry(&registry)
-            .with_pattern_options(pattern::engine())
-            .with_keyword(pattern::KEYWORD, pattern::factory(&budget))
-            .offline()
-            .should_validate_formats(true)
-            .build(&json!({ "$ref": TRUSTED }))
-            .map_err(|error| invalid(&error))?;
         Ok(Self {
-            validator,
+            validator: OnceLock::from(trusted(schema, &budget)?),
+            sound: None,
             shape,
             without_xml,
             contains: contains::wanted(schema),
             budget,
         })
+    }
+
+    /// Takes a schema that ships with the program and that a test compiles. It is compiled when a
+    /// value is not plainly valid.
+    ///
+    /// # Errors
+    /// [`SchemaError`], if its references can't be followed.
+    pub fn sound(schema: Value) -> Result<Self, SchemaError> {
+        let (shape, without_xml) = Self::shape_of(&schema)?;
+        Ok(Self {
+            validator: OnceLock::new(),
+            shape,
+            without_xml,
+            contains: contains::wanted(&schema),
+            budget: Arc::default(),
+            sound: Some(schema),
+        })
+    }
+
+    /// Whether it is compiled: one that ships is, once a value was not plainly valid.
+    pub fn is_compiled(&self) -> bool {
+        self.validator.get().is_some()
+    }
+
+    fn validator(&self) -> &Validator {
+        self.validator.get_or_init(|| {
+            let schema = self.sound.as_ref().unwrap_or(&Value::Null);
+            trusted(schema, &self.budget)
+                .expect("a schema that ships compiles: a test compiles each")
+        })
+    }
+
+    /// Whether a value is valid.
+    pub(super) fn accepts(&self, value: &Value) -> bool {
+        let is_plain = |schema| plain::is_plainly_valid(schema, value);
+        self.sound.as_ref().is_some_and(is_plain) || self.validator().is_valid(value)
     }
 
     fn shape_of(schema: &Value) -> Result<(Shape, Option<ShapeError>), SchemaError> {
@@ -190,7 +211,7 @@ impl Schema {
         self.unfilled(source, wrapper, &value, &mut findings);
         self.undecided(source, wrapper, &value, &mut findings);
         self.budget.renew();
-        if !self.validator.is_valid(&value) && !self.budget.is_spent() {
+        if !self.accepts(&value) && !self.budget.is_spent() {
             let mut explainer = Explainer {
                 source,
                 shape: &self.shape,
@@ -200,7 +221,7 @@ impl Schema {
                 findings: &mut findings,
                 more,
             };
-            for error in self.validator.iter_errors(&value) {
+            for error in self.validator().iter_errors(&value) {
                 explainer.explain(&error);
             }
             more = explainer.more;
@@ -316,6 +337,29 @@ fn texts(value: &Value, pointer: &mut String, see: &mut impl FnMut(&str, &str)) 
         }
         _ => {}
     }
+}
+
+/// Compiles a schema without checking it against the meta-schema.
+fn trusted(schema: &Value, budget: &Arc<Budget>) -> Result<Validator, SchemaError> {
+    // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
+    // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
+    let registry = Registry::new()
+        .draft(Draft::Draft202012)
+        .add(TRUSTED, schema)
+        .and_then(|builder| builder.prepare())
+        .map_err(|error| SchemaError::Invalid {
+            path: String::new(),
+            message: text::short(&error.to_string()),
+        })?;
+    jsonschema::options()
+        .with_draft(Draft::Draft4)
+        .with_registry(&registry)
+        .with_pattern_options(pattern::engine())
+        .with_keyword(pattern::KEYWORD, pattern::factory(budget))
+        .offline()
+        .should_validate_formats(true)
+        .build(&json!({ "$ref": TRUSTED }))
+        .map_err(|error| invalid(&error))
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {

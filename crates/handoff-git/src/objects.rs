@@ -1,15 +1,17 @@
 //! The only place where objects are written.
 
 use std::cell::Cell;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, OdbLookupFlags, Oid};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
+use super::loose;
 use super::object_id::object_id;
 use super::queue::Queue;
 use super::repair::remove_if_empty;
@@ -88,10 +90,21 @@ impl Repository {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub(super) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
         let odb = self.inner.odb()?;
+        if self.writes_files && !self.fresh.borrow().in_memory {
+            let id = Oid::hash_object(kind, bytes)?;
+            let path = file_of(&self.common_dir().join("objects"), id);
+            // A file that is there may be one that a power cut emptied.
+            let is_packed = odb.exists_ext(id, OdbLookupFlags::NO_REFRESH) && !path.exists();
+            // What can't be written here, libgit2 can't write either, and it says why.
+            if is_packed || written(|| loose::write(&path, kind.str(), bytes)) {
+                self.fresh.borrow_mut().note(id, kind, bytes);
+                return Ok(object_id(id));
+            }
+        }
         let mut id = retried(|| odb.write(kind, bytes))?;
         // libgit2 takes a file that is there for the object, also one that a power cut emptied. If
         // it can't be removed, the object stays unreadable, which is reported.
-        let file = loose(&self.common_dir().join("objects"), id);
+        let file = file_of(&self.common_dir().join("objects"), id);
         if remove_if_empty(&file).unwrap_or(false) {
             id = retried(|| odb.write(kind, bytes))?;
         }
@@ -116,7 +129,7 @@ impl Repository {
         if !is_collected
             && fresh
                 .iter()
-                .all(|written| loose(&objects, written.id).exists())
+                .all(|written| file_of(&objects, written.id).exists())
         {
             return Ok(false);
         }
@@ -186,7 +199,7 @@ impl Repository {
 }
 
 /// The file of an object that is in no pack.
-fn loose(objects: &Path, id: Oid) -> PathBuf {
+pub(super) fn file_of(objects: &Path, id: Oid) -> PathBuf {
     let name = id.to_string();
     let (folder, file) = name.split_at(2);
     objects.join(folder).join(file)
@@ -201,6 +214,11 @@ fn retried<T>(mut write: impl FnMut() -> Result<T, git2::Error>) -> Result<T, gi
             written => return written,
         }
     }
+}
+
+/// Whether a file was written, tried a few times.
+fn written(mut write: impl FnMut() -> io::Result<bool>) -> bool {
+    (0..TIMES).find_map(|_| write().ok()).unwrap_or(false)
 }
 
 #[cfg(test)]

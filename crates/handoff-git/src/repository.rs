@@ -18,13 +18,22 @@ use super::object_id::{ToOid, object_id};
 use super::objects::{Fresh, Grown, PAUSES};
 use super::program::{Program, ProgramError};
 
-/// Whether the environment names the repository (`GIT_DIR`), so that it is not searched for.
-static IS_NAMED: AtomicBool = AtomicBool::new(false);
+/// What the environment says about the repository.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings {
+    /// It names the repository (`GIT_DIR`), so that it is not searched for.
+    pub name_repository: bool,
+    /// It names another folder for objects (`GIT_OBJECT_DIRECTORY`).
+    pub name_objects: bool,
+}
 
-/// Sets libgit2's global options, and whether the environment names the repository. Call it once,
-/// before anything else.
-pub fn tune(is_named: bool) {
-    IS_NAMED.store(is_named, Ordering::Relaxed);
+static IS_NAMED: AtomicBool = AtomicBool::new(false);
+static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+/// Sets libgit2's global options, and what the environment says. Call it once, before anything else.
+pub fn tune(surroundings: Surroundings) {
+    IS_NAMED.store(surroundings.name_repository, Ordering::Relaxed);
+    HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
@@ -45,6 +54,10 @@ pub struct Repository {
     pub(super) pauses: Cell<u32>,
     /// The end of a shallow clone's history, as last read.
     pub(super) boundary: Boundary,
+    /// Whether small objects are written as files here, without libgit2.
+    pub(super) writes_files: bool,
+    /// Finds the content of objects that the program ships.
+    shipped: fn(ObjectId) -> Option<&'static [u8]>,
 }
 
 type Object = (ObjectType, Rc<[u8]>);
@@ -112,10 +125,19 @@ impl Repository {
         })?;
         ensure_may_be_bare(inner.path())?;
         let opened = Self::of(inner);
-        if waits_for_disk(|key| opened.config(key)) {
+        let waits = waits_for_disk(|key| opened.config(key));
+        if waits {
             libgit2_options::sync_files();
         }
-        Ok(opened)
+        // libgit2 knows when a file has to be on the disk, and who else may read it.
+        let is_plain = ["core.fsyncObjectFiles", "core.sharedRepository"]
+            .iter()
+            .all(|key| opened.config(key).is_none());
+        let has_own_objects = !HAS_OBJECTS_ELSEWHERE.load(Ordering::Relaxed);
+        Ok(Self {
+            writes_files: !waits && is_plain && has_own_objects,
+            ..opened
+        })
     }
 
     pub(super) fn of(inner: git2::Repository) -> Self {
@@ -127,7 +149,21 @@ impl Repository {
             fresh: RefCell::default(),
             pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
+            writes_files: false,
+            shipped: |_| None,
         }
+    }
+
+    /// The same, without reading the blobs whose content the program ships: an id is that of one
+    /// content only.
+    #[must_use]
+    pub fn shipping(self, shipped: fn(ObjectId) -> Option<&'static [u8]>) -> Self {
+        Self { shipped, ..self }
+    }
+
+    /// The content of a blob, if the program ships it.
+    pub fn shipped(&self, id: ObjectId) -> Option<&'static [u8]> {
+        (self.shipped)(id)
     }
 
     /// The path of the git directory.

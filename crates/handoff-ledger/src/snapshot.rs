@@ -529,6 +529,7 @@ impl View<LedgerError> for IssueFolder<'_> {
 
 /// An active protocol, whose schemas are compiled as needed.
 pub struct Rules<'r> {
+    repository: &'r Repository,
     tree: Tree<'r>,
     id: ObjectId,
     protocol: Rc<Protocol>,
@@ -567,18 +568,22 @@ impl<'r> Rules<'r> {
         let protocol = match found {
             Some(protocol) => protocol,
             None => {
-                let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
-                let protocol =
-                    Protocol::load(&bytes).map_err(|findings| DamageError::Protocol {
-                        name: name.to_owned(),
-                        findings,
-                    })?;
+                let (_, definition) = tree.entry(DEFINITION)?.ok_or_else(missing)?;
+                let loaded = match repository.shipped(definition) {
+                    Some(bytes) => Protocol::sound(bytes),
+                    None => Protocol::load(&repository.blob(definition)?),
+                };
+                let protocol = loaded.map_err(|findings| DamageError::Protocol {
+                    name: name.to_owned(),
+                    findings,
+                })?;
                 let protocol = Rc::new(protocol);
                 known.borrow_mut().insert(id, Rc::clone(&protocol));
                 protocol
             }
         };
         Ok(Self {
+            repository,
             tree,
             id,
             protocol,
@@ -664,9 +669,19 @@ impl Schemas for Rules<'_> {
             return Ok(Rc::clone(schema));
         }
         let path = layout::protocol_file(self.protocol.name(), file);
-        let value = serde_json::from_slice(&self.bytes(file)?)
-            .map_err(|e| LedgerError::stored(&path, record::StoredError::Form(e)))?;
-        let schema = Schema::compile_trusted(&value).map_err(|source| DamageError::Schema {
+        let form = |error| LedgerError::stored(&path, record::StoredError::Form(error));
+        let (_, id) = self
+            .tree
+            .entry(file)?
+            .ok_or_else(|| LedgerError::missing(path.clone()))?;
+        let compiled = match self.repository.shipped(id) {
+            Some(bytes) => Schema::sound(serde_json::from_slice(bytes).map_err(form)?),
+            None => {
+                let bytes = self.repository.blob(id)?;
+                Schema::compile_trusted(&serde_json::from_slice(&bytes).map_err(form)?)
+            }
+        };
+        let schema = compiled.map_err(|source| DamageError::Schema {
             path,
             source: Box::new(source),
         })?;

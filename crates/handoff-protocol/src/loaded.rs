@@ -33,6 +33,15 @@ impl Protocol {
         }
     }
 
+    /// Loads a `protocol.json` that ships with the program: tests check that its parts fit together.
+    ///
+    /// # Errors
+    /// If it does not have the form of a protocol.
+    pub fn sound(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
+        let definition = read(bytes).map_err(|finding| vec![*finding])?;
+        Ok(Self { definition })
+    }
+
     /// Reads a `protocol.json` even if its parts don't fit together, so that what they name can be
     /// checked as well. The second part is the list of those faults.
     ///

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::{fs, io};
 
+use handoff_base::ObjectId;
 use handoff_contract::{MAX_BYTES, Schema, SchemaError};
 use handoff_model::Schemas;
 use handoff_protocol::SIGNERS;
@@ -55,6 +56,22 @@ pub fn built_in(name: &str) -> Option<Folder> {
         }
     }
     Some(Folder { files })
+}
+
+// The files of the built-in protocols by the id of their blob, sorted: `SHIPPED`.
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The content of a blob that is a file of a built-in protocol.
+pub fn shipped(id: ObjectId) -> Option<&'static [u8]> {
+    let found = SHIPPED.binary_search_by(|(known, _)| known.cmp(id.as_bytes()));
+    let (_, path) = SHIPPED[found.ok()?];
+    let (folder, path) = path.split_once('/')?;
+    if folder == "templates" {
+        return Some(TEMPLATES.get_file(path)?.contents());
+    }
+    let (protocol, name) = path.split_once('/')?;
+    let schemas = &SCHEMAS[BUILT_IN.iter().position(|known| *known == protocol)?];
+    Some(schemas.get_file(name)?.contents())
 }
 
 /// The most files that a protocol's folder may have.
@@ -207,5 +224,29 @@ impl Schemas for FolderSchemas {
         let files = self.folder.files.iter();
         let names = files.filter_map(|(path, _)| path.strip_prefix("schemas/"));
         Ok(names.map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use handoff_git::blob_id;
+
+    use super::{BUILT_IN, SHIPPED, built_in, shipped};
+
+    #[test]
+    fn every_file_that_ships_is_found_by_its_id() {
+        let mut found = Vec::new();
+        for name in BUILT_IN {
+            for (path, bytes) in built_in(name).unwrap().into_files() {
+                let id = blob_id(&bytes).unwrap();
+                assert_eq!(shipped(id), Some(&bytes[..]), "{name}: {path}");
+                found.push(id);
+            }
+        }
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), SHIPPED.len());
+        assert_eq!(shipped(blob_id(b"another").unwrap()), None);
     }
 }

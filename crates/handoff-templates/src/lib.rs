@@ -7,7 +7,7 @@ mod contract;
 mod known;
 mod skeleton;
 
-pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in};
+pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in, shipped};
 pub use contract::{left_to_fill, skeleton, usual_format, written};
 pub use known::{known, known_at_tip};
 pub use skeleton::{Known, fill};

@@ -1,0 +1,407 @@
+//! Decides that a value is valid without compiling its schema.
+//!
+//! Compiling takes a process longer than all other checks of a contract, and nearly every contract
+//! is valid. This follows the plain keywords of a schema where the value leads. It never decides
+//! what it does not know: then the compiled schema does, which also explains what is wrong.
+
+use std::collections::HashMap;
+
+use regex_lite::Regex;
+use serde_json::{Map, Value};
+
+use super::pattern::is_not_blank;
+
+/// Schemas may refer to themselves.
+const MAX_DEPTH: usize = 200;
+
+/// The longest text that a pattern is tried on: the small engine compiles at once, and matches slowly.
+const MAX_TEXT: usize = 4096;
+
+/// Whether a value is valid for sure.
+pub(super) fn is_plainly_valid(schema: &Value, value: &Value) -> bool {
+    let mut plain = Plain {
+        root: schema,
+        patterns: HashMap::new(),
+        depth: 0,
+    };
+    plain.holds(schema, value) == Some(true)
+}
+
+/// Every answer is `None` if it is not known here.
+struct Plain<'a> {
+    root: &'a Value,
+    /// The patterns that were met; `None` for one of a form that this does not know.
+    patterns: HashMap<&'a str, Option<Regex>>,
+    depth: usize,
+}
+
+impl<'a> Plain<'a> {
+    fn holds(&mut self, schema: &'a Value, value: &Value) -> Option<bool> {
+        let schema = match schema {
+            Value::Bool(answer) => return Some(*answer),
+            Value::Object(schema) => schema,
+            _ => return None,
+        };
+        if self.depth == MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let mut keywords = schema.iter();
+        let all = keywords.try_fold(true, |all, (key, given)| {
+            Some(all & self.keyword(schema, key, given, value)?)
+        });
+        self.depth -= 1;
+        all
+    }
+
+    fn all<'v>(
+        &mut self,
+        schema: &'a Value,
+        values: impl IntoIterator<Item = &'v Value>,
+    ) -> Option<bool> {
+        let mut values = values.into_iter();
+        values.try_fold(true, |all, value| Some(all & self.holds(schema, value)?))
+    }
+
+    fn keyword(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        key: &str,
+        given: &'a Value,
+        value: &Value,
+    ) -> Option<bool> {
+        let text = value.as_str();
+        let items = value.as_array();
+        let members = value.as_object();
+        match key {
+            // What they say about a value binds nobody.
+            "$comment" | "$defs" | "$schema" | "default" | "description" | "examples" | "title"
+            | "x-json" | "xml" => Some(true),
+            // These belong to another keyword.
+            "then" | "else" => Some(schema.contains_key("if")),
+            "$ref" => self.holds(self.referred(given.as_str()?)?, value),
+            "type" => is_of_type(given.as_str()?, value),
+            "const" => is_equal(given, value),
+            "enum" => any(given.as_array()?.iter().map(|one| is_equal(one, value))),
+            "minimum" => in_order(value, given, value),
+            "maximum" => in_order(value, value, given),
+            "minLength" => at_least(text.map(|t| t.chars().count()), given),
+            "maxLength" => at_most(text.map(|t| t.chars().count()), given),
+            "minItems" => at_least(items.map(Vec::len), given),
+            "maxItems" => at_most(items.map(Vec::len), given),
+            "minProperties" => at_least(members.map(Map::len), given),
+            "maxProperties" => at_most(members.map(Map::len), given),
+            "pattern" => text.map_or(Some(true), |text| self.matches(given.as_str()?, text)),
+            "items" => self.all(given, items.into_iter().flatten()),
+            "required" => {
+                let mut names = given.as_array()?.iter();
+                names.try_fold(true, |all, name| {
+                    let name = name.as_str()?;
+                    Some(all & members.is_none_or(|members| members.contains_key(name)))
+                })
+            }
+            "properties" => self.properties(given.as_object()?, members),
+            "patternProperties" => self.matching_properties(given.as_object()?, members),
+            "additionalProperties" => self.other_properties(schema, given, members),
+            "propertyNames" => {
+                let names: Vec<Value> = members
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .cloned()
+                    .map(Value::String)
+                    .collect();
+                self.all(given, &names)
+            }
+            "if" => {
+                let branch = if self.holds(given, value)? {
+                    "then"
+                } else {
+                    "else"
+                };
+                let branch = schema.get(branch);
+                branch.map_or(Some(true), |branch| self.holds(branch, value))
+            }
+            "not" => Some(!self.holds(given, value)?),
+            "allOf" => {
+                let mut parts = given.as_array()?.iter();
+                parts.try_fold(true, |all, part| Some(all & self.holds(part, value)?))
+            }
+            "anyOf" => any(given.as_array()?.iter().map(|part| self.holds(part, value))),
+            _ => None,
+        }
+    }
+
+    /// The part of the schema that a reference leads to.
+    fn referred(&self, reference: &str) -> Option<&'a Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root
+            .pointer(pointer)
+            .filter(|_| !pointer.contains('%'))
+    }
+
+    fn properties(
+        &mut self,
+        known: &'a Map<String, Value>,
+        members: Option<&Map<String, Value>>,
+    ) -> Option<bool> {
+        let mut members = members.into_iter().flatten();
+        members.try_fold(true, |all, (name, value)| match known.get(name) {
+            Some(schema) => Some(all & self.holds(schema, value)?),
+            None => Some(all),
+        })
+    }
+
+    fn matching_properties(
+        &mut self,
+        known: &'a Map<String, Value>,
+        members: Option<&Map<String, Value>>,
+    ) -> Option<bool> {
+        let mut all = true;
+        for (name, value) in members.into_iter().flatten() {
+            for (pattern, schema) in known {
+                if self.matches(pattern, name)? {
+                    all &= self.holds(schema, value)?;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn other_properties(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        given: &'a Value,
+        members: Option<&Map<String, Value>>,
+    ) -> Option<bool> {
+        let known = |keyword| schema.get(keyword).and_then(Value::as_object);
+        let (named, matched) = (known("properties"), known("patternProperties"));
+        let mut all = true;
+        for (name, value) in members.into_iter().flatten() {
+            let mut is_known = named.is_some_and(|named| named.contains_key(name));
+            for pattern in matched.into_iter().flat_map(Map::keys) {
+                is_known |= self.matches(pattern, name)?;
+            }
+            if !is_known {
+                all &= self.holds(given, value)?;
+            }
+        }
+        Some(all)
+    }
+
+    fn matches(&mut self, pattern: &'a str, text: &str) -> Option<bool> {
+        if let Some(answer) = is_not_blank(pattern, text) {
+            return Some(answer);
+        }
+        if text.len() > MAX_TEXT {
+            return None;
+        }
+        let compiled = self.patterns.entry(pattern).or_insert_with(|| {
+            let known = is_plain(pattern).then(|| Regex::new(pattern).ok());
+            known.flatten()
+        });
+        compiled.as_ref().map(|regex| regex.is_match(text))
+    }
+}
+
+/// Whether one answer is yes; what is not known counts if it may be the one.
+fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut unknown = false;
+    for answer in answers {
+        match answer {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    (!unknown).then_some(false)
+}
+
+/// A number with a fraction may be a whole one to some, so it is not known.
+fn is_of_type(name: &str, value: &Value) -> Option<bool> {
+    Some(match name {
+        "string" => value.is_string(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "integer" if value.is_f64() => return None,
+        "integer" => value.is_number(),
+        _ => return None,
+    })
+}
+
+fn is_equal(one: &Value, other: &Value) -> Option<bool> {
+    let is_known = |value: &Value| !(value.is_f64() || value.is_array() || value.is_object());
+    (is_known(one) && is_known(other)).then(|| one == other)
+}
+
+/// Whether a value is no number, or two whole numbers are in order.
+fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
+    if !value.is_number() {
+        return Some(true);
+    }
+    Some(one.as_i64()? <= other.as_i64()?)
+}
+
+fn at_least(count: Option<usize>, given: &Value) -> Option<bool> {
+    let given = given.as_u64()?;
+    Some(count.is_none_or(|count| count as u64 >= given))
+}
+
+fn at_most(count: Option<usize>, given: &Value) -> Option<bool> {
+    let given = given.as_u64()?;
+    Some(count.is_none_or(|count| count as u64 <= given))
+}
+
+/// Whether a pattern has only what means the same to every engine: ASCII characters, sets of them,
+/// groups, choices, repetitions, and the ends of the text.
+fn is_plain(pattern: &str) -> bool {
+    let mut characters = pattern.chars().peekable();
+    let mut in_set = false;
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
+        let is_known = match character {
+            '\\' => characters
+                .next()
+                .is_some_and(|c| r"\/.-[](){}*+?^$|tnr".contains(c)),
+            '[' if in_set => false,
+            '[' => {
+                in_set = true;
+                characters.next_if_eq(&'^');
+                // The first place in a set has a meaning of its own.
+                !matches!(characters.peek(), Some(']' | '-' | '^') | None)
+            }
+            ']' => std::mem::replace(&mut in_set, false),
+            '-' | '&' | '~' if in_set => next != Some(character),
+            '.' => in_set,
+            '(' => next != Some('?'),
+            other => other == ' ' || other.is_ascii_graphic(),
+        };
+        if !is_known {
+            return false;
+        }
+    }
+    !in_set
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::{is_plain, is_plainly_valid};
+    use crate::Schema;
+
+    #[test]
+    fn patterns_that_engines_read_differently_are_not_plain() {
+        for pattern in [
+            "^[A-Za-z0-9][A-Za-z0-9_.\\-]{0,63}$",
+            "^https?://[^ \\t\\n\\r<>\"]+$",
+            "^([0-9]{1,9}|\\[count\\])$",
+        ] {
+            assert!(is_plain(pattern), "{pattern}");
+        }
+        for pattern in [
+            "\\d", "\\w+", "\\bx", "\\u0041", "\\p{L}", "a.b", "(?i)a", "(?=a)", "[[a]", "[]a]",
+            "[^]a]", "[a&&b]", "[a--b]", "[-a]", "é", "\t", "[a", "]", "\\",
+        ] {
+            assert!(!is_plain(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_plainly_valid_is_valid() {
+        let values = [
+            json!(null),
+            json!(true),
+            json!(0),
+            json!(1),
+            json!(-1),
+            json!(1.0),
+            json!(1.5),
+            json!(u64::MAX),
+            json!(""),
+            json!("a"),
+            json!("é"),
+            json!("ab c"),
+            json!([]),
+            json!(["a", "a"]),
+            json!([1, [2]]),
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": "a", "b": {"a": []}}),
+            json!({"x-1": 1, "b": null}),
+        ];
+        let schemas = [
+            json!(true),
+            json!(false),
+            json!({}),
+            json!({"type": "integer"}),
+            json!({"type": "number"}),
+            json!({"type": ["string", "null"]}),
+            json!({"const": 1}),
+            json!({"const": 1.0}),
+            json!({"enum": ["a", 1, null]}),
+            json!({"enum": [[], {"a": 1}]}),
+            json!({"minimum": 1}),
+            json!({"maximum": 0}),
+            json!({"minimum": 0.5}),
+            json!({"exclusiveMinimum": 0}),
+            json!({"minLength": 1, "maxLength": 1}),
+            json!({"minItems": 1}),
+            json!({"maxItems": 1}),
+            json!({"uniqueItems": true}),
+            json!({"minProperties": 1}),
+            json!({"maxProperties": 1}),
+            json!({"pattern": "^a"}),
+            json!({"pattern": "[^ \\t\\n\\r]"}),
+            json!({"pattern": "^\\w$"}),
+            json!({"format": "date-time"}),
+            json!({"items": {"type": "string"}}),
+            json!({"prefixItems": [{"type": "string"}]}),
+            json!({"contains": {"const": "a"}}),
+            json!({"required": ["a"]}),
+            json!({"properties": {"a": {"type": "integer"}}}),
+            json!({"properties": {"a": true}, "additionalProperties": false}),
+            json!({"patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": {"type": "null"}}),
+            json!({"propertyNames": {"pattern": "^[ab]$"}}),
+            json!({"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"type": "object"}}),
+            json!({"then": false}),
+            json!({"not": {"type": "string"}}),
+            json!({"allOf": [{"type": "object"}, {"required": ["a"]}]}),
+            json!({"anyOf": [{"type": "string"}, {"minimum": 1}]}),
+            json!({"oneOf": [{"type": "string"}, {"minLength": 1}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}),
+            json!({"$ref": "#/$defs/a", "maxLength": 0, "$defs": {"a": {"type": "string"}}}),
+            json!({"$defs": {"a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}),
+            json!({"dependentRequired": {"a": ["b"]}}),
+            json!({"unevaluatedProperties": false}),
+        ];
+        let mut plain = 0;
+        for schema in &schemas {
+            for value in &values {
+                // Only objects can be contracts; any value can be in one.
+                let (outer, inner) = (
+                    json!({"type": "object", "properties": {"v": schema}}),
+                    json!({"v": value}),
+                );
+                let outer = with_definitions(outer, schema);
+                let is_valid = Schema::compile(&outer).unwrap().accepts(&inner);
+                if is_plainly_valid(&outer, &inner) {
+                    plain += 1;
+                    assert!(is_valid, "{schema} {value}");
+                }
+            }
+        }
+        assert!(plain > 300, "{plain}");
+    }
+
+    /// A schema's references lead to the definitions at the root.
+    fn with_definitions(mut outer: Value, schema: &Value) -> Value {
+        if let Some(definitions) = schema.get("$defs") {
+            outer["$defs"] = definitions.clone();
+        }
+        outer
+    }
+}

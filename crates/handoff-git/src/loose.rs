@@ -1,0 +1,146 @@
+//! Writes small objects as files of their own.
+//!
+//! libgit2 lists the folder of packs before each object that it writes, and deflates it. A file of
+//! one block takes as much room however small it is, so such an object is stored as it is, in the
+//! form of zlib that does not compress; git deflates it when it packs it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io, process};
+
+/// The size of a block on most file systems.
+const BLOCK: usize = 4096;
+
+/// The stored form of an object, if it fits in a block.
+fn stored(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// zlib's header for the least compression, RFC 1950.
+    const ZLIB: [u8; 2] = [0x78, 0x01];
+    /// The last block of a deflate stream, stored as it is, RFC 1951.
+    const LAST_STORED: u8 = 1;
+    let header = format!("{kind} {}\0", bytes.len());
+    let length = u16::try_from(header.len() + bytes.len()).ok()?;
+    let mut file = Vec::with_capacity(BLOCK);
+    file.extend_from_slice(&ZLIB);
+    file.push(LAST_STORED);
+    file.extend_from_slice(&length.to_le_bytes());
+    file.extend_from_slice(&(!length).to_le_bytes());
+    let start = file.len();
+    file.extend_from_slice(header.as_bytes());
+    file.extend_from_slice(bytes);
+    let sum = adler32(&file[start..]);
+    file.extend_from_slice(&sum.to_be_bytes());
+    (file.len() <= BLOCK).then_some(file)
+}
+
+/// zlib's checksum of at most a block, RFC 1950: within it, the sums do not overflow.
+fn adler32(bytes: &[u8]) -> u32 {
+    const MODULUS: u32 = 65_521;
+    let (mut sum, mut sums) = (1_u32, 0_u32);
+    for &byte in bytes {
+        sum += u32::from(byte);
+        sums += sum;
+    }
+    (sums % MODULUS) << 16 | sum % MODULUS
+}
+
+/// Writes an object to its file, which is there whole or not at all, and replaces one that is there.
+/// Returns whether it did: larger objects are left to libgit2.
+///
+/// # Errors
+/// Any I/O error; then nothing was written.
+pub(super) fn write(path: &Path, kind: &str, bytes: &[u8]) -> io::Result<bool> {
+    let Some(stored) = stored(kind, bytes) else {
+        return Ok(false);
+    };
+    let folder = path.parent().unwrap_or(path);
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    // git removes files of such a name that were left over.
+    let new = folder.join(format!("tmp_obj_{}_{count}", process::id()));
+    let created = create(&new).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            create(&new)
+        }
+        // Left by a process of this number that was killed.
+        ErrorKind::AlreadyExists => {
+            fs::remove_file(&new)?;
+            create(&new)
+        }
+        _ => Err(error),
+    });
+    let written = created?.write_all(&stored);
+    let renamed = written.and_then(|()| fs::rename(&new, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    renamed.map(|()| true)
+}
+
+/// Creates a file that is read-only for all once it is closed, as git's objects are.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o444);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::process::Command;
+
+    use git2::{ObjectType, Oid};
+
+    use super::{BLOCK, write};
+    use crate::objects::file_of;
+
+    #[test]
+    fn git_and_libgit2_read_what_is_written_here() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init_bare(dir.path()).unwrap();
+        for length in [0, 1, 40, 1000, BLOCK - 21, BLOCK - 20, BLOCK, 100_000] {
+            let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
+            let id = Oid::hash_object(ObjectType::Blob, &bytes).unwrap();
+            let path = file_of(&dir.path().join("objects"), id);
+            // Two numbers and a checksum of zlib, and the object's own header.
+            let fits = 11 + format!("blob {length}\0").len() + length <= BLOCK;
+            assert_eq!(write(&path, "blob", &bytes).unwrap(), fits, "{length}");
+            assert_eq!(path.exists(), fits, "{length}");
+            if fits {
+                assert_eq!(repository.find_blob(id).unwrap().content(), bytes);
+            }
+        }
+        let fsck = Command::new("git")
+            .arg("--git-dir")
+            .arg(dir.path())
+            .args(["fsck", "--strict", "--no-dangling"])
+            .output()
+            .unwrap();
+        assert!(fsck.status.success(), "{fsck:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_replaced_and_nothing_is_left_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("aa").join("b".repeat(38));
+        fs::create_dir(dir.path().join("aa")).unwrap();
+        fs::write(&path, "").unwrap();
+        assert!(write(&path, "blob", b"whole").unwrap());
+        assert!(fs::metadata(&path).unwrap().len() > 5);
+        assert!(fs::metadata(&path).unwrap().permissions().readonly());
+        assert_eq!(fs::read_dir(dir.path().join("aa")).unwrap().count(), 1);
+        // A folder in its place can't be replaced.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        write(&path, "blob", b"whole").unwrap_err();
+        assert_eq!(fs::read_dir(dir.path().join("aa")).unwrap().count(), 1);
+    }
+}

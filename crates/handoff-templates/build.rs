@@ -1,0 +1,47 @@
+//! Works out the ids that the files of the built-in protocols have as Git's blobs, so that a process
+//! that meets one need not read it from a repository.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use sha1::{Digest, Sha1};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let mut shipped: Vec<([u8; 20], String)> = Vec::new();
+    for protocol in fs::read_dir(root.join("templates"))? {
+        let protocol = protocol?.file_name();
+        if !root
+            .join("templates")
+            .join(&protocol)
+            .join("protocol.json")
+            .exists()
+        {
+            continue;
+        }
+        for folder in ["templates", "schemas"] {
+            let folder = PathBuf::from(folder).join(&protocol);
+            println!("cargo:rerun-if-changed={}", root.join(&folder).display());
+            for file in fs::read_dir(root.join(&folder))? {
+                let path = folder.join(file?.file_name());
+                let bytes = fs::read(root.join(&path))?;
+                let blob = [format!("blob {}\0", bytes.len()).as_bytes(), &bytes].concat();
+                shipped.push((
+                    Sha1::digest(blob).into(),
+                    path.to_str().ok_or("a name")?.replace('\\', "/"),
+                ));
+            }
+        }
+    }
+    shipped.sort();
+    shipped.dedup_by_key(|(id, _)| *id);
+    let mut code = String::from("static SHIPPED: &[([u8; 20], &str)] = &[\n");
+    for (id, path) in shipped {
+        writeln!(code, "    ({id:?}, {path:?}),")?;
+    }
+    code += "];\n";
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("shipped.rs"), code)?;
+    Ok(())
+}
