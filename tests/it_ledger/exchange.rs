@@ -2,7 +2,7 @@
 //! what other systems keep becomes one, and what is refused is told.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -883,6 +883,64 @@ fn an_import_that_was_killed_goes_on_where_it_was() {
     env.handoff_in(&repo, &["verify"]).success();
     let (data, _) = import(&env, &repo, &dir, &[]);
     assert_eq!(counts(&data), (0, all, 0, 0));
+}
+
+/// A folder with the steps of so many issues, each opened and claimed; more than an import
+/// publishes one by one.
+fn many(env: &TestEnvironment, name: &str, issues: std::ops::Range<u32>) -> PathBuf {
+    let dir = env.root().join(name);
+    let mut lines = vec![json!({ "version": 1, "default_protocol": "issue-to-pr" })];
+    for issue in issues {
+        let (contract, at) = (format!("{issue}.xml"), "2026-01-05T10:00:00+00:00");
+        write(&dir, &contract, opening(issue));
+        let step = |number: u32, by: &str, request: &Value| json!({ "issue": issue.to_string(), "step": number, "at": at, "by": by, "worker": "elsewhere", "request": request });
+        let sha256 = handoff_base::digest(opening(issue).as_bytes());
+        let send = json!({ "contract": contract, "format": "xml", "sha256": sha256, "protocol": "issue-to-pr" });
+        lines.push(step(1, "issue-manager", &json!({ "send": send })));
+        let claim = json!({ "change": { "handoff": 1, "event": "claim", "arguments": { "lease": 14_400 } } });
+        lines.push(step(2, "prep-agent", &claim));
+    }
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    write(&dir, "steps.jsonl", lines);
+    dir
+}
+
+#[test]
+fn many_steps_come_in_as_packs_while_another_import_writes() {
+    let env = TestEnvironment::with_ledger();
+    let dirs = [many(&env, "first", 1..60), many(&env, "second", 60..120)];
+    let repo = fresh(&env, "both", "issue-to-pr");
+    let imports = dirs.each_ref().map(|dir| {
+        let mut command = env.program(&["import", dir.to_str().unwrap()]);
+        command.current_dir(&repo).stdout(Stdio::null());
+        command.spawn().unwrap()
+    });
+    for mut import in imports {
+        assert!(import.wait().unwrap().success());
+    }
+    assert_eq!(commits_in(&env, &repo), 1 + 2 * 119);
+    for (dir, issues) in dirs.iter().zip([59, 60]) {
+        let (data, _) = import(&env, &repo, dir, &[]);
+        assert_eq!(counts(&data), (0, 2 * issues, 0, 0));
+    }
+    env.handoff_in(&repo, &["verify"]).success();
+    env.git(&repo, &["fsck", "--strict", "--no-dangling"]);
+    // Alone, the same steps make the same ledger.
+    let alone = fresh(&env, "alone", "issue-to-pr");
+    for (dir, issues) in dirs.iter().zip([59, 60]) {
+        let (data, _) = import(&env, &alone, dir, &[]);
+        assert_eq!(counts(&data), (2 * issues, 0, 0, 2 * issues as u64));
+    }
+    assert_eq!(trees(&env, &alone), trees(&env, &repo));
+    env.handoff_in(&alone, &["verify"]).success();
+    env.git(&alone, &["fsck", "--strict", "--no-dangling"]);
+    let objects = env.git(&alone, &["count-objects", "-v"]);
+    let number = |name: &str| -> usize {
+        let line = objects.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    };
+    assert!(number("packs: ") == 2, "{objects}");
+    assert!(number("in-pack: ") > 1_000, "{objects}");
 }
 
 /// An export of two issues, with its lines changed.

@@ -89,6 +89,9 @@ impl Repository {
     /// just when a new one is put there.
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub(super) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        if let Some(bulk) = &mut *self.bulk.borrow_mut() {
+            return bulk.add(kind, bytes);
+        }
         let odb = self.inner.odb()?;
         if self.writes_files && !self.fresh.borrow().in_memory {
             let id = Oid::hash_object(kind, bytes)?;

@@ -11,6 +11,7 @@ use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
 use super::boundary::Boundary;
+use super::bulk::Bulk;
 use super::durability::waits_for_disk;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
@@ -50,6 +51,8 @@ pub struct Repository {
     pub(super) grown: Grown,
     /// What was written since a ref moved.
     pub(super) fresh: RefCell<Fresh>,
+    /// What is written but only kept in memory for now.
+    pub(super) bulk: RefCell<Option<Bulk>>,
     /// How often a missing object may still be waited for.
     pub(super) pauses: Cell<u32>,
     /// The end of a shallow clone's history, as last read.
@@ -147,6 +150,7 @@ impl Repository {
             recent: None,
             grown: Grown::default(),
             fresh: RefCell::default(),
+            bulk: RefCell::default(),
             pauses: Cell::new(PAUSES),
             boundary: Boundary::default(),
             writes_files: false,
@@ -228,7 +232,7 @@ impl Repository {
 
     /// Whether the repository has an object.
     pub fn has(&self, id: ObjectId) -> bool {
-        self.inner.odb().is_ok_and(|odb| odb.exists(id.oid()))
+        self.collected(id).is_some() || self.inner.odb().is_ok_and(|odb| odb.exists(id.oid()))
     }
 
     /// Whether a path from the working tree's root names something, or leads out of it.
@@ -396,6 +400,7 @@ impl Repository {
     pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Rc<[u8]>, GitError> {
         let recent = self.recent.as_ref();
         let known = recent.and_then(|recent| recent.borrow_mut().get(id));
+        let known = known.or_else(|| self.collected(id));
         let (found, bytes) = match known {
             Some(known) => known,
             None => {

@@ -202,6 +202,19 @@ impl<'r> Ledger<'r> {
         })
     }
 
+    /// Begins steps that are all made or none, of which there may be thousands: their objects are
+    /// kept in memory, and come into one pack at their end.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger.
+    pub(super) fn begin_batch(&mut self) -> Result<Together, LedgerError> {
+        let together = self.begin_together()?;
+        if together.moves_branch {
+            self.repository.collect_new_objects();
+        }
+        Ok(together)
+    }
+
     /// Takes the steps back that were begun together.
     pub(super) fn take_back(&mut self, steps: &Together) {
         if steps.moves_branch {
@@ -226,11 +239,15 @@ impl<'r> Ledger<'r> {
         }
         let (before, after) = (steps.before, self.existing()?);
         self.chain = None;
+        self.repository.write_pack()?;
         if after == before {
             return Ok(true);
         }
         match self.move_branch(session, Some(before), after, "handoff: import") {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.memory().wrote(Some(before), after);
+                Ok(true)
+            }
             Err(PublishError::Moved | PublishError::Locked(_)) => Ok(false),
             Err(PublishError::Git(error)) => Err(error.into()),
         }
@@ -612,6 +629,8 @@ impl<'r> Ledger<'r> {
         let demand = draft.demand.as_ref();
         let wanted = session.sign || demand.is_some();
         if wanted && !self.is_rehearsed() {
+            // git signs, and has to find the step's objects.
+            self.repository.write_pack()?;
             signed(self.repository, &proposal, session, demand, start)
         } else {
             Ok(self.repository.prepare(&proposal)?)

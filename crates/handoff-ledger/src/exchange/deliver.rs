@@ -75,6 +75,24 @@ pub struct Imported {
     pub commits: usize,
 }
 
+/// How much a report had, to take it back to that.
+pub(super) struct Mark([usize; 4]);
+
+impl Imported {
+    pub(super) fn mark(&self) -> Mark {
+        let lists = (self.imported.len(), self.skipped.len(), self.refused.len());
+        Mark([lists.0, lists.1, lists.2, self.commits])
+    }
+
+    pub(super) fn take_back(&mut self, mark: &Mark) {
+        let [imported, skipped, refused, commits] = mark.0;
+        self.imported.truncate(imported);
+        self.skipped.truncate(skipped);
+        self.refused.truncate(refused);
+        self.commits = commits;
+    }
+}
+
 /// The state of an import.
 pub(super) struct Importer<'a, 'r> {
     pub(super) ledger: &'a mut Ledger<'r>,

@@ -68,10 +68,20 @@ pub fn import(
     }
 }
 
+/// How many steps are published one by one at first: a small import needs no packs, and a large one
+/// that is killed early has begun.
+const ALONE: usize = 64;
+
+/// The most steps that are published together, and how many bytes of objects.
+const BATCH: usize = 5_000;
+const BATCH_BYTES: usize = 32 << 20;
+
+/// A line with its number, or why it can't be read.
+type NumberedLine = (usize, Result<Line, Box<Finding>>);
+
 /// The lines of an export's steps.
 struct Lines {
-    /// Each line with its number, or why it can't be read.
-    lines: Vec<(usize, Result<Line, Fault>)>,
+    lines: Vec<NumberedLine>,
 }
 
 impl Lines {
@@ -120,19 +130,15 @@ impl Lines {
     }
 }
 
-fn parse(line: &TextLine) -> Result<Line, Fault> {
+fn parse(line: &TextLine) -> Result<Line, Box<Finding>> {
+    let wrong = |text: String| Box::new(Finding::error(FindingCode::ImportLine, "", text));
     let Some(text) = &line.text else {
-        let text = "the line is too long, or is not UTF-8";
-        return Err(Fault::unreadable(FindingCode::ImportLine, text));
+        return Err(wrong("the line is too long, or is not UTF-8".to_owned()));
     };
-    let read: Line = serde_json::from_str(text).map_err(|error| {
-        Fault::unreadable(
-            FindingCode::ImportLine,
-            format!("the line is not a ledger step: {error}"),
-        )
-    })?;
+    let read: Line = serde_json::from_str(text)
+        .map_err(|error| wrong(format!("the line is not a ledger step: {error}")))?;
     match read.fault() {
-        Some(text) => Err(Fault::unreadable(FindingCode::ImportLine, text)),
+        Some(text) => Err(wrong(text.to_owned())),
         None => Ok(read),
     }
 }
@@ -171,15 +177,57 @@ impl<'a, 'r> Replay<'a, 'r> {
         self.look_back(&keys)?;
         let tally = Arc::clone(&self.importer.session.tally);
         tally.begin(Work::Importing, Some(lines.lines.len()));
-        for (number, line) in lines.lines {
-            tally.add(1);
-            let place = format!("{}:{number}", self.name);
-            match line {
-                Ok(line) => self.step(&place, &line)?,
-                Err(fault) => self.importer.refuse(&place, fault),
-            }
+        let can_batch = !self.importer.session.sign && !self.importer.ledger.is_rehearsed();
+        let alone = if can_batch { ALONE } else { usize::MAX };
+        let (first, mut rest) = lines.lines.split_at(lines.lines.len().min(alone));
+        self.lines(first)?;
+        while !rest.is_empty() {
+            let taken = self.batch(rest)?;
+            rest = &rest[taken..];
         }
         Ok(self.importer.report)
+    }
+
+    /// Replays the steps of these lines, one by one; returns how many lines there were before their
+    /// objects took so much memory.
+    fn lines(&mut self, lines: &[NumberedLine]) -> Result<usize, ExchangeError> {
+        for (done, (number, line)) in lines.iter().enumerate() {
+            let place = format!("{}:{number}", self.name);
+            match line {
+                Ok(line) => self.step(&place, line)?,
+                Err(finding) => {
+                    let findings = vec![Finding::clone(finding)];
+                    self.importer.refuse(&place, Fault::Unreadable { findings });
+                }
+            }
+            self.importer.session.tally.add(1);
+            if self.importer.ledger.repository().collected_bytes() >= BATCH_BYTES {
+                return Ok(done + 1);
+            }
+        }
+        Ok(lines.len())
+    }
+
+    /// Replays the first of these lines and publishes their steps together; one by one if another
+    /// writer was first. Returns how many lines there were.
+    fn batch(&mut self, lines: &[NumberedLine]) -> Result<usize, ExchangeError> {
+        let lines = &lines[..lines.len().min(BATCH)];
+        let (steps, broken) = (self.steps.clone(), self.broken.clone());
+        let mark = self.importer.report.mark();
+        let together = self.importer.ledger.begin_batch()?;
+        let taken = self.lines(lines);
+        // What was made before an error stays.
+        let Importer {
+            ledger, session, ..
+        } = &mut self.importer;
+        let published = ledger.publish_together(session, &together)?;
+        let taken = taken?;
+        if !published {
+            (self.steps, self.broken) = (steps, broken);
+            self.importer.report.take_back(&mark);
+            self.lines(&lines[..taken])?;
+        }
+        Ok(taken)
     }
 
     /// Reads the ledger's existing steps of the imported subjects.
