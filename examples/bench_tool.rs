@@ -1,6 +1,7 @@
 //! What `scripts/bench` needs beside the program itself.
 //!
 //! `bench_tool ledger N` makes a legal ledger of N handoffs in the repository of the current folder;
+//! `bench_tool open CLAIMABLE WAITING` one in which prep-agent has so many to claim, and implementer-agent so many;
 //! `bench_tool steps COUNT FIRST DIR` writes COUNT steps, each opening an issue, one folder each, for
 //! `bare_writes` and the plumbing script; `bench_tool contracts MS` counts checked contracts, nine times for so long.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -17,12 +18,17 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 use handoff_base::{Edit, ObjectId};
 use handoff_contract::Format;
-use handoff_git::{Repository, Surroundings, tune};
+use handoff_git::{Person, Proposal, Repository, Shape, Surroundings, tune};
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
+use handoff_model::layout;
 use handoff_protocol::Policy;
 use handoff_templates::built_in;
 use support::contracts::Stage;
+use support::work::Planned;
 use support::{Samples, Work};
+
+/// The ledger's branch.
+const REF: &str = "refs/heads/handoffs";
 
 fn main() {
     tune(Surroundings::default());
@@ -30,6 +36,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["ledger", handoffs] => ledger(handoffs.parse().unwrap()),
+        ["open", claimable, waiting] => open(claimable.parse().unwrap(), waiting.parse().unwrap()),
         ["steps", count, first, dir] => {
             steps(
                 count.parse().unwrap(),
@@ -38,7 +45,9 @@ fn main() {
             );
         }
         ["contracts", ms] => contracts(Duration::from_millis(ms.parse().unwrap())),
-        _ => panic!("bench_tool ledger N | steps COUNT FIRST DIR | contracts MS"),
+        _ => panic!(
+            "bench_tool ledger N | open CLAIMABLE WAITING | steps COUNT FIRST DIR | contracts MS"
+        ),
     }
 }
 
@@ -124,6 +133,80 @@ fn ledger(handoffs: usize) {
     drop(out);
     assert!(import.wait().unwrap().success(), "git fast-import failed");
     println!("{commits} commits");
+}
+
+/// A ledger in which one agent has so many handoffs to claim, and another so many.
+fn open(claimable: u32, waiting: u32) {
+    let repository = Repository::open_here().unwrap();
+    let mut writer = Writer::new(&repository);
+    let mut work = Work::new();
+    for issue in 1..=claimable + waiting {
+        // It is opened, claimed and prepared.
+        let steps = if issue <= waiting { 3 } else { 1 };
+        for planned in work.first_steps(issue, steps) {
+            writer.write(&planned);
+        }
+    }
+    println!("{} commits", writer.end());
+}
+
+/// Writes steps into packs, with the trees that the program would write: a plain path does not tell where in a
+/// divided folder a file goes.
+struct Writer<'r> {
+    repository: &'r Repository,
+    published: ObjectId,
+    tip: ObjectId,
+    commits: usize,
+}
+
+impl<'r> Writer<'r> {
+    fn new(repository: &'r Repository) -> Self {
+        let root = root(repository);
+        repository.collect_new_objects();
+        Self {
+            repository,
+            published: root,
+            tip: root,
+            commits: 1,
+        }
+    }
+
+    fn write(&mut self, planned: &Planned) {
+        const COLLECTED: usize = 256 << 20;
+        let committer = Person::new("Bench", "bench@handoff.invalid", planned.author.at);
+        let tree = self.repository.commit(self.tip).unwrap().tree;
+        let prepared = self.repository.prepare(&Proposal {
+            refname: REF,
+            parent: Some((self.tip, tree)),
+            edits: &planned.step.files,
+            shape: Shape {
+                closed: layout::is_closed,
+                divided: layout::is_divided,
+            },
+            author: &planned.author,
+            committer: &committer,
+            message: &planned.step.message,
+        });
+        self.tip = prepared.unwrap().commit();
+        self.commits += 1;
+        if self.repository.collected_bytes() >= COLLECTED {
+            self.publish();
+            self.repository.collect_new_objects();
+        }
+    }
+
+    fn publish(&mut self) {
+        let (before, after) = (Some(self.published), self.tip);
+        self.repository.write_pack().unwrap();
+        { self.repository.move_ref(REF, before, after, "bench_tool") }.unwrap();
+        self.published = self.tip;
+    }
+
+    /// How many commits there are.
+    fn end(mut self) -> usize {
+        self.publish();
+        self.commits
+    }
 }
 
 /// Writes steps as files: `contract`, `message`, `author` (name, address, date), `edits` (blob, path), `blob-N`.

@@ -204,6 +204,16 @@ impl Work {
         planned
     }
 
+    /// An issue's first steps, one second after the other.
+    pub fn first_steps(&mut self, issue: u32, count: usize) -> Vec<Planned> {
+        let mut issue = InMemory::new(issue);
+        let mut step = |_| {
+            let at = self.next_time();
+            issue.step(&self.samples, at)
+        };
+        (0..count).map(&mut step).collect()
+    }
+
     /// The step that opens this issue, whatever else happened.
     pub fn opening(&mut self, issue: u32) -> Planned {
         let at = DateTime::from_timestamp(START - 60, 0)

@@ -1,10 +1,9 @@
 """How many instructions processes take: nearly the same on a busy machine as on an idle one."""
 
 import os
-import re
 import shutil
 
-from measuring import Failed, at_most, run
+from measuring import at_most
 
 HANDOFFS, FIRST = 240, 900_001
 TURNS = 3  # the least counts: hash tables are seeded anew in each process
@@ -17,31 +16,19 @@ ROWS = {
 BEFORE = at_most(1)
 
 
-def count(bench, *command, at):
-    """The instructions of one process."""
-    log = bench.folder("valgrind")
-    run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}", *command, at=at)
-    with open(log, encoding="utf-8") as file:
-        said = file.read()
-    counted = re.search(r"Collected : (\d+)", said)
-    if not counted:
-        raise Failed(command, 0, f"valgrind counts nothing: {said}")
-    return int(counted[1])
-
-
 def counts(bench, program, repository, steps):
     """The instructions of each row, of a program in a ledger of its own."""
     least = {}
     for turn in range(bench.size(TURNS, 1)):
         contract, id = os.path.join(steps, str(turn), "contract"), f"{FIRST + turn}.1"
         for words, arguments in ROWS.items():
-            counted = count(bench, program, *arguments(contract, id, "prep-agent"), at=repository)
+            counted = bench.instructions(program, *arguments(contract, id, "prep-agent"), at=repository)
             least[words] = min(counted, least.get(words, counted))
     return least
 
 
 def table(bench):
-    if not shutil.which("valgrind"):
+    if not bench.counts_instructions:
         return bench.leave_out("instructions: valgrind is missing")
     programs = [bench.handoff] + ([bench.options.before] if bench.options.before else [])
     made, _ = bench.ledger("instructions/ledger", bench.size(HANDOFFS, 10))
@@ -56,6 +43,6 @@ def table(bench):
     for words in ROWS:
         now, *before = [column[words] for column in columns]
         cells = "".join(
-            f" {old / 1e6:.2f} | {now / old:.3f}×: {bench.judge(f'instructions of {words} over those before', now / old, BEFORE)} |" for old in before
+            f" {old:.2f} | {now / old:.3f}×: {bench.judge(f'instructions of {words} over those before', now / old, BEFORE)} |" for old in before
         )
-        print(f"| {words} | {now / 1e6:.2f} |{cells}")
+        print(f"| {words} | {now:.2f} |{cells}")

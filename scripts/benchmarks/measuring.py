@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -78,7 +80,10 @@ class Bench:
         self.is_smoke = options.smoke
         self.runs, self.warming = (1, 0) if options.smoke else (options.runs, 2)
         self.sizes = [10, 40] if options.smoke else [1_000, 10_000] if options.quick else [1_000, 10_000, 100_000]
-        self.missed, self.left_out = [], []
+        if options.million and not options.smoke:
+            self.sizes.append(1_000_000)
+        self.missed, self.left_out, self.made = [], [], {}
+        self.counts_instructions = bool(shutil.which("valgrind"))
 
     def size(self, full, smoke):
         return smoke if self.is_smoke else full
@@ -131,6 +136,25 @@ class Bench:
         run("git", "init", "--quiet", path)
         return path
 
+    def instructions(self, *command, at=None, env=None):
+        """The instructions of one process, in millions: nearly the same on a busy machine as on an idle one."""
+        log = self.folder("valgrind")
+        run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}", *command, at=at, env=env)
+        with open(log, encoding="utf-8") as file:
+            said = file.read()
+        counted = re.search(r"Collected : (\d+)", said)
+        if not counted:
+            raise Failed(command, 0, f"valgrind counts nothing: {said}")
+        return int(counted[1]) / 1e6
+
+    def shared_ledger(self, handoffs):
+        """The same as `ledger`, but made once for all tables: those who write to it leave it whole."""
+        if handoffs not in self.made:
+            start = time.monotonic()
+            self.made[handoffs] = self.ledger(str(handoffs), handoffs)
+            note(f"{handoffs} handoffs: {self.made[handoffs][1]}, {time.monotonic() - start:.1f} s")
+        return self.made[handoffs]
+
     def ledger(self, name, handoffs):
         """A new repository with a ledger of so many handoffs; its path, and what the generator says."""
         path = self.repository(name)
@@ -152,6 +176,14 @@ class Bench:
         names = self.open_handoffs(path)
         assert len(names) == sends, names
         return path, names[0][1]
+
+    def crowded(self, name, claimable, waiting):
+        """A new repository in which one agent has so many handoffs to claim and another so many; its path and the agents."""
+        path = self.repository(name)
+        run(self.handoff, "init", "--evidence", "off", at=path)
+        run(self.tool, "open", str(claimable), str(waiting), at=path)
+        run("git", "repack", "-adq", at=path)
+        return path, "prep-agent", "implementer-agent"
 
     @staticmethod
     def open_handoffs(repository):

@@ -1,4 +1,4 @@
-"""What `metrics` and `report` cost where nothing is remembered, where all is, and after one more step; and the report in a browser."""
+"""What `metrics`, `alerts`, `status` and `report` cost where nothing is remembered, and after one more step; and the report in a browser."""
 
 import os
 import shutil
@@ -8,12 +8,11 @@ from measuring import REF, at_most, below, middle, note, run
 TURNS = 3
 OPENED = 20_000  # handoffs: a browser opens the report of no larger ledger
 NOTHING, ALL, MORE = "nothing remembered", "all remembered", "one issue moved"
+FIRST, AGAIN = at_most(1.5, " s"), at_most(0.05, " s")
 ROWS = [  # what is measured, in which state, and goals for 100,000 handoffs: of the wall in seconds, of the memory in MB
-    ("metrics", NOTHING, at_most(1, " s"), None),
-    ("metrics", ALL, None, None),
-    ("metrics", MORE, None, None),
-    ("report", NOTHING, at_most(5, " s"), None),
-    ("report", ALL, at_most(5, " s"), at_most(300, " MB")),
+    *((name, state, goal, None) for name in ("metrics", "alerts", "status") for state, goal in ((NOTHING, FIRST), (MORE, AGAIN))),
+    ("report", NOTHING, None, None),
+    ("report", ALL, at_most(1.5, " s"), at_most(200, " MB")),
 ]
 GOALS_FOR = 100_000
 
@@ -39,8 +38,8 @@ def read(bench, handoffs):
             samples = []
             for _ in range(bench.size(TURNS, 1)):
                 prepare(bench, repository, state)
-                arguments = [name] if name == "metrics" else [name, "--output", page]
-                samples.append(bench.measure(bench.handoff, *arguments, at=repository))
+                arguments = [name, "--output", page] if name == "report" else [name]
+                samples.append(bench.measure(bench.handoff, *arguments, at=repository, codes=(0, 1)))
             words = f"{handoffs:,} handoffs: `{name}`, {state}{packed}"
             wall, memory = middle(samples) / 1e3, middle(samples, "memory")
             goals = [(wall, wall_goal), (memory, memory_goal)] if handoffs == GOALS_FOR else []
@@ -58,7 +57,7 @@ def opened(bench, handoffs, page):
 
 def table(bench):
     print("| | wall, s | CPU, s | most memory, MB | goal |\n|---|---:|---:|---:|---|")
-    pages = {handoffs: read(bench, handoffs) for handoffs in bench.size(bench.sizes[1:], [10])}
+    pages = {handoffs: read(bench, handoffs) for handoffs in bench.size(bench.sizes[1:3], [10])}
     print()
     missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]
     if missing:

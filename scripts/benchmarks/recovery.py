@@ -39,31 +39,41 @@ def waking(bench, rounds):
     print(f"| {words}, ms | {median:.1f} | 95 %: {late:.1f}, {rounds} rounds: {bench.judge(words, median, WAKING)} |")
 
 
-def crowded(bench, few, many):
-    """What a step and a look cost while many handoffs are open, all with one agent."""
-    repositories = {count: bench.opened(f"open-{count}", count) for count in (few, many)}
+def crowded(bench, few, *many):
+    """What a step and a look cost while many handoffs are open, nearly all with one agent."""
+    waiting = bench.size(20, 1)
+    repositories = {count: bench.crowded(f"open-{count}", count, waiting) for count in (few, *many)}
     # Each `send` has a contract of its own: what is written already costs less.
-    steps = bench.steps("crowded", 2 * (bench.runs + 10), FIRST)
+    steps = bench.steps("crowded", len(repositories) * (bench.warming + bench.runs + 1), FIRST)
     contracts = (os.path.join(steps, str(number), "contract") for number in itertools.count())
     rows = {
-        "`send`": (SENDING, lambda agent: ["send", next(contracts)]),
-        "`claim --next`": (CHOOSING, lambda agent: ["claim", "--next", "--as", agent]),
-        "`inbox` of an agent without work": (LOOKING, lambda agent: ["inbox", "--as", "closer-agent"]),
+        "`send`": (SENDING, lambda agent, other: ["send", next(contracts)]),
+        "`claim --next`": (CHOOSING, lambda agent, other: ["claim", "--next", "--as", agent]),
+        f"`inbox` of an agent with {waiting} waiting": (LOOKING, lambda agent, other: ["inbox", "--as", other]),
     }
     samples = {(name, count): [] for name in rows for count in repositories}
     for _, counts in bench.turns():
-        for count, (repository, agent) in repositories.items():
+        for count, (repository, *agents) in repositories.items():
             for name, (_, arguments) in rows.items():
                 tip = run("git", "rev-parse", REF, at=repository).strip()
-                sample = bench.measure(bench.handoff, *arguments(agent), at=repository)
+                sample = bench.measure(bench.handoff, *arguments(*agents), at=repository)
                 run("git", "update-ref", REF, tip, at=repository)
                 if counts:
                     samples[name, count].append(sample)
+    counted = {}
+    if bench.counts_instructions and not bench.is_smoke:
+        for count, (repository, *agents) in repositories.items():
+            for name, (_, arguments) in rows.items():
+                counted[name, count] = bench.instructions(bench.handoff, *arguments(*agents), at=repository)
     for name, (goal, _) in rows.items():
-        wall, cpu = [middle(samples[name, many], what) / middle(samples[name, few], what) for what in ("wall", "cpu")]
-        row(f"{name}, {few} open", samples[name, few])
-        words = f"{name}, {many:,} open"
-        row(words, samples[name, many], f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of {few}: {bench.judge(words, wall, goal)}")
+        for count in repositories:
+            words, more = f"{name}, {count:,} open", ""
+            if count != few:
+                wall, cpu = [middle(samples[name, count], what) / middle(samples[name, few], what) for what in ("wall", "cpu")]
+                more = f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of {few}: {bench.judge(words, wall, goal)}"
+            if (name, count) in counted:
+                more = f"; {counted[name, count]:.2f} M instructions{more}"
+            row(words, samples[name, count], more)
 
 
 class Worktree:
@@ -138,5 +148,5 @@ def failing(bench, files, changed):
 def table(bench):
     print(f"| waiting, failing and recovering, median of {bench.runs} | median | |\n|---|---:|---|")
     waking(bench, bench.size(60, 1))
-    crowded(bench, *bench.size((40, 10_000), (2, 4)))
+    crowded(bench, *bench.size((40, 10_000) if bench.options.quick else (40, 10_000, 100_000), (2, 4)))
     failing(bench, *bench.size((10_000, 20), (40, 2)))

@@ -18,7 +18,7 @@ HERE_ALONE = 8  # exit: recorded in the clone, which brings it to the remote lat
 # `ledger` is how many handoffs are there before; a server's every answer takes `slow` ms longer, with fewer steps for it.
 FULL = SimpleNamespace(ledger=1_000, clones=8, each=50, rounds=3, slow=50, each_slow=10, rounds_slow=1, offline=200)
 SMOKE = SimpleNamespace(ledger=10, clones=2, each=2, rounds=1, slow=5, each_slow=2, rounds_slow=1, offline=2)
-OVERHEAD, TOGETHER, OFFLINE = at_most(1.2), at_most(2), at_most(2, " s")
+OVERHEAD, OVERHEAD_CPU, TOGETHER, OFFLINE = at_most(1.1), at_most(1.2), at_most(2), at_most(2, " s")
 
 # What a fetch and a push of the ledger's branch need, and no more.
 FETCH = ["fetch", "--quiet", "--refmap=", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules"]
@@ -194,7 +194,8 @@ class Remote:
             words = f"{place.name}: `{verb}`"
             print(
                 f"| {words} | {middle(tool):.1f} | {middle(floor):.1f} "
-                f"| {wall:.2f}×, pairs {pairs:.2f}×, CPU {cpu:.2f}×: {self.bench.judge(words, wall, OVERHEAD)} "
+                f"| {wall:.2f}×, pairs {pairs:.2f}×: {self.bench.judge(words, wall, OVERHEAD)}; "
+                f"CPU {cpu:.2f}×: {self.bench.judge(f'{words}, CPU', cpu, OVERHEAD_CPU)} "
                 f"| {started(programs)}{many(met)} | {started(bare_programs)}{many(met_bare)} |"
             )
 
