@@ -6,7 +6,6 @@ use handoff_base::text::{continued, word};
 use handoff_base::{Moment, moment};
 use handoff_github::annotations::Annotation;
 use handoff_insight::alerts::{Firing, firing};
-use handoff_ledger::Survey;
 use handoff_ledger::attention::protocols;
 use handoff_model::Refusal;
 use handoff_protocol::{Level, Side};
@@ -77,21 +76,17 @@ impl Arguments {
         let now = now()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let mut rules = protocols(&tip)?;
-        let survey = match &key {
-            None => ledger.survey(&tip, Context::threads())?,
+        let issues = match &key {
+            None => ledger.survey(&tip, Context::threads())?.issues,
             Some(key) => {
-                let folder = tip.issue(key)?;
-                let issue = folder.survey()?;
-                let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
-                rules.retain(|name, _| *name == issue.protocol);
-                Survey {
-                    tip: tip.commit(),
-                    issues: vec![issue],
-                }
+                let issues = tip.issue(key)?.survey()?;
+                let issues = issues.ok_or_else(|| Refusal::no_issue(key))?;
+                rules.retain(|name, _| issues.iter().any(|issue| issue.protocol == name));
+                issues
             }
         };
         let least = Level::from(self.severity);
-        let mut firing = firing(&survey, &rules, &local(&ledger)?, key.as_ref(), now);
+        let mut firing = firing(&issues, &rules, &local(&ledger)?, key.as_ref(), now);
         firing.retain(|alert| alert.severity >= least);
         let without = rules
             .iter()

@@ -4,7 +4,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_issue;
-use handoff_ledger::{OtherProtocol, required};
+use handoff_ledger::{Issues, OtherProtocol, required};
 use handoff_model::{Answered, View};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,12 +98,12 @@ impl Arguments {
             ["protocol"] => format!("issue {key} follows another protocol, {}", issue.protocol),
             _ => format!("issue {key} is not {}", missing.join(", not ")),
         };
-        let needs = folder
-            .survey()?
-            .map(|survey| of_issue(&survey, rules.protocol(), now));
+        let survey = folder.survey()?;
+        let issues = survey.iter().flat_map(Issues::iter);
+        let needs = issues.flat_map(|issue| of_issue(&issue, rules.protocol(), now));
         let failure = Failure::new(ErrorCode::GateClosed, message);
         let is_other = matches!(missing[..], ["protocol"]);
-        let failure = match needs.iter().flatten().filter(|_| !is_other).min_by_key(|one| one.need) {
+        let failure = match needs.filter(|_| !is_other).min_by_key(|one| one.need) {
             Some(one) => failure.hint(format!(
                 "{} {}, {}'s turn: `{}`",
                 one.id,

@@ -88,7 +88,8 @@ impl Arguments {
         let key: IssueKey = issue.parse()?;
         let folder = tip.issue(&key)?;
         let none = || Refusal::no_issue(&key);
-        let survey = folder.survey()?.ok_or_else(none)?;
+        let issues = folder.survey()?.ok_or_else(none)?;
+        let survey = issues.iter().next().ok_or_else(none)?;
         if !self.tasks {
             let rules = tip.rules(survey.protocol.as_str())?;
             return Ok(graph::issue_graph(&survey, rules.protocol(), now));
@@ -119,7 +120,7 @@ impl Arguments {
         let protocol = rules.protocol();
         Ok(graph::protocol_graph(
             protocol,
-            &survey.issues,
+            survey.issues.iter(),
             self.since,
             now,
         ))

@@ -8,7 +8,7 @@ use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
 use handoff_ledger::attention::protocols;
-use handoff_ledger::{Ledger, Snapshot};
+use handoff_ledger::{IssueSurvey, Ledger, Snapshot};
 use handoff_model::Refusal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -155,11 +155,22 @@ pub(super) fn write(
 ) -> Result<Written, Failure> {
     let threads = Context::threads();
     let survey = ledger.survey(tip, threads)?;
-    if let Some(key) = wanted.issues.iter().find(|key| survey.issue(key).is_none()) {
+    if let Some(key) = wanted
+        .issues
+        .iter()
+        .find(|key| survey.issues.get(key).is_none())
+    {
         return Err(Refusal::no_issue(key).into());
     }
     let protocols = protocols(tip)?;
-    let report = Report::of(&survey, &protocols, ledger.branch(), wanted, now()?);
+    let issues: Vec<IssueSurvey<'_>> = survey.issues.iter().collect();
+    let report = Report::of(
+        (&survey, &issues),
+        &protocols,
+        ledger.branch(),
+        wanted,
+        now()?,
+    );
     report
         .write(tip, frame, threads, out)
         .map_err(|error| match error {

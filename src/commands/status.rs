@@ -5,8 +5,8 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
-use handoff_ledger::{Rejected, RemoteDistance, Snapshot};
-use handoff_model::{Issue, IssueStatus, Refusal, View};
+use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
+use handoff_model::{Issue, IssueStatus, Refusal, View, issue_folder};
 use handoff_protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,7 +85,7 @@ impl Arguments {
             expired: records.iter().filter(|r| r.is_expired(now)).count(),
             attention,
             idle: if self.idle {
-                idle_issues(&tip)?
+                idle_issues(&ledger, &tip)?
             } else {
                 Vec::new()
             },
@@ -258,25 +258,22 @@ impl RemoteView {
     }
 }
 
-/// Open issues without an open handoff, each with the agents that may send on
-/// from a handoff they completed.
-fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>, Failure> {
-    let mut idle = Vec::new();
-    for key in tip.issues()? {
-        let folder = tip.issue(&key)?;
-        let Some(issue) = folder.issue()? else {
-            continue;
-        };
-        if issue.status == IssueStatus::Open && issue.open.is_empty() {
-            let mut may_send = Vec::new();
-            for id in &issue.unfollowed {
-                may_send.extend(folder.record(id.number())?.map(|r| r.to.to_string()));
-            }
-            idle.push(IdleIssue {
-                issue: key,
-                may_send,
-            });
+/// Open issues without an open handoff, each with the agents that may send on from a handoff they
+/// completed, in the order of their folders.
+fn idle_issues(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>, Failure> {
+    let survey = ledger.survey(tip, Context::threads())?;
+    let is_idle = |issue: &IssueSurvey<'_>| {
+        let mut handoffs = issue.handoffs.iter();
+        issue.status == IssueStatus::Open && handoffs.all(|h| h.state.is_terminal())
+    };
+    let idle = survey.issues.active().filter(is_idle).map(|issue| {
+        let senders = issue.unfollowed.iter().filter_map(|n| issue.handoff(*n));
+        IdleIssue {
+            issue: issue.key.clone(),
+            may_send: senders.map(|handoff| handoff.to.to_string()).collect(),
         }
-    }
+    });
+    let mut idle: Vec<IdleIssue> = idle.collect();
+    idle.sort_by_cached_key(|idle| format!("{}/", issue_folder(&idle.issue)));
     Ok(idle)
 }

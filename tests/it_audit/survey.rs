@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handoff_git::Repository;
-use handoff_ledger::{DEFAULT_BRANCH, IssueSurvey, Ledger};
-use handoff_model::View;
+use handoff_ledger::{DEFAULT_BRANCH, HandoffSurvey, IssueSurvey, Ledger, Survey};
+use handoff_model::{Issue, IssueStatus, Record, View};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::exchange::lived;
@@ -15,36 +15,70 @@ use test_support::hooks::every_step;
 use test_support::team::BUILT_IN;
 
 /// The survey of the ledger in the current folder, on this many threads.
-fn survey(threads: usize) -> Vec<IssueSurvey> {
+fn survey(threads: usize) -> Survey {
     let repository = Repository::open_here().unwrap();
     let ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let tip = ledger.tip().unwrap();
     let survey = ledger.survey(&tip, threads).unwrap();
     assert_eq!(survey.tip, tip.commit());
-    survey.issues
+    survey
 }
 
-/// What the records of the ledger in the current folder say, read one after the other.
-fn read() -> Vec<IssueSurvey> {
-    let repository = Repository::open_here().unwrap();
-    let ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
-    let tip = ledger.tip().unwrap();
-    let mut found: Vec<IssueSurvey> = Vec::new();
-    for key in tip.issues().unwrap() {
-        let folder = tip.issue(&key).unwrap();
-        let issue = folder.issue().unwrap().unwrap();
-        let told = IssueSurvey::of(&issue, &folder.records().unwrap());
-        assert_eq!(folder.survey().unwrap().unwrap(), told, "{key}");
-        found.push(told);
-    }
-    found.sort_by(|a, b| {
-        let size = |i: &IssueSurvey| match i.key.as_str().parse::<u64>() {
+/// The records of the ledger in the current folder, read one after the other.
+struct Records(Vec<(Issue, Vec<Record>)>);
+
+impl Records {
+    fn read() -> Self {
+        let repository = Repository::open_here().unwrap();
+        let ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
+        let tip = ledger.tip().unwrap();
+        let mut found = Vec::new();
+        for key in tip.issues().unwrap() {
+            let folder = tip.issue(&key).unwrap();
+            let read = (folder.issue().unwrap().unwrap(), folder.records().unwrap());
+            let one = folder.survey().unwrap().unwrap();
+            let one: Vec<IssueSurvey<'_>> = one.iter().collect();
+            assert_eq!(one, [IssueSurvey::of(&read.0, &read.1)], "{key}");
+            found.push(read);
+        }
+        found.sort_by_key(|(issue, _)| match issue.issue.as_str().parse::<u64>() {
             Ok(number) => (0, number, String::new()),
-            Err(_) => (1, 0, i.key.to_string()),
+            Err(_) => (1, 0, issue.issue.to_string()),
+        });
+        Self(found)
+    }
+
+    /// What a survey must say.
+    fn summaries(&self) -> Vec<IssueSurvey<'_>> {
+        let all = self.0.iter();
+        all.map(|(issue, records)| IssueSurvey::of(issue, records))
+            .collect()
+    }
+
+    fn assert_is(&self, survey: &Survey) {
+        let found: Vec<IssueSurvey<'_>> = survey.issues.iter().collect();
+        assert_eq!(found, self.summaries());
+        assert_eq!(survey.issues.len(), found.len());
+        for issue in &found {
+            assert_eq!(survey.issues.get(issue.key).as_ref(), Some(issue));
+        }
+        let needs = |issue: &&IssueSurvey<'_>| {
+            let open = |handoff: &HandoffSurvey<'_>| !handoff.state.is_terminal();
+            issue.status == IssueStatus::Open
+                || !(issue.awaiting.is_empty() && issue.to_tell.is_empty())
+                || issue.handoffs.iter().any(open)
         };
-        size(a).cmp(&size(b))
-    });
-    found
+        let active: Vec<IssueSurvey<'_>> = survey.issues.active().collect();
+        assert_eq!(
+            active,
+            found.iter().filter(needs).cloned().collect::<Vec<_>>()
+        );
+    }
+
+    /// Surveys on two threads, and compares.
+    fn check(&self) {
+        self.assert_is(&survey(2));
+    }
 }
 
 /// Goes into a repository.
@@ -60,14 +94,14 @@ fn a_survey_says_what_the_records_say() {
     for protocol in BUILT_IN {
         let env = lived(protocol);
         let note = enter(&env.repo());
-        let told = read();
-        assert_eq!(survey(2), told, "{protocol}");
+        let records = Records::read();
+        records.check();
         // From the note alone, and anew.
-        assert_eq!(survey(2), told, "{protocol}");
+        records.check();
         fs::remove_file(&note).unwrap();
         env.git(&env.repo(), &["gc", "--quiet"]);
-        assert_eq!(survey(1), told, "{protocol}");
-        handoffs += told.iter().map(|i| i.handoffs.len()).sum::<usize>();
+        records.assert_is(&survey(1));
+        handoffs += records.0.iter().map(|(_, all)| all.len()).sum::<usize>();
     }
     assert!(handoffs > 40, "{handoffs}");
     what_changed_is_read(&every_step());
@@ -75,59 +109,31 @@ fn a_survey_says_what_the_records_say() {
 
 fn what_changed_is_read(env: &TestEnvironment) {
     let note = enter(&env.repo());
-    let first = survey(2);
-    assert!(!first.is_empty());
-    let events: BTreeSet<_> = first
-        .iter()
-        .flat_map(|i| &i.handoffs)
-        .flat_map(|h| &h.changes)
-        .filter_map(|c| c.event)
-        .map(|e| e.as_str())
-        .collect();
+    let first = Records::read();
+    first.check();
+    let summaries = first.summaries();
+    let handoffs = summaries.iter().flat_map(|i| &i.handoffs);
+    let changes = handoffs.flat_map(|h| &h.changes);
+    let events: BTreeSet<_> = changes.filter_map(|c| Some(c.event?.as_str())).collect();
     assert!(events.len() > 8, "{events:?}");
     let old = fs::read(&note).unwrap();
 
-    // A new issue, and another step in an old one.
+    // A new issue, and another step in an old one: what changed is appended.
     env.send(opening(1000)).success();
     env.send(opening(92)).success();
     env.claim("1000.1", "prep-agent").success();
-    let told = read();
-    assert_ne!(first, told);
-    assert_eq!(survey(2), told);
+    let records = Records::read();
+    assert_ne!(summaries, records.summaries());
+    records.check();
     let new = fs::read(&note).unwrap();
-    assert_ne!(old, new);
+    assert!(new.starts_with(&old) && new.len() > old.len());
     // Where nothing changed, nothing is written.
     let modified = || fs::metadata(&note).unwrap().modified().unwrap();
     let before = modified();
-    assert_eq!(survey(2), told);
+    records.check();
     assert_eq!(modified(), before);
 
-    // What is no note of this branch counts for nothing.
-    let middle = new.len() / 2;
-    let flipped = |at: usize| {
-        let mut bytes = new.clone();
-        bytes[at] ^= 1;
-        bytes
-    };
-    for bytes in [
-        Vec::new(),
-        new[..middle].to_vec(),
-        [&new[..], b"more"].concat(),
-        flipped(0),
-        flipped(8),
-        flipped(middle),
-        flipped(new.len() - 1),
-        vec![0; new.len()],
-        old.clone(),
-    ] {
-        fs::write(&note, bytes).unwrap();
-        assert_eq!(survey(2), told);
-        assert_eq!(fs::read(&note).unwrap(), new);
-    }
-    fs::remove_file(&note).unwrap();
-    fs::create_dir(&note).unwrap();
-    assert_eq!(survey(2), told);
-    fs::remove_dir(&note).unwrap();
+    spoiled(&note, &old, &new, &records);
 
     // A branch that was written anew is read as it is now.
     survey(2);
@@ -136,6 +142,103 @@ fn what_changed_is_read(env: &TestEnvironment) {
         &env.repo(),
         &["update-ref", "refs/heads/handoffs", before.trim()],
     );
-    assert_eq!(survey(2), first);
-    assert_eq!(read(), first);
+    first.check();
+    assert_eq!(Records::read().summaries(), summaries);
+}
+
+/// Whatever became of a note, the survey says what the records say. `old` is the note before the
+/// last change, `new` the one after it.
+fn spoiled(note: &Path, old: &[u8], new: &[u8], records: &Records) {
+    let check = |bytes: &[u8]| {
+        fs::write(note, bytes).unwrap();
+        records.check();
+        // What it wrote can be used, and says the same.
+        records.check();
+    };
+    let change = &new[old.len()..];
+    // In the heads of both parts, and everywhere.
+    let heads = [0, old.len()].map(|head| (head..head + 80).step_by(7));
+    for at in heads
+        .into_iter()
+        .flatten()
+        .chain((0..new.len()).step_by(151))
+    {
+        let mut bytes = new.to_vec();
+        bytes[at] ^= 1 << (at % 8);
+        check(&bytes);
+    }
+    // Cut off, as by a writer that was killed or a full disk.
+    for length in (0..new.len()).step_by(new.len() / 9).chain([new.len() - 1]) {
+        check(&new[..length]);
+    }
+    // Two that wrote the same at once; one that wrote the start of it; parts in another order, twice,
+    // of another file, and alone.
+    let other = [old, &change[..change.len() / 2], change].concat();
+    for bytes in [
+        [new, change].concat(),
+        [new, &change[..change.len() / 2]].concat(),
+        other,
+        [new, old].concat(),
+        [new, b"more"].concat(),
+        [&new[..old.len() / 2], change].concat(),
+        change.to_vec(),
+        old.to_vec(),
+        vec![0; new.len()],
+        Vec::new(),
+    ] {
+        check(&bytes);
+    }
+    // Of a program with another version, of which another appended.
+    let version = old.windows(6).position(|w| w.starts_with(b"0.1."));
+    if let Some(at) = version {
+        let mut bytes = new.to_vec();
+        bytes[at] = b'9';
+        check(&bytes);
+    }
+    fs::remove_file(note).unwrap();
+    fs::create_dir(note).unwrap();
+    records.check();
+    fs::remove_dir(note).unwrap();
+}
+
+/// What the note says after many steps, each with a survey, is what a fresh clone says; also if
+/// some surveys were killed and some ran at once.
+#[test]
+fn a_note_of_many_steps_says_what_a_fresh_clone_says() {
+    let env = every_step();
+    let notes = env.repo().join(".git/handoff");
+    let note = notes.join("survey/refs/heads/handoffs");
+    // Only this clone was audited.
+    fs::remove_dir_all(notes.join("audited")).unwrap();
+    let compare = |name: &str| {
+        let clone = env.root().join(name);
+        env.git(env.root(), &["clone", "-q", "-b", "handoffs", "repo", name]);
+        for args in [
+            &["metrics", "--json", "--by", "route"][..],
+            &["alerts", "--json"],
+            &["metrics", "--format", "openmetrics"],
+        ] {
+            let own = env.handoff(args);
+            let fresh = env.handoff_in(&clone, args);
+            assert_eq!(own.stdout, fresh.stdout, "{name}: {args:?}");
+        }
+    };
+    // Both clones read at the same time.
+    env.pace(0);
+    compare("first");
+    for number in 2000..2012 {
+        env.send(opening(number)).success();
+        if number % 3 == 0 {
+            let cut = fs::read(&note).unwrap();
+            fs::write(&note, &cut[..cut.len() - 5]).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| env.handoff(&["metrics"]).success());
+            }
+        });
+        env.claim(&format!("{number}.1"), "prep-agent").success();
+        env.handoff(&["metrics"]).success();
+    }
+    compare("last");
 }

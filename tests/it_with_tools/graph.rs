@@ -1,15 +1,18 @@
 //! Drawings of issues, protocols and tasks, read by the programs that draw them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use chrono::TimeDelta;
+use handoff_base::Moment;
 use handoff_insight::graph;
-use handoff_ledger::IssueSurvey;
-use handoff_model::Issue;
-use handoff_protocol::Protocol;
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff_model::{Issue, IssueStatus};
+use handoff_protocol::{Event, Protocol, State};
 use handoff_templates::built_in;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -667,30 +670,79 @@ fn words_of_a_protocol_are_only_words() {
 
 #[test]
 fn a_long_issue_is_still_a_picture() {
-    let change = |at: i64, event: Value, to: &str| {
-        json!({"at": at * 1000, "by": "fixer-agent", "event": event, "to": to, "receiver": null,
-            "failure": null, "reason": null, "ran_out_at": null})
+    let agents = ["reviewer-agent", "fixer-agent", "b"].map(|name| name.parse().unwrap());
+    let [reviewer, fixer, other] = &agents;
+    let start = Moment::from_timestamp(1_772_442_000, 0).unwrap();
+    let at = |number: u32, seconds: i64| {
+        start + TimeDelta::minutes(i64::from(number)) + TimeDelta::seconds(seconds)
     };
-    let names = ["reviewer-agent", "fixer-agent"];
-    let handoffs: Vec<Value> = (1..=1000usize)
-        .map(|number| {
-            let start = 1_772_442_000 + i64::try_from(number).unwrap() * 60;
-            let (from, to) = (names[number % 2], names[(number + 1) % 2]);
-            json!({"number": number, "contract_type": format!("{from}-to-{to}"), "from": from,
-                "to": to, "sent_to": to, "intended": null, "state": "completed",
-                "priority": null, "status": null, "summary": format!("Round {number}"),
-                "follows": (number > 1).then(|| number - 1), "answers": null, "task": null,
-                "waits_for": [], "attempt": 1, "not_before": null, "expires_at": null, "lease_seconds": null,
-                "contradicted": 0, "violations": 0, "changes": [
-                    change(start, Value::Null, "pending"), change(start + 20, json!("claim"), "in_progress"),
-                    change(start + 60, json!("complete"), "completed")]})
-        })
-        .collect();
-    let issue = json!({"key": "9", "title": "t", "protocol": "issue-to-pr", "status": "open",
-        "opened_at": 0, "updated_at": 0, "completed_at": null, "steps": 1000, "reopened": 0,
-        "counts_after": 0, "rounds": [],
-        "unfollowed": [1000], "awaiting": [[1000, "b"]], "to_tell": [], "decisions": [], "handoffs": handoffs});
-    let issue: IssueSurvey = serde_json::from_value(issue).unwrap();
+    let change = |at: Moment, event: Option<Event>, to: State| ChangeSurvey {
+        at,
+        by: fixer,
+        event,
+        to,
+        receiver: None,
+        failure: None,
+        reason: None,
+        ran_out_at: None,
+        traceparent: None,
+    };
+    let summaries: Vec<String> = (0..=1000).map(|number| format!("Round {number}")).collect();
+    let handoffs = (1_u32..=1000)
+        .zip(&summaries[1..])
+        .map(|(number, summary)| {
+            let (from, to, contract_type) = match number % 2 {
+                0 => (reviewer, fixer, "reviewer-agent-to-fixer-agent"),
+                _ => (fixer, reviewer, "fixer-agent-to-reviewer-agent"),
+            };
+            HandoffSurvey {
+                number,
+                contract_type,
+                from,
+                to,
+                sent_to: Cow::Borrowed(to),
+                intended: None,
+                state: State::Completed,
+                priority: None,
+                status: None,
+                summary,
+                follows: (number > 1).then(|| number - 1),
+                answers: None,
+                replaces: None,
+                task: None,
+                waits_for: Vec::new(),
+                attempt: 1,
+                not_before: None,
+                expires_at: None,
+                lease_seconds: None,
+                contradicted: 0,
+                violations: 0,
+                changes: vec![
+                    change(at(number, 0), None, State::Pending),
+                    change(at(number, 20), Some(Event::Claim), State::InProgress),
+                    change(at(number, 60), Some(Event::Complete), State::Completed),
+                ],
+            }
+        });
+    let (key, protocol_name) = ("9".parse().unwrap(), "issue-to-pr".parse().unwrap());
+    let issue = IssueSurvey {
+        key: &key,
+        title: "t",
+        protocol: &protocol_name,
+        status: IssueStatus::Open,
+        opened_at: Moment::default(),
+        updated_at: Moment::default(),
+        completed_at: None,
+        steps: 1000,
+        reopened: 0,
+        counts_after: 0,
+        rounds: Vec::new(),
+        unfollowed: vec![1000],
+        awaiting: vec![(1000, other)],
+        to_tell: Vec::new(),
+        decisions: Vec::new(),
+        handoffs: handoffs.collect(),
+    };
     let folder = built_in("issue-to-pr").unwrap();
     let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();
     let now = issue.handoffs[999].changes[2].at;

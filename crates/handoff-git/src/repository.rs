@@ -198,15 +198,23 @@ impl Repository {
         })
     }
 
-    /// Opens the repository of the current folder again, for a thread that reads many objects once.
+    /// Opens the repository of the current folder again, for a thread that only shows what it reads.
     /// From now on, this process does not verify object ids, which takes a third of the time and is
     /// the audit's task. Checksums still detect damaged objects.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened again.
-    pub fn open_for_survey() -> Result<Self, GitError> {
+    pub fn open_for_report() -> Result<Self, GitError> {
         git2::opts::strict_hash_verification(false);
-        let opened = Self::open_for_history()?;
+        Self::open_for_history()
+    }
+
+    /// The same for a thread that reads many objects once, without a cache.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened again.
+    pub fn open_for_survey() -> Result<Self, GitError> {
+        let opened = Self::open_for_report()?;
         Ok(Self {
             recent: None,
             ..opened

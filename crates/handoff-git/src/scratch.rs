@@ -38,6 +38,17 @@ impl Scratch {
         Some(bytes)
     }
 
+    /// Opens it for reading, if it exists and is at most this large; with its size.
+    pub fn open(&self, largest: u64) -> Option<(File, u64)> {
+        let found = fs::symlink_metadata(&self.path).ok()?;
+        if !found.is_file() || found.len() > largest {
+            return None;
+        }
+        let file = File::open(&self.path).ok()?;
+        let size = file.metadata().ok()?.len();
+        (size <= largest).then_some((file, size))
+    }
+
     /// Overwrites it with as many bytes as it has: readers see the old or the new ones, at a tenth
     /// of the cost of replacing.
     ///

@@ -10,7 +10,7 @@ pub type Values = Vec<(&'static str, String)>;
 
 /// Returns the values of an issue.
 pub fn of_issue(standing: &Issue) -> Values {
-    let (issue, survey) = (&standing.issue, &standing.survey);
+    let (issue, survey) = (&standing.issue, standing.survey());
     let last = survey.handoffs.last();
     let next = standing.next.as_ref();
     let unmet = standing.gate.iter().filter(|one| !one.met);

@@ -32,8 +32,6 @@ pub struct Issue {
     pub commit: ObjectId,
     /// The record of the issue.
     pub issue: handoff_model::Issue,
-    /// The figures that metrics and graphs are made from.
-    pub survey: IssueSurvey,
     /// The oldest first.
     pub records: Vec<Record>,
     /// What needs attention, and whom.
@@ -49,6 +47,11 @@ pub struct Issue {
 }
 
 impl Issue {
+    /// The figures that metrics and graphs are made from.
+    pub fn survey(&self) -> IssueSurvey<'_> {
+        IssueSurvey::of(&self.issue, &self.records)
+    }
+
     /// Reads the status of an issue, and whether it meets these requirements for this commit; if
     /// none is named, those of a merge. `None` if the issue is not in the ledger.
     ///
@@ -61,9 +64,11 @@ impl Issue {
         now: Moment,
     ) -> Result<Option<Self>, LedgerError> {
         let folder = tip.issue(key)?;
-        let (Some(issue), Some(survey)) = (folder.issue()?, folder.survey()?) else {
+        let Some(issue) = folder.issue()? else {
             return Ok(None);
         };
+        let records = folder.records()?;
+        let survey = IssueSurvey::of(&issue, &records);
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let stuck = of_issue(&survey, protocol, now);
@@ -95,11 +100,10 @@ impl Issue {
         });
         Ok(Some(Self {
             commit: tip.commit(),
-            records: folder.records()?,
             gate: required(tip, &folder, &rules, policy, head)?,
             graph: graph::issue_graph(&survey, protocol, now),
+            records,
             issue,
-            survey,
             stuck,
             next,
             now,

@@ -150,9 +150,10 @@ fn parts(standing: &Issue) -> Vec<Part> {
         head: format!("### What happened\n\n```mermaid\n{drawing}```\n"),
         ..Part::default()
     });
+    let survey = standing.survey();
     let newest = standing.records.iter().rev();
     let rows = newest.map(|record| {
-        let brief = standing.survey.handoff(record.id.number());
+        let brief = survey.handoff(record.id.number());
         row(record, brief, standing.now)
     });
     let heads = [
@@ -282,7 +283,7 @@ fn failed(records: &[Record]) -> Option<Part> {
     list("failures", "### Failures", rows.collect())
 }
 
-fn row(record: &Record, brief: Option<&HandoffSurvey>, now: Moment) -> String {
+fn row(record: &Record, brief: Option<&HandoffSurvey<'_>>, now: Moment) -> String {
     let spent = brief.map(|brief| times(brief, now));
     let time = |length: Option<chrono::TimeDelta>| match length {
         Some(length) if length.num_seconds() > 0 => span(length),

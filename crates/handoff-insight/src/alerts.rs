@@ -4,10 +4,12 @@
 //! aggregate of the current samples, so going through all beginnings and ends finds the moment
 //! since which a threshold is crossed.
 
+use std::collections::BinaryHeap;
+
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
 use handoff_model::IssueStatus;
 use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
 use schemars::JsonSchema;
@@ -58,7 +60,7 @@ pub struct Firing {
 /// Every threshold that is crossed now: the most severe first, then the oldest. With an issue, only
 /// its handoffs count.
 pub fn firing(
-    survey: &Survey,
+    issues: &Issues,
     protocols: &Protocols,
     local: &Local,
     issue: Option<&IssueKey>,
@@ -66,13 +68,10 @@ pub fn firing(
 ) -> Vec<Firing> {
     let mut found = Vec::new();
     for (name, protocol) in protocols {
-        let issues = survey.issues.iter().filter(|i| i.protocol == *name);
         let input = AlertInput {
             name,
             protocol,
-            issues: issues
-                .filter(|i| issue.is_none_or(|key| i.key == *key))
-                .collect(),
+            all: issues,
             local,
             issue,
             now,
@@ -111,11 +110,20 @@ enum Sum {
     Quantile(f64),
 }
 
+/// Which samples are looked for.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// At least those that count now.
+    Now,
+    /// Also those that no longer do.
+    Ever,
+}
+
 /// The input for one protocol's thresholds.
 struct AlertInput<'s> {
     name: &'s AgentName,
     protocol: &'s Protocol,
-    issues: Vec<&'s IssueSurvey>,
+    all: &'s Issues,
     local: &'s Local,
     issue: Option<&'s IssueKey>,
     now: Moment,
@@ -135,14 +143,6 @@ impl<'s> AlertInput<'s> {
     /// Evaluates an alert.
     fn judge(&self, alert: &Alert) -> Option<Firing> {
         let threshold = alert.threshold()?;
-        let mut samples = self.samples(alert);
-        if let Some(window) = seconds(alert.within_seconds) {
-            for sample in &mut samples {
-                let end = sample.from.checked_add_signed(window);
-                sample.until = [sample.until, end].into_iter().flatten().min();
-            }
-        }
-        samples.retain(|s| s.from <= self.now && s.until.is_none_or(|until| until > s.from));
         let quantile = alert.quantile.as_ref().and_then(|q| q.as_f64());
         let sum = match (alert.metric, alert.metric.measure(), quantile) {
             (Metric::RetriesOfOne | Metric::Corruption, ..) => Sum::Quantile(1.0),
@@ -151,12 +151,11 @@ impl<'s> AlertInput<'s> {
             (_, Measure::Times | Measure::Share, _) => Sum::Average,
             (_, Measure::Events | Measure::WaitStatus | Measure::Level, _) => Sum::Count,
         };
-        let since = self.crossed_since(&samples, sum, threshold)?;
-        let current = samples
-            .iter()
-            .filter(|s| s.until.is_none_or(|until| until > self.now));
-        let current: Vec<&Sample<'_>> = current.collect();
-        let value = value(&current, sum)?;
+        let mut current = self.counted(alert, Extent::Now);
+        current.retain(|s| s.until.is_none_or(|until| until > self.now));
+        let value = value(&current, sum).filter(|value| threshold.is_crossed_by(*value))?;
+        // Only what is crossed now has a past to look at.
+        let since = self.crossed_since(&self.counted(alert, Extent::Ever), sum, threshold)?;
         let guilty = current.into_iter().filter(|sample| match sum {
             Sum::Count => matches!(threshold.side, Side::Above | Side::AtLeast),
             Sum::Average | Sum::Quantile(_) => threshold.is_crossed_by(as_number(sample.amount)),
@@ -190,6 +189,47 @@ impl<'s> AlertInput<'s> {
         })
     }
 
+    /// The samples of an alert that began by now, each until it no longer counts.
+    fn counted(&self, alert: &Alert, extent: Extent) -> Vec<Sample<'s>> {
+        let mut samples = self.samples(alert, extent);
+        if let Some(window) = seconds(alert.within_seconds) {
+            for sample in &mut samples {
+                let end = sample.from.checked_add_signed(window);
+                sample.until = [sample.until, end].into_iter().flatten().min();
+            }
+        }
+        samples.retain(|s| s.from <= self.now && s.until.is_none_or(|until| until > s.from));
+        samples
+    }
+
+    /// The issues that may have samples of an alert.
+    fn issues(&self, alert: &Alert, extent: Extent) -> impl Iterator<Item = IssueSurvey<'s>> {
+        let begin = match extent {
+            Extent::Now => self.looks_back_to(alert),
+            Extent::Ever => None,
+        };
+        let (name, only) = (self.name, self.issue);
+        let issues = self.all.active_since(begin);
+        let issues = issues.filter(move |issue| issue.protocol == name);
+        issues.filter(move |issue| only.is_none_or(|key| issue.key == key))
+    }
+
+    /// The moment such that nothing counts now in an issue in which nothing is open and nothing
+    /// happened since; `None` if there is none.
+    fn looks_back_to(&self, alert: &Alert) -> Option<Moment> {
+        let is_of_the_open = match alert.metric.measure() {
+            Measure::WaitStatus => true,
+            Measure::Level => alert.metric == Metric::RoundsLeft,
+            Measure::Events | Measure::Times | Measure::Share => false,
+        };
+        if is_of_the_open {
+            return Some(self.now);
+        }
+        let patience = seconds(alert.longer_than_seconds).unwrap_or_default();
+        let length = seconds(alert.within_seconds)?.checked_add(&patience)?;
+        self.now.checked_sub_signed(length)
+    }
+
     /// When a threshold was crossed; `None` if it is not crossed now.
     fn crossed_since(
         &self,
@@ -205,7 +245,6 @@ impl<'s> AlertInput<'s> {
                 steps.push((until, -1, -sample.amount, -below));
             }
         }
-        steps.sort_unstable();
         let crossed = |count: i64, amount: i64, below: i64| match sum {
             Sum::Count => threshold.is_crossed_by(as_number(count * ONE)),
             Sum::Average => {
@@ -221,40 +260,46 @@ impl<'s> AlertInput<'s> {
                 })
             }
         };
-        // Without any samples, the state holds since the first issue was opened.
-        let beginning = self.issues.iter().map(|issue| issue.opened_at).min();
-        let mut since = crossed(0, 0, 0).then(|| beginning.unwrap_or(self.now));
         let (mut count, mut amount, mut below) = (0, 0, 0);
-        let mut steps = steps.into_iter().peekable();
-        while let Some((at, n, a, b)) = steps.next() {
+        for (_, n, a, b) in &steps {
             (count, amount, below) = (count + n, amount + a, below + b);
-            // Only the result after all changes of one moment counts.
-            if steps.peek().is_some_and(|next| next.0 == at) {
-                continue;
-            }
-            since = if crossed(count, amount, below) {
-                since.or(Some(at))
-            } else {
-                None
+        }
+        // Goes back to the last moment before which it was not crossed: mostly a few steps.
+        let mut steps = BinaryHeap::from(steps);
+        let mut since = None;
+        while crossed(count, amount, below) {
+            let Some((at, n, a, b)) = steps.pop() else {
+                // Without any samples, the state holds since the first issue was opened.
+                let issues = self.all.iter().filter(|issue| issue.protocol == self.name);
+                let own = issues.filter(|issue| self.issue.is_none_or(|key| issue.key == key));
+                return Some(own.map(|i| i.opened_at).min().unwrap_or(self.now));
             };
+            (count, amount, below) = (count - n, amount - a, below - b);
+            // Only the result after all changes of one moment counts.
+            while steps.peek().is_some_and(|next| next.0 == at) {
+                if let Some((_, n, a, b)) = steps.pop() {
+                    (count, amount, below) = (count - n, amount - a, below - b);
+                }
+            }
+            since = Some(at);
         }
         since
     }
 
     /// The samples of an alert's metric.
-    fn samples(&self, alert: &Alert) -> Vec<Sample<'s>> {
+    fn samples(&self, alert: &Alert, extent: Extent) -> Vec<Sample<'s>> {
         let patience = seconds(alert.longer_than_seconds).unwrap_or_default();
         match alert.metric {
             Metric::CyclesBlocked | Metric::ContractsRefused => self.refused(alert.metric),
             Metric::Corruption => self.corruption(),
-            Metric::IdleIssues => self.idle(patience),
-            Metric::RoundsLeft => self.rounds_left(),
-            Metric::CycleTime => self.cycle_times(),
-            Metric::AcknowledgmentRate => self.acknowledged(alert, patience),
+            Metric::IdleIssues => self.idle(self.issues(alert, extent), patience),
+            Metric::RoundsLeft => self.rounds_left(|| self.issues(alert, extent)),
+            Metric::CycleTime => self.cycle_times(self.issues(alert, extent)),
+            Metric::AcknowledgmentRate => self.acknowledged(alert, patience, extent),
             _ => {
                 let mut found = Vec::new();
-                for issue in &self.issues {
-                    self.add_samples(issue, alert.metric, patience, &mut found);
+                for issue in self.issues(alert, extent) {
+                    self.add_samples(&issue, alert.metric, patience, &mut found);
                 }
                 found
             }
@@ -263,7 +308,7 @@ impl<'s> AlertInput<'s> {
 
     fn add_samples(
         &self,
-        issue: &'s IssueSurvey,
+        issue: &IssueSurvey<'s>,
         metric: Metric,
         patience: TimeDelta,
         found: &mut Vec<Sample<'s>>,
@@ -272,7 +317,7 @@ impl<'s> AlertInput<'s> {
             from,
             until: until.map(|until| self.past(until)),
             amount,
-            issue: Some(&issue.key),
+            issue: Some(issue.key),
             number: Some(number),
         };
         if metric.measure() == Measure::Events && metric != Metric::RetriesOfOne {
@@ -302,7 +347,7 @@ impl<'s> AlertInput<'s> {
         }
     }
 
-    fn retries(&self, handoff: &HandoffSurvey) -> Vec<Period> {
+    fn retries(&self, handoff: &HandoffSurvey<'_>) -> Vec<Period> {
         let retried = |event| matches!(event, Some(Event::Retry | Event::Redrive));
         let retries = handoff.changes.iter().filter(|c| retried(c.event));
         let counted = (1..).zip(retries);
@@ -312,8 +357,8 @@ impl<'s> AlertInput<'s> {
     }
 
     /// Each end or failure, until the next event: 1 for success, else 0.
-    fn outcomes(&self, handoff: &HandoffSurvey) -> Vec<Period> {
-        let outcome = |(change, until): (&ChangeSurvey, _)| {
+    fn outcomes(&self, handoff: &HandoffSurvey<'_>) -> Vec<Period> {
+        let outcome = |(change, until): (&ChangeSurvey<'_>, _)| {
             let success = match change.to {
                 State::Completed => ONE,
                 State::Failed | State::Dead | State::Rejected => 0,
@@ -327,8 +372,8 @@ impl<'s> AlertInput<'s> {
     /// The periods in the state that a metric counts, from the moment that `patience` is over.
     fn waits(
         &self,
-        issue: &IssueSurvey,
-        handoff: &HandoffSurvey,
+        issue: &IssueSurvey<'_>,
+        handoff: &HandoffSurvey<'_>,
         metric: Metric,
         patience: TimeDelta,
     ) -> Vec<Period> {
@@ -357,7 +402,11 @@ impl<'s> AlertInput<'s> {
 
     /// When a handoff becomes claimable: the handoffs it waits for are completed, and the pause
     /// before another attempt is over. `None` if that is not yet known.
-    fn claimable_from(&self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> Option<Moment> {
+    fn claimable_from(
+        &self,
+        issue: &IssueSurvey<'_>,
+        handoff: &HandoffSurvey<'_>,
+    ) -> Option<Moment> {
         let mut from = self
             .past(handoff.sent_at()?)
             .max(handoff.not_before.unwrap_or_default());
@@ -370,13 +419,13 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The share of claimed handoffs; each counts once its patience is over.
-    fn acknowledged(&self, alert: &Alert, patience: TimeDelta) -> Vec<Sample<'s>> {
+    fn acknowledged(&self, alert: &Alert, patience: TimeDelta, extent: Extent) -> Vec<Sample<'s>> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
-        for issue in &self.issues {
+        for issue in self.issues(alert, extent) {
             for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
                 let begin = self
-                    .claimable_from(issue, handoff)
+                    .claimable_from(&issue, handoff)
                     .and_then(|at| at.checked_add_signed(patience));
                 let Some(begin) = begin else {
                     continue;
@@ -387,7 +436,7 @@ impl<'s> AlertInput<'s> {
                     from,
                     until: [until, end].into_iter().flatten().min(),
                     amount,
-                    issue: Some(&issue.key),
+                    issue: Some(issue.key),
                     number: Some(handoff.number),
                 };
                 found.push(sample(begin, claim, 0));
@@ -431,18 +480,19 @@ impl<'s> AlertInput<'s> {
     }
 
     /// Open issues without open handoffs in which something awaits somebody.
-    fn idle(&self, patience: TimeDelta) -> Vec<Sample<'s>> {
-        let ended = |issue: &IssueSurvey| issue.handoffs.iter().all(|h| h.state.is_terminal());
-        let idle = self
-            .issues
-            .iter()
-            .filter(|i| ended(i) && !i.awaiting.is_empty());
+    fn idle(
+        &self,
+        issues: impl Iterator<Item = IssueSurvey<'s>>,
+        patience: TimeDelta,
+    ) -> Vec<Sample<'s>> {
+        let ended = |issue: &IssueSurvey<'_>| issue.handoffs.iter().all(|h| h.state.is_terminal());
+        let idle = issues.filter(|i| ended(i) && !i.awaiting.is_empty());
         let sample = idle.filter_map(|issue| {
             Some(Sample {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,
                 until: None,
                 amount: ONE,
-                issue: Some(&issue.key),
+                issue: Some(issue.key),
                 number: None,
             })
         });
@@ -450,11 +500,14 @@ impl<'s> AlertInput<'s> {
     }
 
     /// How many rounds each limit leaves each open issue, after each round.
-    fn rounds_left(&self) -> Vec<Sample<'s>> {
+    fn rounds_left<I: Iterator<Item = IssueSurvey<'s>>>(
+        &self,
+        issues: impl Fn() -> I,
+    ) -> Vec<Sample<'s>> {
         let mut found = Vec::new();
         let limits = self.protocol.definition().limits.as_ref();
         for (name, limit) in limits.iter().flat_map(|limits| &limits.rounds) {
-            for issue in self.issues.iter().filter(|i| i.status == IssueStatus::Open) {
+            for issue in issues().filter(|i| i.status == IssueStatus::Open) {
                 let own = issue
                     .rounds
                     .iter()
@@ -469,7 +522,7 @@ impl<'s> AlertInput<'s> {
                         from: *from,
                         until,
                         amount: (i64::from(limit.most) - nth) * ONE,
-                        issue: Some(&issue.key),
+                        issue: Some(issue.key),
                         number: Some(*number),
                     });
                 }
@@ -479,14 +532,14 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The times from the opening of issues to their completion.
-    fn cycle_times(&self) -> Vec<Sample<'s>> {
-        let completed = self.issues.iter().filter_map(|issue| {
+    fn cycle_times(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample<'s>> {
+        let completed = issues.filter_map(|issue| {
             let end = issue.completed_at?;
             Some(Sample {
                 from: self.past(end),
                 until: None,
                 amount: (end - issue.opened_at).num_milliseconds().max(0),
-                issue: Some(&issue.key),
+                issue: Some(issue.key),
                 number: None,
             })
         });
@@ -495,20 +548,22 @@ impl<'s> AlertInput<'s> {
 }
 
 /// Each event of a handoff, and the time of the next one.
-fn with_ends(handoff: &HandoffSurvey) -> impl Iterator<Item = (&ChangeSurvey, Option<Moment>)> {
+fn with_ends<'h>(
+    handoff: &'h HandoffSurvey<'h>,
+) -> impl Iterator<Item = (&'h ChangeSurvey<'h>, Option<Moment>)> {
     let ends = handoff.changes.iter().skip(1).map(|change| Some(change.at));
     handoff.changes.iter().zip(ends.chain([None]))
 }
 
 /// When the lease of a handoff in progress ran out, `patience` ago.
-fn expiry(handoff: &HandoffSurvey, patience: TimeDelta) -> Option<Period> {
+fn expiry(handoff: &HandoffSurvey<'_>, patience: TimeDelta) -> Option<Period> {
     let end = handoff.expires_at;
     let end = end.filter(|_| handoff.state == State::InProgress)?;
     Some((end.checked_add_signed(patience)?, None, ONE))
 }
 
 /// The times that a metric measures in a handoff, each with the moment it ended.
-fn measured(metric: Metric, handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
+fn measured(metric: Metric, handoff: &HandoffSurvey<'_>) -> Vec<(Moment, TimeDelta)> {
     let one =
         |end: Option<Moment>, length: Option<TimeDelta>| end.zip(length).into_iter().collect();
     match metric {
@@ -522,7 +577,7 @@ fn measured(metric: Metric, handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)>
 }
 
 /// When it was first claimed.
-fn claimed_at(handoff: &HandoffSurvey) -> Option<Moment> {
+fn claimed_at(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
     let mut changes = handoff.changes.iter();
     Some(changes.find(|c| c.event == Some(Event::Claim))?.at)
 }
@@ -537,7 +592,7 @@ fn is_below(amount: i64, threshold: Threshold) -> bool {
 }
 
 /// The aggregate of samples; `None` without samples.
-fn value(samples: &[&Sample<'_>], sum: Sum) -> Option<f64> {
+fn value(samples: &[Sample<'_>], sum: Sum) -> Option<f64> {
     match sum {
         Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()? * ONE)),
         Sum::Average => mean(samples.iter().map(|s| s.amount).sum(), samples.len()),

@@ -18,14 +18,28 @@ pub(super) const EVENTS: [Metric; 6] = [
 
 /// The time of each event of this kind in an issue, and the number of its handoff.
 pub(super) fn events(
-    issue: &IssueSurvey,
+    issue: &IssueSurvey<'_>,
     protocol: Option<&Protocol>,
     metric: Metric,
 ) -> Vec<(Moment, u32)> {
-    if metric == Metric::Escalated {
-        return escalations(issue, protocol);
-    }
     let mut found = Vec::new();
+    for_each(issue, protocol, metric, |at, number| {
+        found.push((at, number))
+    });
+    found
+}
+
+/// The same, one after the other.
+pub(super) fn for_each(
+    issue: &IssueSurvey<'_>,
+    protocol: Option<&Protocol>,
+    metric: Metric,
+    mut take: impl FnMut(Moment, u32),
+) {
+    if metric == Metric::Escalated {
+        let found = escalations(issue, protocol).into_iter();
+        return found.for_each(|(at, number)| take(at, number));
+    }
     for handoff in &issue.handoffs {
         let number = handoff.number;
         let count = match metric {
@@ -36,7 +50,9 @@ pub(super) fn events(
             _ => 0,
         };
         for _ in 0..count {
-            found.extend(handoff.sent_at().map(|at| (at, number)));
+            if let Some(at) = handoff.sent_at() {
+                take(at, number);
+            }
         }
         let counts = |event| match metric {
             Metric::Failures => matches!(event, Event::Fail | Event::Expire),
@@ -48,18 +64,19 @@ pub(super) fn events(
         };
         let changes = handoff.changes.iter();
         let changes = changes.filter(|change| change.event.is_some_and(counts));
-        found.extend(changes.map(|change| (change.at, number)));
+        changes.for_each(|change| take(change.at, number));
     }
-    found
 }
 
 /// Handoffs that reached a person: sent or reassigned to one, left to one by a decision, or answered
 /// with a status that blocks the request. Each step counts once.
-fn escalations(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<(Moment, u32)> {
-    let is_person = |name: &str| protocol.is_some_and(|p| p.is_kind(name, AgentKind::Human));
-    let blocks = |handoff: &HandoffSurvey| {
+fn escalations(issue: &IssueSurvey<'_>, protocol: Option<&Protocol>) -> Vec<(Moment, u32)> {
+    // Few agents are persons.
+    let persons = protocol.map(persons).unwrap_or_default();
+    let is_person = |name: &str| persons.contains(&name);
+    let blocks = |handoff: &HandoffSurvey<'_>| {
         let words = protocol.map(|protocol| &protocol.definition().status);
-        let state = handoff.status.as_ref().and_then(|word| words?.get(word));
+        let state = handoff.status.and_then(|word| words?.get(word));
         state == Some(&State::Blocked)
     };
     let mut found = BTreeSet::new();
@@ -84,4 +101,15 @@ fn escalations(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<(Moment,
         }
     }
     found.into_iter().collect()
+}
+
+/// The names of a protocol's persons.
+fn persons(protocol: &Protocol) -> Vec<&str> {
+    let agents = protocol.definition().agents.iter();
+    let persons = agents.filter(|agent| agent.kind == AgentKind::Human);
+    let names = persons.flat_map(|agent| {
+        let aliases = agent.aliases.iter().map(String::as_str);
+        aliases.chain([agent.id.as_str()])
+    });
+    names.collect()
 }

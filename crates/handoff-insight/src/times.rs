@@ -18,9 +18,9 @@ pub struct Spell<'a> {
     /// The end of the lease, or of the time to claim it; time after that counts as failed.
     pub(crate) lease_until: Option<Moment>,
     /// The event that began it.
-    pub(crate) began_by: &'a ChangeSurvey,
+    pub(crate) began_by: &'a ChangeSurvey<'a>,
     /// The event that ended it.
-    pub(crate) ended_by: Option<&'a ChangeSurvey>,
+    pub(crate) ended_by: Option<&'a ChangeSurvey<'a>>,
 }
 
 impl Spell<'_> {
@@ -41,13 +41,20 @@ impl Spell<'_> {
 }
 
 /// The periods of a handoff in non-terminal states, in order.
-pub(crate) fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
-    let mut agent = &handoff.sent_to;
-    let mut spells: Vec<Spell<'_>> = Vec::with_capacity(handoff.changes.len());
+pub(crate) fn spells<'h>(handoff: &'h HandoffSurvey<'h>) -> Vec<Spell<'h>> {
+    let mut spells = Vec::with_capacity(handoff.changes.len());
+    find_spells(handoff, &mut spells);
+    spells
+}
+
+/// The same, in place of what a list had.
+pub(crate) fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h>>) {
+    spells.clear();
+    let mut agent: &AgentName = &handoff.sent_to;
     for change in &handoff.changes {
         agent = match (&change.receiver, change.event) {
             (Some(receiver), _) => receiver,
-            (None, Some(Event::Claim)) => &change.by,
+            (None, Some(Event::Claim)) => change.by,
             (None, _) => agent,
         };
         // It failed when its lease ran out, whenever that was recorded.
@@ -76,7 +83,6 @@ pub(crate) fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
     if let Some(last) = spells.last_mut().filter(|last| last.until.is_none()) {
         last.lease_until = handoff.expires_at;
     }
-    spells
 }
 
 /// How long a handoff was in each kind of state.
@@ -92,6 +98,14 @@ pub struct Times {
 }
 
 impl Times {
+    /// Adds the times of another.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.waiting += other.waiting;
+        self.working += other.working;
+        self.blocked += other.blocked;
+        self.failed += other.failed;
+    }
+
     /// Adds a period. Time after the lease ran out counts as failed.
     pub(crate) fn add(&mut self, spell: &Spell<'_>, now: Moment) {
         let length = spell.length(now);
@@ -107,7 +121,7 @@ impl Times {
 }
 
 /// How long a handoff was in each kind of state so far.
-pub fn times(handoff: &HandoffSurvey, now: Moment) -> Times {
+pub fn times(handoff: &HandoffSurvey<'_>, now: Moment) -> Times {
     let mut times = Times::default();
     for spell in spells(handoff) {
         times.add(&spell, now);
@@ -116,7 +130,7 @@ pub fn times(handoff: &HandoffSurvey, now: Moment) -> Times {
 }
 
 /// The time from sending to the first claim.
-pub(crate) fn acknowledgment(handoff: &HandoffSurvey) -> Option<TimeDelta> {
+pub(crate) fn acknowledgment(handoff: &HandoffSurvey<'_>) -> Option<TimeDelta> {
     let claimed = |event| event == Some(Event::Claim);
     let mut changes = handoff.changes.iter();
     let claim = changes.find(|change| claimed(change.event))?;
@@ -124,13 +138,13 @@ pub(crate) fn acknowledgment(handoff: &HandoffSurvey) -> Option<TimeDelta> {
 }
 
 /// The time from sending to the end: completed, rejected or cancelled.
-pub(crate) fn resolution(handoff: &HandoffSurvey) -> Option<TimeDelta> {
+pub(crate) fn resolution(handoff: &HandoffSurvey<'_>) -> Option<TimeDelta> {
     let last = handoff.changes.last().filter(|c| c.to.is_terminal())?;
     Some((last.at - handoff.sent_at()?).max(TimeDelta::zero()))
 }
 
 /// The times from each failure to the next claim, with the date of that claim.
-pub(crate) fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
+pub(crate) fn recovered(handoff: &HandoffSurvey<'_>) -> Vec<(Moment, TimeDelta)> {
     let mut found = Vec::new();
     let mut failed = None;
     for change in &handoff.changes {
@@ -146,13 +160,13 @@ pub(crate) fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
     found
 }
 
-pub(crate) fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+pub(crate) fn recoveries(handoff: &HandoffSurvey<'_>) -> Vec<TimeDelta> {
     let found = recovered(handoff).into_iter();
     found.map(|(_, length)| length).collect()
 }
 
 /// The time from an issue's first contract to its completion.
-pub(crate) fn cycle_time(issue: &IssueSurvey) -> Option<TimeDelta> {
+pub(crate) fn cycle_time(issue: &IssueSurvey<'_>) -> Option<TimeDelta> {
     let length = issue.completed_at? - issue.opened_at;
     Some(length.max(TimeDelta::zero()))
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Snapshot};
-use crate::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
+use crate::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues, Survey};
 
 /// How long a handoff may stay unclaimed if its protocol has no leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
@@ -86,20 +86,20 @@ impl Attention {
 /// Everything that needs somebody: the most urgent first, then the oldest.
 pub fn of_survey(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Attention> {
     let mut found = Vec::new();
-    for issue in &survey.issues {
-        if let Some(protocol) = protocols.get(&issue.protocol) {
-            found.extend(of_issue(issue, protocol, now));
+    for issue in survey.issues.active() {
+        if let Some(protocol) = protocols.get(issue.protocol) {
+            found.extend(of_issue(&issue, protocol, now));
         }
     }
     sorted(found)
 }
 
 /// What needs somebody in one issue, in the order of its handoffs.
-pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Attention> {
-    let judge = |handoff: &HandoffSurvey, awaited: Option<&AgentName>, takes_nothing: bool| {
+pub fn of_issue(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) -> Vec<Attention> {
+    let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
         let handoff = Judged {
             id: issue.id(handoff),
-            title: &issue.title,
+            title: issue.title,
             handoff,
             awaited,
             takes_nothing,
@@ -110,9 +110,9 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<At
     };
     let mut found = Vec::new();
     for handoff in &issue.handoffs {
-        let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
+        let about = |(number, _): &&(u32, &AgentName)| *number == handoff.number;
         if issue.status == IssueStatus::Open {
-            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
+            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| *agent);
             found.extend(judge(handoff, awaited, false));
         }
         for (_, agent) in issue.to_tell.iter().filter(about) {
@@ -132,8 +132,9 @@ pub fn of_folder(
     now: Moment,
 ) -> Result<Vec<Attention>, LedgerError> {
     let survey = folder.survey()?;
-    let found = survey.map(|issue| of_issue(&issue, protocol, now));
-    Ok(sorted(found.unwrap_or_default()))
+    let issues = survey.iter().flat_map(Issues::iter);
+    let found = issues.flat_map(|issue| of_issue(&issue, protocol, now));
+    Ok(sorted(found.collect()))
 }
 
 /// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, or
@@ -236,7 +237,7 @@ pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
 struct Judged<'a> {
     id: HandoffId,
     title: &'a str,
-    handoff: &'a HandoffSurvey,
+    handoff: &'a HandoffSurvey<'a>,
     awaited: Option<&'a AgentName>,
     /// Whether the agent has only to be told of it.
     takes_nothing: bool,
@@ -267,7 +268,9 @@ impl Judged<'_> {
             need,
             with: handoff.to.clone(),
             since,
-            why: reason.unwrap_or(&handoff.summary).clone(),
+            why: reason
+                .map_or(handoff.summary, |reason| &**reason)
+                .to_owned(),
             attempt: handoff.attempt,
             next: self.command(need, &turn),
             turn,
@@ -276,7 +279,7 @@ impl Judged<'_> {
         })
     }
 
-    fn need(&self, last: &ChangeSurvey, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+    fn need(&self, last: &ChangeSurvey<'_>, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
         let handoff = self.handoff;
         Some(match (handoff.state, self.awaited) {
             (State::Dead, _) => (Need::Dead, last.at),
@@ -305,7 +308,11 @@ impl Judged<'_> {
         })
     }
 
-    fn pending(&self, last: &ChangeSurvey, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+    fn pending(
+        &self,
+        last: &ChangeSurvey<'_>,
+        state: impl Fn(u32) -> Option<State>,
+    ) -> Option<Found> {
         let waits = self.handoff.waits_for.iter().filter_map(|n| state(*n));
         let waits: Vec<State> = waits.filter(|state| *state != State::Completed).collect();
         let in_vain =
@@ -325,7 +332,7 @@ impl Judged<'_> {
     }
 
     /// Everyone who is told, the agent whose turn it is first.
-    fn told(&self, need: Need, last: &ChangeSurvey) -> Vec<AgentName> {
+    fn told(&self, need: Need, last: &ChangeSurvey<'_>) -> Vec<AgentName> {
         if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
             return vec![agent.clone()];
         }
@@ -369,7 +376,7 @@ impl Judged<'_> {
     fn onward(&self) -> String {
         let (handoff, issue) = (self.handoff, self.id.issue());
         let from = &handoff.to;
-        let request = (&handoff.from, handoff.contract_type.as_str());
+        let request = (handoff.from, handoff.contract_type);
         let mut onward = self.protocol.onward(from.as_str(), Some(request));
         onward.sort_by_key(|(to, _)| self.protocol.steps_in(to));
         let Some((to, kind)) = onward.into_iter().next() else {
@@ -411,24 +418,24 @@ impl Judged<'_> {
 }
 
 /// The newest change. Running out of attempts is part of the failure before it.
-fn last(handoff: &HandoffSurvey) -> Option<&ChangeSurvey> {
+fn last<'a>(handoff: &'a HandoffSurvey<'a>) -> Option<&'a ChangeSurvey<'a>> {
     let mut newest = handoff.changes.iter().rev();
     newest.find(|change| change.event != Some(Event::Exhaust))
 }
 
 /// When a lease is about to end.
-fn ending(handoff: &HandoffSurvey) -> Option<Moment> {
+fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
     let length = i64::try_from(handoff.lease_seconds?).ok()?;
     let before = TimeDelta::try_seconds((length / 10).min(ENDING))?;
     handoff.expires_at?.checked_sub_signed(before)
 }
 
 /// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
-fn unclaimed_at(handoff: &HandoffSurvey, protocol: &Protocol) -> Option<Moment> {
+fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
     ready_at(handoff, last(handoff)?).checked_add_signed(patience(protocol))
 }
 
-fn ready_at(handoff: &HandoffSurvey, last: &ChangeSurvey) -> Moment {
+fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
     handoff.not_before.map_or(last.at, |at| at.max(last.at))
 }
 

@@ -74,7 +74,9 @@ pub use remote::{
 pub use requirement::required;
 pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
-pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
+pub use survey::{
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Issues, RoundSurvey, Survey,
+};
 pub use tally::{Reached, Tally, Work};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
 pub use write::{Done, Ledger, Target};

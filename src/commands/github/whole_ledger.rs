@@ -29,10 +29,8 @@ pub(super) fn ledger_status(
     }
     let counts = State::ALL.into_iter().filter(|state| !state.is_terminal());
     let counts = counts.map(|state| (state, open.iter().filter(|r| r.state == state).count()));
-    let completed = survey
-        .issues
-        .iter()
-        .filter(|i| i.status == IssueStatus::Completed);
+    let issues = survey.issues.iter();
+    let completed = issues.filter(|i| i.status == IssueStatus::Completed);
     Ok(WaitStatus {
         branch: ledger.branch().to_owned(),
         commit: tip.commit(),
@@ -40,7 +38,7 @@ pub(super) fn ledger_status(
         issues: (survey.issues.len(), completed.count()),
         counts: counts.collect(),
         stuck: of_survey(&survey, &rules, now),
-        firing: firing(&survey, &rules, &local(ledger)?, None, now),
+        firing: firing(&survey.issues, &rules, &local(ledger)?, None, now),
         open,
     })
 }

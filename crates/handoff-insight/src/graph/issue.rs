@@ -18,7 +18,7 @@ use crate::times::times;
 ///
 /// Its nodes are the agents in the order in which they received work, its edges the routes taken,
 /// once each, and its steps the handoffs.
-pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Graph {
+pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) -> Graph {
     let mut builder = Builder {
         protocol,
         nodes: Vec::new(),
@@ -67,21 +67,21 @@ fn some(time: TimeDelta) -> Option<TimeDelta> {
     Some(time).filter(|time| *time > TimeDelta::zero())
 }
 
-fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Moment) -> Step {
+fn step(handoff: &HandoffSurvey<'_>, from: NodeId, to: NodeId, with: NodeId, now: Moment) -> Step {
     let spent = times(handoff, now);
     Step {
         number: handoff.number,
         from,
         to,
         now_with: Some(with).filter(|with| *with != to),
-        meant_for: handoff.intended.clone(),
-        summary: handoff.summary.clone(),
-        contract_type: handoff.contract_type.clone(),
+        meant_for: handoff.intended.cloned(),
+        summary: handoff.summary.to_owned(),
+        contract_type: handoff.contract_type.to_owned(),
         state: handoff.state,
         mark: mark(handoff, now),
         attempt: handoff.attempt,
         answers: handoff.answers,
-        task: handoff.task.clone(),
+        task: handoff.task.map(str::to_owned),
         waited: some(spent.waiting),
         worked: some(spent.working),
         troubles: troubles(handoff),
@@ -90,7 +90,7 @@ fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Mo
 
 /// A handoff's mark: one that waits for others is not claimable, and one whose lease ran out may
 /// not be worked on.
-fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
+fn mark(handoff: &HandoffSurvey<'_>, now: Moment) -> Mark {
     match handoff.state {
         State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
         _ if is_late(handoff, now) => Mark::Late,
@@ -99,7 +99,7 @@ fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
 }
 
 /// The failures and interruptions of a handoff, the oldest first.
-fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
+fn troubles(handoff: &HandoffSurvey<'_>) -> Vec<Trouble> {
     let troubles = handoff.changes.iter().filter_map(|change| {
         let (mark, title) = match change.event? {
             Event::Fail => (Mark::Failed, "failed"),
@@ -111,8 +111,8 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
             _ => return None,
         };
         let mut text = title.to_owned();
-        let is_news = |code: &&String| change.event == Some(Event::Fail) && *code != title;
-        if let Some(code) = change.failure.as_ref().filter(is_news) {
+        let is_news = |code: &&str| change.event == Some(Event::Fail) && *code != title;
+        if let Some(code) = change.failure.filter(is_news) {
             text += &format!(" with {code}");
         }
         match &change.reason {
@@ -180,7 +180,7 @@ impl Builder<'_> {
         &mut edges[at]
     }
 
-    fn add(&mut self, handoff: &HandoffSurvey, step: &Step) {
+    fn add(&mut self, handoff: &HandoffSurvey<'_>, step: &Step) {
         let edge_kind = match step.answers {
             Some(_) => HandoffEdge::Answer,
             None => HandoffEdge::Handoff,
@@ -200,7 +200,7 @@ impl Builder<'_> {
                 _ => {}
             }
         }
-        let failed = |change: &&ChangeSurvey| change.to == State::Failed;
+        let failed = |change: &&ChangeSurvey<'_>| change.to == State::Failed;
         edge.failures += handoff.changes.iter().filter(failed).count();
         for (all, one) in [
             (&mut edge.waited, step.waited),
@@ -231,12 +231,12 @@ impl Builder<'_> {
     }
 
     /// Marks where the work is: at agents with open handoffs, or those that may send next.
-    fn mark_position(&mut self, issue: &IssueSurvey, now: Moment) {
+    fn mark_position(&mut self, issue: &IssueSurvey<'_>, now: Moment) {
         if issue.status != IssueStatus::Open {
             return;
         }
         let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
-        let open: Vec<&HandoffSurvey> = open.collect();
+        let open: Vec<&HandoffSurvey<'_>> = open.collect();
         for handoff in &open {
             let id = self.agent(&handoff.to);
             let node = &mut self.nodes[id.0];

@@ -188,7 +188,7 @@ impl From<State> for Mark {
 }
 
 /// Whether a handoff's lease or the time to claim it ran out.
-fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
+fn is_late(handoff: &HandoffSurvey<'_>, now: Moment) -> bool {
     handoff.expires_at.is_some_and(|end| end <= now)
 }
 

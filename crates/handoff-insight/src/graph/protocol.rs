@@ -18,7 +18,7 @@ use crate::times::{acknowledgment, times};
 /// or a note appears only if it was used.
 pub fn protocol_graph<'a>(
     protocol: &Protocol,
-    issues: impl IntoIterator<Item = &'a IssueSurvey>,
+    issues: impl IntoIterator<Item = IssueSurvey<'a>>,
     since: Option<Moment>,
     now: Moment,
 ) -> Graph {
@@ -29,7 +29,7 @@ pub fn protocol_graph<'a>(
         if issue.protocol.as_str() != protocol.name() {
             continue;
         }
-        let wanted = |h: &&HandoffSurvey| since.is_none_or(|since| h.sent_at() >= Some(since));
+        let wanted = |h: &&HandoffSurvey<'_>| since.is_none_or(|since| h.sent_at() >= Some(since));
         let before = handoff_count;
         for handoff in issue.handoffs.iter().filter(wanted) {
             builder.add(handoff, now);
@@ -144,17 +144,20 @@ impl<'p> Builder<'p> {
     }
 
     /// The route that a handoff took: its own, or one for any agent.
-    fn route(&self, handoff: &HandoffSurvey) -> Option<&'p Route> {
+    fn route(&self, handoff: &HandoffSurvey<'_>) -> Option<&'p Route> {
         let from = handoff.from.as_str();
         // If another agent decides first, the contract names the intended receiver.
-        let to = handoff.intended.as_ref().unwrap_or(&handoff.sent_to);
+        let to = handoff.intended.unwrap_or(&handoff.sent_to);
         let routes = &self.protocol.definition().routes;
-        let carries = |r: &&Route| r.contracts.contains(&handoff.contract_type) && r.to == *to;
+        let carries = |r: &&Route| {
+            let mut types = r.contracts.iter();
+            types.any(|name| name == handoff.contract_type) && r.to == *to
+        };
         let own = routes.iter().filter(carries).find(|r| r.from == from);
         own.or_else(|| routes.iter().filter(carries).find(|r| r.from == "*"))
     }
 
-    fn add(&mut self, handoff: &HandoffSurvey, now: Moment) {
+    fn add(&mut self, handoff: &HandoffSurvey<'_>, now: Moment) {
         let kind = self.protocol.contract_type(&handoff.contract_type);
         let at = match self.route(handoff) {
             Some(route) => {

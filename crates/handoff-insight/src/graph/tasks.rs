@@ -11,7 +11,7 @@ use super::text::word;
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
 
 /// The graph of an issue's tasks; `survey` is the same issue's. Without tasks, it has no nodes.
-pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
+pub fn task_graph(issue: &Issue, survey: &IssueSurvey<'_>, now: Moment) -> Graph {
     let tasks = &issue.tasks;
     let places: HashMap<(Option<&str>, &str), NodeId> = tasks
         .iter()
@@ -87,7 +87,7 @@ pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
     }
 }
 
-fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey>, now: Moment) -> Node {
+fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey<'_>>, now: Moment) -> Node {
     let with = handoff.map(|h| h.to.to_string()).unwrap_or_default();
     let waits = handoff.is_some_and(|h| !h.waits_for.is_empty());
     let later = handoff

@@ -78,11 +78,11 @@ impl By {
         matches!(self, Self::Protocol | Self::Issue)
     }
 
-    fn of_handoff(self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> String {
+    fn of_handoff(self, issue: &IssueSurvey<'_>, handoff: &HandoffSurvey<'_>) -> String {
         match self {
             Self::Agent => handoff.to.to_string(),
-            Self::Route => route(&handoff.from, &handoff.sent_to),
-            Self::Type => handoff.contract_type.clone(),
+            Self::Route => route(handoff.from, &handoff.sent_to),
+            Self::Type => handoff.contract_type.to_owned(),
             Self::Protocol => issue.protocol.to_string(),
             Self::Issue => issue.key.to_string(),
         }
@@ -192,21 +192,19 @@ impl Metrics {
             by,
             since,
             now,
-            total: Tally::default(),
-            by_protocol: Tallies::default(),
+            refused: Tally::default(),
+            protocols: BTreeMap::new(),
             groups: Tallies::default(),
-            agents: BTreeMap::new(),
-            rounds: Rounds::default(),
         };
-        for issue in &survey.issues {
-            count.add_issue(issue, protocols.get(&issue.protocol));
+        // A protocol in force is listed before it has a handoff.
+        for name in protocols.keys() {
+            count.protocols.entry(name).or_default().is_counted = true;
+        }
+        for issue in survey.issues.iter() {
+            count.add_issue(&issue, protocols.get(issue.protocol));
         }
         for refused in &local.refused {
             count.add_refused(refused);
-        }
-        // A protocol in force is listed before it has a handoff.
-        for name in protocols.keys() {
-            count.by_protocol.of(name, name.as_str());
         }
         let stuck = of_survey(survey, protocols, now);
         let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = protocols
@@ -214,27 +212,30 @@ impl Metrics {
             .map(|name| (name.clone(), BTreeMap::new()))
             .collect();
         for one in &stuck {
-            if let Some(issue) = survey.issue(&one.issue) {
-                let needs = stuck_in.entry(issue.protocol.clone()).or_default();
+            if let Some(protocol) = survey.issues.get(&one.issue).map(|issue| issue.protocol) {
+                let needs = stuck_in.entry(protocol.clone()).or_default();
                 *needs.entry(one.need).or_default() += 1;
             }
         }
-        let agents = count.agents.into_iter();
-        let agents = agents.map(|((protocol, agent), (open, times))| AgentFigures {
-            protocol: protocol.clone(),
-            agent: agent.clone(),
-            open,
-            waiting_seconds: times.waiting.num_seconds(),
-            working_seconds: times.working.num_seconds(),
-            blocked_seconds: times.blocked.num_seconds(),
-            failed_seconds: times.failed.num_seconds(),
-        });
+        let (mut by_protocol, mut agents, mut rounds) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = count.refused;
+        for (name, mut of) in count.protocols.into_iter().filter(|(_, of)| of.is_counted) {
+            let spent = |(agent, at): (AgentName, usize)| of.spent[at].of(name, agent);
+            agents.extend(of.agents.into_iter().map(spent));
+            rounds.extend(of.rounds.figures(name, protocols.get(name)));
+            by_protocol.push(Group {
+                protocol: name.clone(),
+                name: name.to_string(),
+                figures: of.tally.figures(true),
+            });
+            all.add_all(&of.tally);
+        }
         Self {
-            figures: count.total.figures(true),
-            protocols: count.by_protocol.groups(true),
+            figures: all.figures(true),
+            protocols: by_protocol,
             groups: count.groups.groups(by.is_some_and(By::has_issues)),
-            agents: agents.collect(),
-            rounds: count.rounds.figures(protocols),
+            agents,
+            rounds,
             corruption: local.audited.clone(),
             rejected_steps: local.rejected_steps,
             stuck,
@@ -248,12 +249,78 @@ struct Count<'s> {
     by: Option<By>,
     since: Option<Moment>,
     now: Moment,
-    total: Tally,
-    by_protocol: Tallies,
+    /// Refused contracts of no known protocol.
+    refused: Tally,
+    protocols: BTreeMap<&'s AgentName, OfProtocol<'s>>,
     groups: Tallies,
-    /// By protocol and agent: how many handoffs it has now, and how its handoffs spent their time.
-    agents: BTreeMap<(&'s AgentName, &'s AgentName), (u64, times::Times)>,
+}
+
+/// What was counted of one protocol.
+#[derive(Default)]
+struct OfProtocol<'s> {
+    /// Whether it is in force or anything was counted.
+    is_counted: bool,
+    tally: Tally,
+    /// Where an agent's is in `spent`.
+    agents: BTreeMap<AgentName, usize>,
+    spent: Vec<Spent>,
     rounds: Rounds<'s>,
+}
+
+impl OfProtocol<'_> {
+    /// Counts a handoff with these events and periods, and returns how it spent its time.
+    fn add_handoff(
+        &mut self,
+        handoff: &HandoffSurvey<'_>,
+        events: &Counts,
+        (spells, now): (&[times::Spell<'_>], Moment),
+    ) -> times::Times {
+        self.is_counted = true;
+        let mut spent = times::Times::default();
+        for spell in spells {
+            spent.add(spell, now);
+            if !handoff.is_note() {
+                self.spent_by(spell.agent).times.add(spell, now);
+            }
+        }
+        self.tally.add(handoff, events, &spent);
+        if !handoff.state.is_terminal() {
+            self.spent_by(handoff.to).open += 1;
+        }
+        spent
+    }
+
+    fn spent_by(&mut self, agent: &AgentName) -> &mut Spent {
+        let known = self.agents.get(agent).copied();
+        let at = known.unwrap_or_else(|| {
+            let at = self.spent.len();
+            self.agents.insert(agent.clone(), at);
+            self.spent.push(Spent::default());
+            at
+        });
+        &mut self.spent[at]
+    }
+}
+
+/// How many handoffs an agent has now, and how its handoffs spent their time.
+#[derive(Default)]
+struct Spent {
+    open: u64,
+    times: times::Times,
+}
+
+impl Spent {
+    fn of(&self, protocol: &AgentName, agent: AgentName) -> AgentFigures {
+        AgentFigures {
+            protocol: protocol.clone(),
+            agent,
+            open: self.open,
+            waiting_seconds: self.times.waiting.num_seconds(),
+            working_seconds: self.times.working.num_seconds(),
+            blocked_seconds: self.times.blocked.num_seconds(),
+            failed_seconds: self.times.failed.num_seconds(),
+        }
+    }
 }
 
 impl<'s> Count<'s> {
@@ -262,68 +329,54 @@ impl<'s> Count<'s> {
             .is_none_or(|since| at.is_some_and(|at| at >= since))
     }
 
-    fn add_issue(&mut self, issue: &'s IssueSurvey, rules: Option<&Protocol>) {
-        for (handoff, events) in issue.handoffs.iter().zip(&Tally::events(issue, rules)) {
+    fn add_issue(&mut self, issue: &IssueSurvey<'s>, rules: Option<&Protocol>) {
+        let mut of = self.protocols.remove(issue.protocol).unwrap_or_default();
+        let counts = Tally::events(issue, rules);
+        let mut spells = Vec::new();
+        for (handoff, events) in issue.handoffs.iter().zip(&counts) {
             if self.is_in(handoff.sent_at()) {
-                self.add_handoff(issue, handoff, events);
+                times::find_spells(handoff, &mut spells);
+                let spent = of.add_handoff(handoff, events, (&spells, self.now));
+                if let Some(by) = self.by {
+                    let group = self
+                        .groups
+                        .of(issue.protocol, &by.of_handoff(issue, handoff));
+                    group.add(handoff, events, &spent);
+                }
             }
         }
         let ended = issue.completed_at.unwrap_or(issue.updated_at);
-        if issue.status != IssueStatus::Open && !self.is_in(Some(ended)) {
-            return;
-        }
-        let protocol = &issue.protocol;
-        self.total.add_issue(issue);
-        let by_protocol = self.by_protocol.of(protocol, protocol.as_str());
-        by_protocol.add_issue(issue);
-        if let Some(by) = self.by.filter(|by| by.has_issues()) {
-            let name = match by {
-                By::Issue => issue.key.as_str(),
-                _ => protocol.as_str(),
-            };
-            self.groups.of(protocol, name).add_issue(issue);
-        }
-        self.rounds.add(issue);
-    }
-
-    fn add_handoff(&mut self, issue: &'s IssueSurvey, handoff: &'s HandoffSurvey, events: &Counts) {
-        let protocol = &issue.protocol;
-        let mut spent = times::Times::default();
-        for spell in times::spells(handoff) {
-            spent.add(&spell, self.now);
-            if !handoff.is_note() {
-                let (_, times) = self.agents.entry((protocol, spell.agent)).or_default();
-                times.add(&spell, self.now);
+        if issue.status == IssueStatus::Open || self.is_in(Some(ended)) {
+            of.is_counted = true;
+            of.tally.add_issue(issue);
+            of.rounds.add(issue);
+            if let Some(by) = self.by.filter(|by| by.has_issues()) {
+                let name = match by {
+                    By::Issue => issue.key.as_str(),
+                    _ => issue.protocol.as_str(),
+                };
+                self.groups.of(issue.protocol, name).add_issue(issue);
             }
         }
-        let add = |tally: &mut Tally| tally.add(handoff, events, &spent);
-        add(&mut self.total);
-        add(self.by_protocol.of(protocol, protocol.as_str()));
-        if let Some(by) = self.by {
-            add(self.groups.of(protocol, &by.of_handoff(issue, handoff)));
-        }
-        if !handoff.state.is_terminal() {
-            let (open, _) = self.agents.entry((protocol, &handoff.to)).or_default();
-            *open += 1;
-        }
+        self.protocols.insert(issue.protocol, of);
     }
 
-    fn add_refused(&mut self, refused: &RefusedContract) {
+    fn add_refused(&mut self, refused: &'s RefusedContract) {
         if !self.is_in(Some(refused.at)) {
             return;
         }
-        self.total.add_refused(refused);
         let Some(protocol) = &refused.protocol else {
+            self.refused.add_refused(refused);
             return;
         };
-        let by_protocol = self.by_protocol.of(protocol, protocol.as_str());
-        by_protocol.add_refused(refused);
+        let of = self.protocols.entry(protocol).or_default();
+        of.is_counted = true;
+        of.tally.add_refused(refused);
         if let Some(name) = self.by.and_then(|by| by.of_refused(refused)) {
             self.groups.of(protocol, &name).add_refused(refused);
         }
     }
 }
-
 /// A tally for each group.
 #[derive(Default)]
 struct Tallies(BTreeMap<AgentName, BTreeMap<String, Tally>>);
@@ -341,7 +394,7 @@ impl Tallies {
     fn groups(self, has_issues: bool) -> Vec<Group> {
         let mut found = Vec::new();
         for (protocol, groups) in self.0 {
-            found.extend(groups.into_iter().map(|(name, tally)| Group {
+            found.extend(groups.into_iter().map(|(name, mut tally)| Group {
                 protocol: protocol.clone(),
                 name,
                 figures: tally.figures(has_issues),
@@ -351,45 +404,42 @@ impl Tallies {
     }
 }
 
-/// The rounds in the issues of each protocol.
+/// The rounds in the issues of a protocol.
 #[derive(Default)]
 struct Rounds<'s> {
-    issues: BTreeMap<&'s AgentName, usize>,
-    /// By protocol and name: the sum, and the most in one issue.
-    found: BTreeMap<(&'s AgentName, &'s str), (u64, u64)>,
+    issues: usize,
+    /// By name: the sum, and the most in one issue.
+    found: BTreeMap<&'s str, (u64, u64)>,
 }
 
 impl<'s> Rounds<'s> {
-    fn add(&mut self, issue: &'s IssueSurvey) {
-        *self.issues.entry(&issue.protocol).or_default() += 1;
-        let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+    fn add(&mut self, issue: &IssueSurvey<'s>) {
+        self.issues += 1;
+        let mut own: BTreeMap<&'s str, u64> = BTreeMap::new();
         for round in &issue.rounds {
-            *own.entry(&round.name).or_default() += 1;
+            *own.entry(round.name).or_default() += 1;
         }
         for (name, count) in own {
-            let (all, most) = self.found.entry((&issue.protocol, name)).or_default();
+            let (all, most) = self.found.entry(name).or_default();
             (*all, *most) = (*all + count, count.max(*most));
         }
     }
 
-    fn figures(&self, protocols: &Protocols) -> Vec<RoundFigures> {
-        let mut figures = Vec::new();
-        for (&protocol, &issues) in &self.issues {
-            let rules = protocols.get(protocol);
-            let limits = rules.and_then(|rules| rules.definition().limits.as_ref());
-            for (name, round) in limits.iter().flat_map(|limits| &limits.rounds) {
-                let found = self.found.get(&(protocol, name.as_str()));
-                let (all, most) = found.copied().unwrap_or_default();
-                figures.push(RoundFigures {
-                    protocol: protocol.clone(),
-                    name: name.clone(),
-                    issues,
-                    average: average(i64::try_from(all).unwrap_or(i64::MAX), issues),
-                    most,
-                    limit: round.most,
-                });
+    fn figures(&self, protocol: &AgentName, rules: Option<&Protocol>) -> Vec<RoundFigures> {
+        let limits = rules.filter(|_| self.issues > 0);
+        let limits = limits.and_then(|rules| rules.definition().limits.as_ref());
+        let limits = limits.iter().flat_map(|limits| &limits.rounds);
+        let figures = limits.map(|(name, round)| {
+            let (all, most) = self.found.get(name.as_str()).copied().unwrap_or_default();
+            RoundFigures {
+                protocol: protocol.clone(),
+                name: name.clone(),
+                issues: self.issues,
+                average: average(i64::try_from(all).unwrap_or(i64::MAX), self.issues),
+                most,
+                limit: round.most,
             }
-        }
-        figures
+        });
+        figures.collect()
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::distribution::{Distribution, Samples, average};
-use crate::events::{EVENTS, events};
+use crate::events::{EVENTS, for_each};
 use crate::times::{self, Times, cycle_time};
 
 /// How often each of [`EVENTS`] happened to a handoff.
@@ -21,7 +21,8 @@ pub(super) struct Tally {
     handoffs: u64,
     notes: u64,
     claimed: u64,
-    states: BTreeMap<State, u64>,
+    /// In the order of [`State::ALL`].
+    states: [u64; State::ALL.len()],
     events: Counts,
     refused: u64,
     cycles: u64,
@@ -36,20 +37,20 @@ pub(super) struct Tally {
 
 impl Tally {
     /// The events of each handoff of an issue, in their order.
-    pub(super) fn events(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<Counts> {
+    pub(super) fn events(issue: &IssueSurvey<'_>, protocol: Option<&Protocol>) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); issue.handoffs.len()];
         for (i, metric) in EVENTS.into_iter().enumerate() {
-            for (_, number) in events(issue, protocol, metric) {
+            for_each(issue, protocol, metric, |_, number| {
                 let index = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
                 if let Some(counts) = index.and_then(|index| counts.get_mut(index)) {
                     counts[i] += 1;
                 }
-            }
+            });
         }
         counts
     }
 
-    pub(super) fn add(&mut self, handoff: &HandoffSurvey, counts: &Counts, times: &Times) {
+    pub(super) fn add(&mut self, handoff: &HandoffSurvey<'_>, counts: &Counts, times: &Times) {
         for (sum, count) in self.events.iter_mut().zip(counts) {
             *sum += count;
         }
@@ -59,19 +60,18 @@ impl Tally {
             return;
         }
         self.handoffs += 1;
-        *self.states.entry(handoff.state).or_default() += 1;
+        if let Some(at) = position(handoff.state) {
+            self.states[at] += 1;
+        }
         let claims = |event| event == Some(Event::Claim);
         self.claimed += u64::from(handoff.changes.iter().any(|c| claims(c.event)));
         self.duration.add(times::resolution(handoff));
         self.acknowledgment.add(times::acknowledgment(handoff));
         self.recovery.add(times::recoveries(handoff));
-        self.times.waiting += times.waiting;
-        self.times.working += times.working;
-        self.times.blocked += times.blocked;
-        self.times.failed += times.failed;
+        self.times.add_all(times);
     }
 
-    pub(super) fn add_issue(&mut self, issue: &IssueSurvey) {
+    pub(super) fn add_issue(&mut self, issue: &IssueSurvey<'_>) {
         match issue.status {
             IssueStatus::Open => self.open += 1,
             IssueStatus::Completed => self.completed += 1,
@@ -85,13 +85,42 @@ impl Tally {
         self.cycles += u64::from(refused.is_cycle());
     }
 
+    /// Adds what another has counted.
+    pub(super) fn add_all(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.handoffs, other.handoffs),
+            (&mut self.notes, other.notes),
+            (&mut self.claimed, other.claimed),
+            (&mut self.refused, other.refused),
+            (&mut self.cycles, other.cycles),
+            (&mut self.open, other.open),
+            (&mut self.completed, other.completed),
+        ];
+        for (sum, count) in sums {
+            *sum += count;
+        }
+        for (sum, count) in self.states.iter_mut().zip(&other.states) {
+            *sum += count;
+        }
+        for (sum, count) in self.events.iter_mut().zip(&other.events) {
+            *sum += count;
+        }
+        self.times.add_all(&other.times);
+        self.duration.add_all(&other.duration);
+        self.acknowledgment.add_all(&other.acknowledgment);
+        self.recovery.add_all(&other.recovery);
+        self.cycle.add_all(&other.cycle);
+    }
+
     /// The resulting figures; `has_issues` if whole issues were counted.
-    pub(super) fn figures(self, has_issues: bool) -> Figures {
+    pub(super) fn figures(&mut self, has_issues: bool) -> Figures {
+        let events = self.events;
         let count = |metric| {
             let index = EVENTS.iter().position(|known| *known == metric);
-            index.map_or(0, |index| self.events[index])
+            index.map_or(0, |index| events[index])
         };
-        let in_state = |state| self.states.get(&state).copied().unwrap_or(0);
+        let states = self.states;
+        let in_state = |state| position(state).map_or(0, |at| states[at]);
         let share =
             |part: u64, of: u64| average(i64::try_from(part).ok()?, usize::try_from(of).ok()?);
         let completed = in_state(State::Completed);
@@ -115,9 +144,9 @@ impl Tally {
             contracts_refused: self.refused,
             success_rate: share(completed, judged.into_iter().map(in_state).sum()),
             acknowledgment_rate: share(self.claimed, self.handoffs),
-            duration_seconds: Distribution::of(self.duration),
-            acknowledgment_seconds: Distribution::of(self.acknowledgment),
-            recovery_seconds: Distribution::of(self.recovery),
+            duration_seconds: Distribution::of(&mut self.duration),
+            acknowledgment_seconds: Distribution::of(&mut self.acknowledgment),
+            recovery_seconds: Distribution::of(&mut self.recovery),
             waiting_seconds: self.times.waiting.num_seconds(),
             working_seconds: self.times.working.num_seconds(),
             blocked_seconds: self.times.blocked.num_seconds(),
@@ -125,10 +154,14 @@ impl Tally {
             issues: has_issues.then(|| IssueFigures {
                 open: self.open,
                 completed: self.completed,
-                cycle_seconds: Distribution::of(self.cycle),
+                cycle_seconds: Distribution::of(&mut self.cycle),
             }),
         }
     }
+}
+
+fn position(state: State) -> Option<usize> {
+    State::ALL.iter().position(|known| *known == state)
 }
 
 /// The figures of a group of handoffs.

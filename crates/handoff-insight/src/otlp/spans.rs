@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_contract::Input;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot};
-use handoff_model::{Contract, IssueStatus, TraceParent, View, review_imported};
+use handoff_model::{Contract, Issue, IssueStatus, Record, TraceParent, View, review_imported};
 use handoff_protocol::{Event as Happened, State, Traces};
 use serde_json::Value;
 
@@ -16,7 +16,8 @@ use crate::times::{Spell, spells};
 /// An issue, with the trace data of its contracts.
 #[derive(Debug)]
 pub struct Traced {
-    issue: IssueSurvey,
+    issue: Issue,
+    records: Vec<Record>,
     /// In the order of the handoffs.
     contracts: Vec<ContractTrace>,
 }
@@ -56,8 +57,11 @@ impl Traced {
                 .map(|contract| contract_trace(traces, &contract, at));
             contracts.push(found.unwrap_or_default());
         }
-        let issue = IssueSurvey::of(&issue, &records);
-        Ok(Some(Self { issue, contracts }))
+        Ok(Some(Self {
+            issue,
+            records,
+            contracts,
+        }))
     }
 }
 
@@ -87,15 +91,16 @@ fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractT
 
 /// The spans of an issue: its own first, then each handoff's, with its periods. Open spans end now.
 pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
+    let issue = IssueSurvey::of(&traced.issue, &traced.records);
     let trace = Trace {
-        id: TraceId::of(&origin.ledger, &traced.issue.key),
-        issue: &traced.issue,
+        id: TraceId::of(&origin.ledger, issue.key),
+        issue: &issue,
         contracts: &traced.contracts,
         // After a clock was set back, nothing may end before it was recorded.
-        now: now.max(traced.issue.updated_at),
+        now: now.max(issue.updated_at),
     };
     let mut spans = vec![trace.root()];
-    for (handoff, contract) in traced.issue.handoffs.iter().zip(&traced.contracts) {
+    for (handoff, contract) in issue.handoffs.iter().zip(&traced.contracts) {
         trace.handoff(handoff, contract, &mut spans);
     }
     spans
@@ -103,7 +108,7 @@ pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
 
 struct Trace<'a> {
     id: TraceId,
-    issue: &'a IssueSurvey,
+    issue: &'a IssueSurvey<'a>,
     contracts: &'a [ContractTrace],
     now: Moment,
 }
@@ -181,7 +186,12 @@ impl Trace<'_> {
         span
     }
 
-    fn handoff(&self, handoff: &HandoffSurvey, contract: &ContractTrace, spans: &mut Vec<Span>) {
+    fn handoff(
+        &self,
+        handoff: &HandoffSurvey<'_>,
+        contract: &ContractTrace,
+        spans: &mut Vec<Span>,
+    ) {
         let id = self.issue.id(handoff).to_string();
         let name = format!("handoff {}", handoff.contract_type);
         let own = self.of_handoff(handoff.number);
@@ -190,12 +200,12 @@ impl Trace<'_> {
         attributes.add("git_handoff.id", id.as_str());
         attributes.add("git_handoff.issue", self.issue.key.as_str());
         attributes.add("git_handoff.protocol", self.issue.protocol.as_str());
-        attributes.add("git_handoff.contract_type", handoff.contract_type.as_str());
+        attributes.add("git_handoff.contract_type", handoff.contract_type);
         attributes.add("git_handoff.from", handoff.from.as_str());
         attributes.add("git_handoff.to", handoff.to.as_str());
         attributes.add("git_handoff.state", handoff.state.as_str());
         attributes.add("git_handoff.attempt", handoff.attempt);
-        attributes.add("git_handoff.summary", handoff.summary.as_str());
+        attributes.add("git_handoff.summary", handoff.summary);
         attributes.add_some("git_handoff.priority", handoff.priority.as_deref());
         attributes.add_some("git_handoff.task", handoff.task.as_deref());
         attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
@@ -222,7 +232,7 @@ impl Trace<'_> {
     /// Adds what the handoff's contract and those that answer it carry, and the decisions on it.
     fn contract_data(
         &self,
-        handoff: &HandoffSurvey,
+        handoff: &HandoffSurvey<'_>,
         contract: &ContractTrace,
         span: &mut Span,
         attributes: &mut Attributes,
@@ -254,7 +264,7 @@ impl Trace<'_> {
     }
 
     /// Links a handoff's span to those of the handoffs that it relates to.
-    fn relations(&self, handoff: &HandoffSurvey, span: &mut Span) {
+    fn relations(&self, handoff: &HandoffSurvey<'_>, span: &mut Span) {
         let relations = [
             (handoff.follows, "follows"),
             (handoff.answers, "answers"),
@@ -269,11 +279,11 @@ impl Trace<'_> {
     /// The spans of a handoff's periods, and the events that are not part of one with work.
     fn periods<'h>(
         &self,
-        handoff: &'h HandoffSurvey,
+        handoff: &'h HandoffSurvey<'h>,
         parent: &str,
         id: &str,
-    ) -> (Vec<Span>, Vec<&'h ChangeSurvey>) {
-        let mut elsewhere: Vec<&ChangeSurvey> = handoff.changes.iter().collect();
+    ) -> (Vec<Span>, Vec<&'h ChangeSurvey<'h>>) {
+        let mut elsewhere: Vec<&ChangeSurvey<'_>> = handoff.changes.iter().collect();
         let mut periods = Vec::new();
         let mut attempt_before: Option<String> = None;
         for (index, spell) in spells(handoff).iter().enumerate() {
@@ -334,7 +344,7 @@ impl Trace<'_> {
     }
 
     /// The earlier handoff with which this receiver had the work that now comes back.
-    fn returns_to(&self, handoff: &HandoffSurvey) -> Option<u32> {
+    fn returns_to(&self, handoff: &HandoffSurvey<'_>) -> Option<u32> {
         let mut before = self.issue.handoff(handoff.follows?)?;
         // A followed handoff is older, unless the record was tampered with.
         while let Some(next) = before.follows.filter(|next| *next < before.number) {
@@ -348,7 +358,7 @@ impl Trace<'_> {
 }
 
 /// Marks a span as failed.
-fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey>) {
+fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey<'_>>) {
     let code = why.and_then(|change| {
         let expired = change.event == Some(Happened::Expire);
         change.failure.as_deref().or(expired.then_some("TIMEOUT"))
@@ -363,7 +373,7 @@ fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey
 }
 
 /// Links a span to the agent's own span in which an event was made, if it was recorded.
-fn links(span: &mut Span, change: &ChangeSurvey) {
+fn links(span: &mut Span, change: &ChangeSurvey<'_>) {
     let Some(parent) = change.traceparent else {
         return;
     };

@@ -25,7 +25,7 @@ const REASON: usize = 60;
 pub(super) fn section(
     page: &mut String,
     stuck: &[Attention],
-    issues: &[&IssueSurvey],
+    issues: &[&IssueSurvey<'_>],
     shown: &Shown<'_>,
     now: Moment,
 ) {
@@ -102,7 +102,7 @@ fn so_many(need: Need, count: usize) -> String {
 }
 
 /// For an agent with many entries of the same need: how many, why, and since when.
-fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey], now: Moment) {
+fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey<'_>], now: Moment) {
     let mut alike: BTreeMap<(Need, &AgentName), Vec<&Attention>> = BTreeMap::new();
     for one in stuck {
         alike.entry((one.need, &one.with)).or_default().push(one);
@@ -111,7 +111,7 @@ fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey], now: Mo
     if alike.is_empty() {
         return;
     }
-    let surveys = issues.iter().map(|issue| (&issue.key, *issue)).collect();
+    let surveys = issues.iter().map(|issue| (issue.key, *issue)).collect();
     page.push_str("<ul class=\"sums\">\n");
     for ((need, agent), all) in &alike {
         let why = reason(all, &surveys).map_or_else(String::new, |why| format!(" ({why})"));
@@ -129,7 +129,7 @@ fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey], now: Mo
 
 /// The most frequent failure: its code, or its message without one. Other needs have no common
 /// reason.
-fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<String> {
+fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey<'_>>) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.need <= Need::Failed) {
         let issue = surveys.get(&one.issue);

@@ -87,7 +87,7 @@ struct Column {
 }
 
 /// Writes the section.
-pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], now: Moment) {
+pub(super) fn section(page: &mut String, issues: &[&IssueSurvey<'_>], now: Moment) {
     page.push_str(
         "<section id=\"trends\" aria-labelledby=\"trends-title\">\n<h2 id=\"trends-title\">Throughput and cycle time</h2>\n",
     );

@@ -19,7 +19,7 @@ const TOP: usize = 30;
 const ROW: usize = 22;
 
 /// Writes the diagram; a long issue shows its newest handoffs.
-pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
+pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
     let left_out = issue.handoffs.len().saturating_sub(MOST);
     let shown = &issue.handoffs[left_out..];
     let mut lanes: Vec<&AgentName> = Vec::new();
@@ -92,7 +92,7 @@ fn arrow(from: usize, to: usize, y: usize) -> String {
 }
 
 /// The diagram in words: its agents, its size, and where the work is.
-fn label(issue: &IssueSurvey, shown: &[HandoffSurvey], lanes: &[&AgentName]) -> String {
+fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[&AgentName]) -> String {
     let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!(
         "Way of issue {}: {} handoffs between {}",

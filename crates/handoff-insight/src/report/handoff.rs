@@ -26,7 +26,7 @@ pub(super) struct HandoffDetails {
 pub(super) fn handoff(
     page: &mut String,
     details: &HandoffDetails,
-    issue: &IssueSurvey,
+    issue: &IssueSurvey<'_>,
     stuck: Option<&Attention>,
     now: Moment,
 ) {
@@ -68,7 +68,7 @@ pub(super) fn handoff(
 }
 
 /// A handoff's type, times and relations, in one line.
-fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
+fn how(record: &Record, brief: &HandoffSurvey<'_>, now: Moment) -> String {
     let (kind, format) = (escaped(&record.contract_type), record.contract.format);
     let mut parts = vec![format!("Contract {kind} ({format})")];
     let mut add = |text: String| parts.push(text);

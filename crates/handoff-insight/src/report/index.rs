@@ -18,7 +18,7 @@ use crate::times::cycle_time;
 /// Writes the section.
 pub(super) fn section(
     page: &mut String,
-    issues: &[&IssueSurvey],
+    issues: &[&IssueSurvey<'_>],
     stuck: &BTreeSet<&IssueKey>,
     shown: &Shown<'_>,
     now: Moment,
@@ -45,7 +45,7 @@ pub(super) fn section(
     page.push_str("</tbody></table>\n</section>\n");
 }
 
-fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>, now: Moment) {
+fn row(page: &mut String, issue: &IssueSurvey<'_>, is_stuck: bool, shown: &Shown<'_>, now: Moment) {
     let key = &issue.key;
     let mut agents: Vec<&str> = Vec::new();
     for handoff in &issue.handoffs {
@@ -71,10 +71,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
         IssueStatus::Completed => cycle_time(issue).map(length).unwrap_or_default(),
         IssueStatus::Open => format!("{} so far", length(now - issue.opened_at)),
     };
-    let newest = issue
-        .handoffs
-        .last()
-        .map_or("", |handoff| handoff.summary.as_str());
+    let newest = issue.handoffs.last().map_or("", |handoff| handoff.summary);
     *page += &format!(
         "<tr data-k=\"{key}\" data-s=\"{}\" data-a=\"{}\"><th scope=\"row\">{name}</th><td><b class=\"s {status}\">{status}</b>{alarm}</td>\
          <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>",
@@ -96,7 +93,7 @@ fn first_part(text: &str) -> String {
 }
 
 /// Writes the filters, which stay hidden without a script.
-fn filters(page: &mut String, issues: &[&IssueSurvey]) {
+fn filters(page: &mut String, issues: &[&IssueSurvey<'_>]) {
     let handoffs = || issues.iter().flat_map(|issue| &issue.handoffs);
     let agents = handoffs().flat_map(|h| [h.from.as_str(), h.to.as_str()]);
     let agents: BTreeSet<&str> = agents.collect();

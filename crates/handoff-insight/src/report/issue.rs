@@ -18,7 +18,7 @@ use handoff_protocol::Need;
 /// Everything about one issue.
 pub(super) struct Facts<'a> {
     pub(super) issue: &'a Issue,
-    pub(super) survey: &'a IssueSurvey,
+    pub(super) survey: &'a IssueSurvey<'a>,
     pub(super) handoffs: &'a [HandoffDetails],
     pub(super) stuck: &'a [Attention],
     /// The time of the page.
@@ -99,7 +99,7 @@ fn note(stuck: &Attention, now: Moment) -> String {
 }
 
 /// How an issue's handoffs spent their time, as a bar and in words.
-fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
+fn spent(page: &mut String, survey: &IssueSurvey<'_>, now: Moment) {
     let mut sum = Times::default();
     for handoff in &survey.handoffs {
         let one = times(handoff, now);
@@ -215,7 +215,7 @@ fn decided(page: &mut String, issue: &Issue) {
 
 /// The keywords that filters look for: whether an issue is open, whether it needs attention, and
 /// the states of its handoffs.
-pub(super) fn states(survey: &IssueSurvey, is_stuck: bool) -> String {
+pub(super) fn states(survey: &IssueSurvey<'_>, is_stuck: bool) -> String {
     let mut words = vec![survey.status.as_str()];
     if is_stuck {
         words.push("stuck");
@@ -233,13 +233,13 @@ pub(super) fn states(survey: &IssueSurvey, is_stuck: bool) -> String {
 }
 
 /// Whether a handoff is in progress and its lease ran out.
-pub(super) fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
+pub(super) fn is_late(handoff: &HandoffSurvey<'_>, now: Moment) -> bool {
     let ran_out = handoff.expires_at.is_some_and(|end| end <= now);
     handoff.state == State::InProgress && ran_out
 }
 
 /// The state of the handoff where an issue's work is.
-pub(super) fn status_line(survey: &IssueSurvey, now: Moment) -> String {
+pub(super) fn status_line(survey: &IssueSurvey<'_>, now: Moment) -> String {
     let mut open = survey.handoffs.iter().filter(|h| !h.state.is_terminal());
     let Some(one) = open.next() else {
         return String::new();

@@ -65,9 +65,9 @@ pub struct Report<'a> {
     branch: &'a str,
     protocols: &'a Protocols,
     /// The issues of the page: open ones first, then by their last step.
-    issues: Vec<&'a IssueSurvey>,
+    issues: Vec<&'a IssueSurvey<'a>>,
     /// Those that have a section, in the same order.
-    sections: Vec<&'a IssueSurvey>,
+    sections: Vec<&'a IssueSurvey<'a>>,
     stuck: Vec<Attention>,
     wanted: &'a Wanted,
     tip: String,
@@ -99,17 +99,16 @@ impl Shown<'_> {
 impl<'a> Report<'a> {
     /// Selects the content of the page.
     pub fn of(
-        survey: &'a Survey,
+        (survey, all): (&Survey, &'a [IssueSurvey<'a>]),
         protocols: &'a Protocols,
         branch: &'a str,
         wanted: &'a Wanted,
         now: Moment,
     ) -> Self {
         let only: HashSet<&IssueKey> = wanted.issues.iter().collect();
-        let mut issues: Vec<&IssueSurvey> = survey
-            .issues
+        let mut issues: Vec<&IssueSurvey<'_>> = all
             .iter()
-            .filter(|issue| only.is_empty() || only.contains(&issue.key))
+            .filter(|issue| only.is_empty() || only.contains(issue.key))
             .collect();
         // The sort is stable: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
@@ -142,7 +141,7 @@ impl<'a> Report<'a> {
         threads: usize,
         out: &mut impl Write,
     ) -> Result<Written, ReportError> {
-        let shown = Shown(self.sections.iter().map(|issue| &issue.key).collect());
+        let shown = Shown(self.sections.iter().map(|issue| issue.key).collect());
         let mut page = String::new();
         page::head(&mut page, self, frame);
         attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
@@ -169,7 +168,7 @@ impl<'a> Report<'a> {
 }
 
 /// The issues that get a section: open ones, and as many others as fit, the newest first.
-fn with_sections<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurvey> {
+fn with_sections<'a>(issues: &[&'a IssueSurvey<'a>], wanted: &Wanted) -> Vec<&'a IssueSurvey<'a>> {
     let mut room = MOST_HANDOFFS;
     let mut found = Vec::new();
     for issue in issues {

@@ -23,11 +23,11 @@ const NAMED: usize = 12;
 /// The longest agent name that is not broken.
 const LONG: usize = 32;
 
-pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Attention]) {
+pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[Attention]) {
     let handoffs: usize = issues.iter().map(|issue| issue.handoffs.len()).sum();
     let all = issues.iter().flat_map(|issue| &issue.handoffs);
     let open = all.filter(|h| !h.state.is_terminal()).count();
-    let is_open = |issue: &&&IssueSurvey| issue.status == IssueStatus::Open;
+    let is_open = |issue: &&&IssueSurvey<'_>| issue.status == IssueStatus::Open;
     let open_issues = issues.iter().filter(is_open).count();
     let cycles = issues.iter().filter_map(|issue| cycle_time(issue));
     let cycle = median(cycles.collect()).map_or("–".to_owned(), length);
@@ -54,10 +54,15 @@ pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Atten
 }
 
 /// An agent's open handoffs.
-type Held<'a> = Vec<(&'a IssueSurvey, &'a HandoffSurvey, Moment)>;
+type Held<'a> = Vec<(&'a IssueSurvey<'a>, &'a HandoffSurvey<'a>, Moment)>;
 
 /// Writes the table of open handoffs by agent.
-pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>, now: Moment) {
+pub(super) fn section(
+    page: &mut String,
+    issues: &[&IssueSurvey<'_>],
+    shown: &Shown<'_>,
+    now: Moment,
+) {
     page.push_str(
         "<section id=\"open\" aria-labelledby=\"open-title\">\n<h2 id=\"open-title\">Open work by agent</h2>\n",
     );

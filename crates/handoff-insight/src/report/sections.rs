@@ -46,7 +46,7 @@ pub(super) fn write(
                 scope.spawn(move || {
                     let read = || -> Result<(), LedgerError> {
                         // libgit2's handles belong to one thread each.
-                        let repository = Repository::open_for_history()?;
+                        let repository = Repository::open_for_report()?;
                         let tip = Snapshot::at(&repository, commit, report.branch)?;
                         let mut reader = Reader::new(report, &tip);
                         for part in parts.iter().skip(first).step_by(threads) {
@@ -76,7 +76,7 @@ pub(super) fn write(
 }
 
 /// Issues in groups of similar size.
-fn parts<'a, 'b>(issues: &'b [&'a IssueSurvey]) -> Vec<&'b [&'a IssueSurvey]> {
+fn parts<'a, 'b>(issues: &'b [&'a IssueSurvey<'a>]) -> Vec<&'b [&'a IssueSurvey<'a>]> {
     let mut parts = Vec::new();
     let (mut start, mut size) = (0, 0);
     for (i, issue) in issues.iter().enumerate() {
@@ -108,7 +108,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         }
     }
 
-    fn part(&mut self, issues: &[&IssueSurvey]) -> Result<String, LedgerError> {
+    fn part(&mut self, issues: &[&IssueSurvey<'_>]) -> Result<String, LedgerError> {
         let mut page = String::new();
         for survey in issues {
             self.issue(&mut page, survey)?;
@@ -116,7 +116,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         Ok(page)
     }
 
-    fn issue(&mut self, page: &mut String, survey: &IssueSurvey) -> Result<(), LedgerError> {
+    fn issue(&mut self, page: &mut String, survey: &IssueSurvey<'_>) -> Result<(), LedgerError> {
         let folder = self.tip.issue(&survey.key)?;
         let Some(issue) = folder.issue()? else {
             return Ok(());

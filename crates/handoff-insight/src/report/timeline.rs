@@ -29,7 +29,7 @@ const SPELLS: usize = 400;
 /// step.
 pub(super) fn section(
     page: &mut String,
-    issues: &[&IssueSurvey],
+    issues: &[&IssueSurvey<'_>],
     stuck: &[Attention],
     shown: &Shown<'_>,
     now: Moment,
@@ -95,13 +95,13 @@ pub(super) fn section(
 
 /// The issues with a bar: those that need attention the longest, then the others in the page's
 /// order.
-fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Attention]) -> Vec<&'a IssueSurvey> {
+fn drawn<'a>(issues: &[&'a IssueSurvey<'a>], stuck: &[Attention]) -> Vec<&'a IssueSurvey<'a>> {
     let mut since: HashMap<&IssueKey, Moment> = HashMap::new();
     for one in stuck {
         let oldest = since.entry(&one.issue).or_insert(one.since);
         *oldest = one.since.min(*oldest);
     }
-    let (mut first, mut others): (Vec<&IssueSurvey>, Vec<&IssueSurvey>) = issues
+    let (mut first, mut others): (Vec<&IssueSurvey<'_>>, Vec<&IssueSurvey<'_>>) = issues
         .iter()
         .partition(|issue| since.contains_key(&issue.key));
     first.sort_by_key(|issue| since.get(&issue.key).copied());
@@ -155,7 +155,7 @@ fn axis(start: Moment, end: Moment, now: Moment) -> String {
 }
 
 /// The time that the bars cover. A few issues may be far older than the rest, and begin before it.
-fn window(issues: &[&IssueSurvey], now: Moment) -> (Moment, Moment) {
+fn window(issues: &[&IssueSurvey<'_>], now: Moment) -> (Moment, Moment) {
     let mut opened: Vec<Moment> = issues.iter().map(|issue| issue.opened_at).collect();
     opened.sort_unstable();
     let start = opened[opened.len() / 8];
@@ -164,7 +164,7 @@ fn window(issues: &[&IssueSurvey], now: Moment) -> (Moment, Moment) {
     (start.min(end - TimeDelta::minutes(1)), end)
 }
 
-fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), now: Moment) {
+fn bar(page: &mut String, issue: &IssueSurvey<'_>, (start, end): (Moment, Moment), now: Moment) {
     let span = (end - start).num_seconds().max(1);
     // In tenths of the chart's units.
     let at = |moment: Moment| 10_000 * (moment - start).num_seconds().clamp(0, span) / span;
@@ -213,10 +213,10 @@ fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), n
     page.push_str("</svg>");
 }
 
-fn steps(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>) {
-    type Step<'a> = (&'a ChangeSurvey, &'a IssueKey, &'a HandoffSurvey);
+fn steps(page: &mut String, issues: &[&IssueSurvey<'_>], shown: &Shown<'_>) {
+    type Step<'a> = (&'a ChangeSurvey<'a>, &'a IssueKey, &'a HandoffSurvey<'a>);
     let mut all: Vec<Step<'_>> = Vec::new();
-    let mut newest: Vec<&&IssueSurvey> = issues.iter().collect();
+    let mut newest: Vec<&&IssueSurvey<'_>> = issues.iter().collect();
     newest.sort_by_key(|issue| std::cmp::Reverse(issue.updated_at));
     // An issue's last step is its newest.
     for issue in newest.into_iter().take(STEPS) {
@@ -225,7 +225,7 @@ fn steps(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>) {
                 handoff
                     .changes
                     .iter()
-                    .map(|change| (change, &issue.key, handoff)),
+                    .map(|change| (change, issue.key, handoff)),
             );
         }
     }

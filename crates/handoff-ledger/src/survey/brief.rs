@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
 use handoff_base::{Moment, moment};
 use handoff_model::record::answer_text;
 use handoff_model::stored::VERSION;
@@ -13,15 +13,18 @@ use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
+use super::packed::{Names, Packed, has, tells};
+use super::types::first_line;
 
 /// The parts of `issue.json` that a survey keeps.
 #[derive(Deserialize)]
 struct Issue<'a> {
     version: u32,
     issue: IssueKey,
-    title: String,
-    protocol: AgentName,
+    #[serde(borrow)]
+    title: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol: Cow<'a, str>,
     status: IssueStatus,
     #[serde(with = "moment")]
     opened_at: Moment,
@@ -32,8 +35,8 @@ struct Issue<'a> {
     steps: u32,
     #[serde(default)]
     reopened: Vec<Reopening>,
-    #[serde(default)]
-    counted: Vec<Counted>,
+    #[serde(default, borrow)]
+    counted: Vec<Counted<'a>>,
     #[serde(default, borrow)]
     unfollowed: Vec<Number<'a>>,
     #[serde(default, borrow)]
@@ -53,14 +56,15 @@ struct Reopening {
 struct Awaiting<'a> {
     #[serde(borrow)]
     id: Number<'a>,
-    agent: AgentName,
+    #[serde(borrow)]
+    agent: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct Counted<'a> {
     number: u32,
-    #[serde(default)]
-    rounds: Vec<String>,
+    #[serde(default, borrow)]
+    rounds: Vec<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +75,10 @@ struct Decision<'a> {
     id: Number<'a>,
     action: Action,
 }
+
+/// A text that is borrowed also in a list or an option.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The id of a handoff in the same issue.
 #[derive(Deserialize)]
@@ -83,33 +91,37 @@ impl Number<'_> {
     }
 }
 
-fn numbers(ids: &[Number<'_>]) -> Vec<u32> {
-    ids.iter().filter_map(Number::number).collect()
-}
-
 /// The parts of `NNNN.json` that a survey keeps.
 #[derive(Deserialize)]
 struct Record<'a> {
     version: u32,
     #[serde(borrow)]
     id: Number<'a>,
-    contract_type: String,
-    from: AgentName,
-    to: AgentName,
+    #[serde(borrow)]
+    contract_type: Cow<'a, str>,
+    #[serde(borrow)]
+    from: Cow<'a, str>,
+    #[serde(borrow)]
+    to: Cow<'a, str>,
     state: State,
-    priority: Option<String>,
-    status: Option<String>,
-    summary: String,
+    #[serde(borrow)]
+    priority: Option<Text<'a>>,
+    #[serde(borrow)]
+    status: Option<Text<'a>>,
+    #[serde(borrow)]
+    summary: Cow<'a, str>,
     #[serde(borrow)]
     contract: Contract<'a>,
-    intended: Option<AgentName>,
+    #[serde(borrow)]
+    intended: Option<Text<'a>>,
     #[serde(borrow)]
     follows: Option<Number<'a>>,
     #[serde(borrow)]
     answers: Option<Number<'a>>,
     #[serde(borrow)]
     replaces: Option<Number<'a>>,
-    task: Option<Task>,
+    #[serde(borrow)]
+    task: Option<Task<'a>>,
     #[serde(default, borrow)]
     waits_for: Vec<Number<'a>>,
     #[serde(default)]
@@ -133,8 +145,9 @@ struct Contract<'a> {
 }
 
 #[derive(Deserialize)]
-struct Task {
-    id: String,
+struct Task<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -153,16 +166,18 @@ struct Lease {
 struct Transition<'a> {
     #[serde(with = "moment")]
     at: Moment,
-    by: AgentName,
+    #[serde(borrow)]
+    by: Cow<'a, str>,
     event: Option<Event>,
     to: State,
-    receiver: Option<AgentName>,
+    #[serde(borrow)]
+    receiver: Option<Text<'a>>,
     #[serde(default, with = "moment::optional")]
     ran_out_at: Option<Moment>,
     #[serde(borrow)]
     failure: Option<Failure<'a>>,
     #[serde(borrow)]
-    reason: Option<Cow<'a, str>>,
+    reason: Option<Text<'a>>,
     #[serde(default, borrow)]
     questions: Vec<Question<'a>>,
     #[serde(default)]
@@ -172,7 +187,8 @@ struct Transition<'a> {
 
 #[derive(Deserialize)]
 struct Failure<'a> {
-    code: String,
+    #[serde(borrow)]
+    code: Cow<'a, str>,
     #[serde(borrow)]
     message: Cow<'a, str>,
 }
@@ -182,113 +198,240 @@ struct Question<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(borrow)]
-    description: Option<Cow<'a, str>>,
+    description: Option<Text<'a>>,
 }
 
-/// Reads `issue.json`, without the handoffs.
-pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
+/// An invalid agent's name.
+fn invalid(error: IdError) -> StoredError {
+    StoredError::Form(Error::custom(error))
+}
+
+/// Reads `issue.json`, without the handoffs; with the issue's key.
+pub(super) fn issue(
+    bytes: &[u8],
+    names: &mut Names<'_>,
+) -> Result<(IssueKey, Packed), StoredError> {
     let issue: Issue<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
     check(issue.version)?;
-    let decisions = issue.decisions.iter().filter_map(|decision| {
-        Some(DecisionSurvey {
-            at: decision.at,
-            number: decision.id.number()?,
-            action: decision.action,
-        })
-    });
-    let rounds = issue.counted.into_iter().flat_map(|counted| {
-        let number = counted.number;
-        let named = counted.rounds.into_iter();
-        named.map(move |name| RoundSurvey { name, number })
-    });
-    let pairs = |all: Vec<Awaiting<'_>>| {
-        let all = all.into_iter();
-        let pairs = all.filter_map(|one| Some((one.id.number()?, one.agent)));
-        pairs.collect()
-    };
-    Ok(IssueSurvey {
-        key: issue.issue,
-        title: issue.title,
-        protocol: issue.protocol,
-        status: issue.status,
-        opened_at: issue.opened_at,
-        updated_at: issue.updated_at,
-        completed_at: issue.completed_at,
-        steps: issue.steps,
-        reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
-        counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
-        rounds: rounds.collect(),
-        unfollowed: numbers(&issue.unfollowed),
-        awaiting: pairs(issue.awaiting),
-        to_tell: pairs(issue.to_tell),
-        decisions: decisions.collect(),
-        handoffs: Vec::new(),
-    })
+    let mut packed = Packed::default();
+    packed.text(&issue.title);
+    packed.agent(names, &issue.protocol).map_err(invalid)?;
+    packed.status(issue.status);
+    packed.time(issue.opened_at);
+    packed.time(issue.updated_at);
+    packed.byte(u8::from(issue.completed_at.is_some()));
+    if let Some(at) = issue.completed_at {
+        packed.time(at);
+    }
+    packed.number(issue.steps);
+    packed.number(u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX));
+    packed.number(issue.reopened.last().map_or(0, |again| again.handoffs));
+    packed.count(
+        issue
+            .counted
+            .iter()
+            .map(|counted| counted.rounds.len())
+            .sum(),
+    );
+    for counted in &issue.counted {
+        for Text(name) in &counted.rounds {
+            packed.word(names, name);
+            packed.number(counted.number);
+        }
+    }
+    packed.ids(&issue.unfollowed);
+    for all in [&issue.awaiting, &issue.to_tell] {
+        let pairs = all
+            .iter()
+            .filter_map(|one| Some((one.id.number()?, &*one.agent)));
+        let pairs: Vec<(u32, &str)> = pairs.collect();
+        packed.count(pairs.len());
+        for (number, agent) in pairs {
+            packed.number(number);
+            packed.agent(names, agent).map_err(invalid)?;
+        }
+    }
+    let decision = |one: &Decision<'_>| Some((one.at, one.id.number()?, one.action));
+    let decisions: Vec<(Moment, u32, Action)> =
+        issue.decisions.iter().filter_map(decision).collect();
+    packed.count(decisions.len());
+    for (at, number, action) in decisions {
+        packed.time(at);
+        packed.number(number);
+        packed.action(action);
+    }
+    packed.is_active = issue.status == IssueStatus::Open
+        || !issue.awaiting.is_empty()
+        || !issue.to_tell.is_empty();
+    Ok((issue.issue, packed))
 }
 
-pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
+/// Reads `NNNN.json`; with the handoff's number.
+pub(super) fn handoff(bytes: &[u8], names: &mut Names<'_>) -> Result<(u32, Packed), StoredError> {
     let record: Record<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
     check(record.version)?;
     let number = record.id.number();
     let number = number.ok_or_else(|| StoredError::Form(Error::custom("its id is none")))?;
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    // The contract's file name contains its first receiver.
-    let sent_to = || {
-        let (stem, _) = record.contract.file.rsplit_once('.')?;
-        let start = format!("{number:04}-{}-to-", record.from);
-        stem.strip_prefix(&start)?.parse().ok()
-    };
-    let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
-    Ok(HandoffSurvey {
-        number,
-        sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
-        intended: record.intended,
-        contract_type: record.contract_type,
-        from: record.from,
-        to: record.to,
-        state: record.state,
-        priority: record.priority,
-        status: record.status,
-        summary: record.summary,
-        follows: record.follows.as_ref().and_then(Number::number),
-        answers: record.answers.as_ref().and_then(Number::number),
-        replaces: record.replaces.as_ref().and_then(Number::number),
-        task: record.task.map(|task| task.id),
-        waits_for: numbers(&record.waits_for),
-        attempt: record.attempt,
-        not_before: record.not_before,
-        lease_seconds: record.lease.as_ref().and_then(|lease| lease.seconds),
-        // At most one of them is stored.
-        expires_at: match record.lease {
-            Some(lease) => lease.expires_at,
-            None => record.acknowledge_by,
-        },
-        contradicted: count(record.evidence.iter().filter(contradicted).count()),
-        violations: count(record.violations.len()),
-        changes: record.transitions.into_iter().map(change).collect(),
-    })
+    let packed = record.packed(number, names).map_err(invalid)?;
+    Ok((number, packed))
 }
 
-fn change(transition: Transition<'_>) -> ChangeSurvey {
-    let question = transition.questions.into_iter().next();
-    let (failure, message) = match transition.failure {
-        Some(failure) => (Some(failure.code), Some(failure.message)),
-        None => (None, None),
-    };
-    let reason = message.or(transition.reason);
-    let asked = question.map(|question| question.description.unwrap_or(question.key));
-    let answer = || answer_text(&transition.values).map(Cow::Owned);
-    let reason = reason.or(asked).or_else(answer);
-    ChangeSurvey {
-        at: transition.at,
-        by: transition.by,
-        event: transition.event,
-        to: transition.to,
-        receiver: transition.receiver,
-        failure,
-        reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
-        ran_out_at: transition.ran_out_at,
-        traceparent: transition.traceparent,
+impl Record<'_> {
+    /// The receiver that it was sent to, which the name of the contract's file contains, if that is
+    /// not its receiver now.
+    fn other_receiver(&self, number: u32) -> Option<&str> {
+        let (stem, _) = self.contract.file.rsplit_once('.')?;
+        let rest = stem.strip_prefix(&format!("{number:04}-"))?;
+        let rest = rest.strip_prefix(&*self.from)?;
+        let name = rest.strip_prefix("-to-")?;
+        (name != self.to && name.parse::<AgentName>().is_ok()).then_some(name)
+    }
+
+    fn packed(&self, number: u32, names: &mut Names<'_>) -> Result<Packed, IdError> {
+        let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
+        let contradicted = self.evidence.iter().filter(contradicted).count();
+        let faults = (contradicted, self.violations.len());
+        let other_receiver = self.other_receiver(number);
+        // At most one of them is stored.
+        let expires_at = match &self.lease {
+            Some(lease) => lease.expires_at,
+            None => self.acknowledge_by,
+        };
+        let lease = self.lease.as_ref().and_then(|lease| lease.seconds);
+        let numbers = [
+            (has::FOLLOWS, &self.follows),
+            (has::ANSWERS, &self.answers),
+            (has::REPLACES, &self.replaces),
+        ];
+        let numbers = numbers.map(|(what, id)| (what, id.as_ref().and_then(Number::number)));
+        let words = [(has::PRIORITY, &self.priority), (has::STATUS, &self.status)];
+        let times = [
+            (has::NOT_BEFORE, self.not_before),
+            (has::EXPIRES_AT, expires_at),
+        ];
+        let mut more = 0;
+        let mut note = |what: u64, is_there: bool| more |= if is_there { what } else { 0 };
+        note(has::OTHER_RECEIVER, other_receiver.is_some());
+        note(has::INTENDED, self.intended.is_some());
+        words
+            .iter()
+            .for_each(|(what, word)| note(*what, word.is_some()));
+        numbers
+            .iter()
+            .for_each(|(what, id)| note(*what, id.is_some()));
+        note(has::TASK, self.task.is_some());
+        note(has::WAITS_FOR, !self.waits_for.is_empty());
+        times
+            .iter()
+            .for_each(|(what, at)| note(*what, at.is_some()));
+        note(has::LEASE, lease.is_some());
+        note(has::FAULTS, faults != (0, 0));
+        note(has::ATTEMPTS, self.attempt != 1);
+
+        let ended = self.transitions.last().map(|last| last.to.is_terminal());
+        let mut packed = Packed::default();
+        packed.is_active = !self.state.is_terminal() || ended != Some(true);
+        packed.number(more);
+        packed.number(number);
+        packed.state(self.state);
+        packed.word(names, &self.contract_type);
+        packed.agent(names, &self.from)?;
+        packed.agent(names, &self.to)?;
+        packed.text(&self.summary);
+        packed.count(self.transitions.len());
+        for transition in &self.transitions {
+            transition.pack(&mut packed, names)?;
+        }
+        if let Some(name) = other_receiver {
+            packed.agent(names, name)?;
+        }
+        if let Some(Text(name)) = &self.intended {
+            packed.agent(names, name)?;
+        }
+        for Text(word) in words.into_iter().filter_map(|(_, word)| word.as_ref()) {
+            packed.word(names, word);
+        }
+        for number in numbers.into_iter().filter_map(|(_, number)| number) {
+            packed.number(number);
+        }
+        if let Some(task) = &self.task {
+            packed.text(&task.id);
+        }
+        if !self.waits_for.is_empty() {
+            packed.ids(&self.waits_for);
+        }
+        for at in times.into_iter().filter_map(|(_, at)| at) {
+            packed.time(at);
+        }
+        if let Some(seconds) = lease {
+            packed.number(seconds);
+        }
+        if faults != (0, 0) {
+            packed.count(faults.0);
+            packed.count(faults.1);
+        }
+        if self.attempt != 1 {
+            packed.number(self.attempt);
+        }
+        Ok(packed)
+    }
+}
+
+impl Packed {
+    /// The numbers of handoffs.
+    fn ids(&mut self, ids: &[Number<'_>]) {
+        let numbers: Vec<u32> = ids.iter().filter_map(Number::number).collect();
+        self.count(numbers.len());
+        numbers.iter().for_each(|number| self.number(*number));
+    }
+}
+
+impl Transition<'_> {
+    /// The failure, the question or the reason, in one line.
+    fn reason(&self) -> Option<Cow<'_, str>> {
+        let asked = || {
+            let question = self.questions.first()?;
+            let description = question.description.as_ref();
+            Some(description.map_or(&question.key, |Text(text)| text))
+        };
+        let message = self.failure.as_ref().map(|failure| &failure.message);
+        let why = message.or(self.reason.as_ref().map(|Text(text)| text));
+        let why = why.or_else(asked).map(|why| Cow::Borrowed(&**why));
+        why.or_else(|| answer_text(&self.values).map(Cow::Owned))
+            .and_then(first_line)
+    }
+
+    fn pack(&self, packed: &mut Packed, names: &mut Names<'_>) -> Result<(), IdError> {
+        let reason = self.reason();
+        let mut more = 0;
+        let mut note = |what: u8, is_there: bool| more |= if is_there { what } else { 0 };
+        note(tells::RECEIVER, self.receiver.is_some());
+        note(tells::FAILURE, self.failure.is_some());
+        note(tells::REASON, reason.is_some());
+        note(tells::RAN_OUT, self.ran_out_at.is_some());
+        note(tells::TRACE, self.traceparent.is_some());
+        packed.change(self.event, self.to, more != 0);
+        packed.time(self.at);
+        packed.agent(names, &self.by)?;
+        if more != 0 {
+            packed.byte(more);
+        }
+        if let Some(Text(receiver)) = &self.receiver {
+            packed.agent(names, receiver)?;
+        }
+        if let Some(failure) = &self.failure {
+            packed.word(names, &failure.code);
+        }
+        if let Some(reason) = &reason {
+            packed.text(reason);
+        }
+        if let Some(at) = self.ran_out_at {
+            packed.time(at);
+        }
+        if let Some(trace) = self.traceparent {
+            packed.trace(trace);
+        }
+        Ok(())
     }
 }
 

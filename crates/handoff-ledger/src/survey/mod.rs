@@ -2,19 +2,25 @@
 //! the whole ledger.
 //!
 //! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
+//! `brief` parses what is kept of the stored files and packs it, `packed` is the form, `issues` all of
+//! them; `read` finds and reads files on several threads, `remembered` keeps the last survey.
 
 mod brief;
+mod issues;
+mod packed;
 mod read;
 mod remembered;
 mod types;
 
-use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
 use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
 use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
 use handoff_model::layout;
-use read::Place;
+pub use issues::Issues;
+use issues::Stored;
+use packed::{Names, Table};
+use read::{Folder, Place};
 use remembered::Remembered;
 pub use types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
 
@@ -27,8 +33,8 @@ use crate::write::Ledger;
 pub struct Survey {
     /// The commit.
     pub tip: ObjectId,
-    /// Its issues, sorted by number, then by name.
-    pub issues: Vec<IssueSurvey>,
+    /// Its issues.
+    pub issues: Issues,
 }
 
 impl Ledger<'_> {
@@ -43,61 +49,73 @@ impl Ledger<'_> {
 }
 
 impl Survey {
-    /// Reads what changed since the last note, or everything, and writes a new note.
+    /// Reads what changed since the last note, or everything, and notes it.
     fn read(tip: &Snapshot<'_>, note: &Scratch, threads: usize) -> Result<Self, LedgerError> {
-        let repository = tip.repository();
-        let Some(folder) = tip.issues_folder()? else {
-            return Ok(Self {
-                tip: tip.commit(),
-                issues: Vec::new(),
-            });
-        };
-        let known = Remembered::read(note).and_then(|known| Some((known.folder()?, known)));
-        // The objects it was made from may be gone.
-        let changed = known.and_then(|(old, known)| {
-            let changes = Tree::new(repository, folder).changes_since(
-                Some(old),
-                Shape::undivided(read::is_issue),
-                MOST_IN_ALL,
-            );
-            Some((known, changes.ok()?))
-        });
-        let (mut issues, places) = match changed {
-            Some((known, changes)) if changes.is_empty() => {
-                return Ok(Self {
-                    tip: tip.commit(),
-                    issues: known.issues,
-                });
-            }
-            Some((mut known, changes)) => {
-                let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-                let gone: HashSet<String> = changes.iter().map(|c| name(&c.path)).collect();
-                known.issues.retain(|i| !gone.contains(i.key.as_str()));
-                let new = changes.into_iter().filter_map(|change| {
-                    let (path, tree) = (change.path, change.new?);
-                    Some(Place { path, tree })
-                });
-                (known.issues, new.collect())
-            }
-            None => (Vec::new(), read::places(repository, folder, "")?),
-        };
-        issues.extend(read::read(repository, places, threads)?);
-        issues.sort_unstable_by(|a, b| order(&a.key).cmp(&order(&b.key)));
-        let new = Remembered::new(folder, issues);
-        new.write(note);
-        Ok(Self {
+        let whole = |issues: Issues| Self {
             tip: tip.commit(),
-            issues: new.issues,
-        })
+            issues,
+        };
+        let Some(folder) = tip.issues_folder()? else {
+            return Ok(whole(Issues::default()));
+        };
+        if let Some(mut known) = Remembered::read(note) {
+            if known.folder == folder || known.update(tip, folder, note, threads)?.is_some() {
+                return Ok(whole(known.issues));
+            }
+        }
+        let repository = tip.repository();
+        let places = read::places(repository, folder, "")?;
+        let folders = read::folders(repository, places, threads)?;
+        let stored = stored(tip, folders, &[], &Table::default(), threads)?;
+        let known = Remembered::new(folder, stored, note);
+        Ok(whole(known.map(|known| known.issues).unwrap_or_default()))
     }
+}
 
-    /// An issue by its key.
-    pub fn issue(&self, key: &IssueKey) -> Option<&IssueSurvey> {
-        let found = self
-            .issues
-            .binary_search_by(|i| order(&i.key).cmp(&order(key)));
-        self.issues.get(found.ok()?)
+impl Remembered {
+    /// Reads what changed since; `None` if that can't be found out.
+    fn update(
+        &mut self,
+        tip: &Snapshot<'_>,
+        folder: ObjectId,
+        note: &Scratch,
+        threads: usize,
+    ) -> Result<Option<()>, LedgerError> {
+        let changes = Tree::new(tip.repository(), folder).changes_since(
+            Some(self.folder),
+            Shape::undivided(read::is_issue),
+            MOST_IN_ALL,
+        );
+        // The objects that the note was made from may be gone.
+        let Ok(changes) = changes else {
+            return Ok(None);
+        };
+        let (mut gone, mut folders) = (Vec::new(), Vec::new());
+        for change in changes {
+            let name = change.path.rsplit('/').next().unwrap_or_default();
+            gone.push(name.to_owned());
+            if let Some(tree) = change.new {
+                let path = change.path;
+                folders.extend(Place { path, tree }.folder());
+            }
+        }
+        let stored = stored(tip, folders, &gone, self.issues.table(), threads)?;
+        Ok(self.add(folder, stored, note))
     }
+}
+
+/// Reads the issues in these folders into a part that follows others, which have the names of a
+/// table.
+fn stored(
+    tip: &Snapshot<'_>,
+    folders: Vec<Folder>,
+    gone: &[String],
+    before: &Table,
+    threads: usize,
+) -> Result<Stored, LedgerError> {
+    let mut table = before.clone();
+    let issues = read::issues(tip.repository(), folders, &mut table, threads)?;
+    Ok(Stored::new((before, &table), gone, issues))
 }
 
 impl IssueFolder<'_> {
@@ -105,7 +123,7 @@ impl IssueFolder<'_> {
     ///
     /// # Errors
     /// [`LedgerError`] if a record can't be read.
-    pub fn survey(&self) -> Result<Option<IssueSurvey>, LedgerError> {
+    pub fn survey(&self) -> Result<Option<Issues>, LedgerError> {
         let read = |name: &str| -> Result<_, LedgerError> {
             let path = || format!("{}/{name}", layout::issue_folder(self.key()));
             Ok(self.read(name)?.map(|(_, bytes)| (bytes, path())))
@@ -113,21 +131,21 @@ impl IssueFolder<'_> {
         let Some((bytes, path)) = read("issue.json")? else {
             return Ok(None);
         };
-        let mut issue = brief::issue(&bytes).map_err(|e| LedgerError::stored(&path, e))?;
+        let table = Mutex::new(Table::default());
+        let mut names = Names::new(&table);
+        let issue = brief::issue(&bytes, &mut names).map_err(|e| LedgerError::stored(&path, e))?;
+        let mut handoffs = Vec::new();
         for number in 1_u32.. {
             let Some((bytes, path)) = read(&layout::record_name(number))? else {
                 break;
             };
-            let handoff = brief::handoff(&bytes).map_err(|e| LedgerError::stored(&path, e))?;
-            issue.handoffs.push(handoff);
+            let handoff = brief::handoff(&bytes, &mut names);
+            handoffs.push(handoff.map_err(|e| LedgerError::stored(&path, e))?);
         }
-        Ok(Some(issue))
+        let issue = read::packed(issue, handoffs).into_iter().collect();
+        let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut issues = Issues::default();
+        issues.add(Stored::new((&Table::default(), &table), &[], issue));
+        Ok(Some(issues))
     }
-}
-
-/// Sorts numbers by value, then names.
-fn order(key: &IssueKey) -> (usize, &str) {
-    let text = key.as_str();
-    let is_number = text.bytes().all(|b| b.is_ascii_digit());
-    (if is_number { text.len() } else { usize::MAX }, text)
 }

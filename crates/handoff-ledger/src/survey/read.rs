@@ -1,6 +1,6 @@
 //! Reads issues on several threads, because unpacking objects takes most of the time.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use handoff_base::ObjectId;
@@ -9,7 +9,8 @@ use handoff_git::{Entry, EntryKind, Repository, Tree};
 use handoff_model::{StoredError, layout};
 
 use super::brief;
-use super::types::{HandoffSurvey, IssueSurvey};
+use super::issues::PackedIssue;
+use super::packed::{Names, Packed, Table};
 use crate::error::{DamageError, LedgerError};
 
 /// The depth of an issue's folder in the folder of all issues.
@@ -31,14 +32,13 @@ pub(super) struct Place {
     pub(super) tree: ObjectId,
 }
 
-/// The files of an issue that a survey reads: the issue's own, as number 0, and the handoffs'
-/// records.
-struct Folder {
-    issue: IssueKey,
-    files: Vec<(u32, ObjectId)>,
+/// An issue's folder, wherever it was found.
+pub(super) struct Folder {
+    pub(super) issue: IssueKey,
+    pub(super) tree: ObjectId,
 }
 
-/// A file of an issue.
+/// A file of an issue that a survey reads: the issue's own, as number 0, or a handoff's record.
 struct File {
     /// The index of its folder.
     folder: usize,
@@ -46,10 +46,17 @@ struct File {
     blob: ObjectId,
 }
 
-/// The parsed content of a file.
+/// The packed content of a file.
 enum Content {
-    Issue(IssueSurvey),
-    Handoff(HandoffSurvey),
+    Issue(IssueKey, Packed),
+    Handoff(u32, Packed),
+}
+
+/// What was read of an issue so far: itself, and its handoffs by number.
+#[derive(Default)]
+struct Contents {
+    issue: Option<(IssueKey, Packed)>,
+    handoffs: Vec<(u32, Packed)>,
 }
 
 /// The folders in a folder.
@@ -67,66 +74,126 @@ pub(super) fn places(
     Ok(folders.map(place).collect())
 }
 
-/// The content of a folder.
-enum Found {
-    Place(Place),
-    Folder(Folder),
-}
-
-/// Reads every issue in these places with this many threads, in any order.
-pub(super) fn read(
+/// Every issue's folder in these places, found with this many threads, in any order.
+pub(super) fn folders(
     repository: &Repository,
     mut places: Vec<Place>,
     threads: usize,
-) -> Result<Vec<IssueSurvey>, LedgerError> {
+) -> Result<Vec<Folder>, LedgerError> {
     let mut folders = Vec::new();
-    while !places.is_empty() {
-        let level = repository.in_storage_order(places, |place| place.tree);
+    loop {
+        let (found, level): (Vec<Place>, Vec<Place>) =
+            places.into_iter().partition(|place| is_issue(&place.path));
+        folders.extend(found.into_iter().filter_map(Place::folder));
+        if level.is_empty() {
+            return Ok(folders);
+        }
+        let level = in_order(repository, level, |place| place.tree);
         places = Vec::new();
-        in_parallel(level, threads, Place::look, |found| match found {
-            Found::Place(place) => places.push(place),
-            Found::Folder(folder) => folders.push(folder),
-        })?;
+        let look = || {
+            |repository: &Repository, place: Place, found: &mut Vec<Place>| {
+                let prefix = format!("{}/", place.path);
+                found.extend(self::places(repository, place.tree, &prefix)?);
+                Ok(())
+            }
+        };
+        in_parallel(level, threads, look, |found| places.push(found))?;
     }
-    let mut files = Vec::new();
-    for (folder, Folder { files: own, .. }) in folders.iter_mut().enumerate() {
-        let own = std::mem::take(own).into_iter();
-        files.extend(own.map(|(number, blob)| File {
-            folder,
-            number,
-            blob,
-        }));
-    }
-    let files = repository.in_storage_order(files, |file| file.blob);
-    let mut issues: Vec<(Option<IssueSurvey>, Vec<HandoffSurvey>)> = Vec::new();
-    issues.resize_with(folders.len(), Default::default);
-    let work = |repository: &Repository, file: File, found: &mut Vec<_>| {
-        let content = file.read(repository, &folders[file.folder].issue)?;
-        found.push((file.folder, content));
-        Ok(())
-    };
-    in_parallel(files, threads, work, |(folder, content)| match content {
-        Content::Issue(issue) => issues[folder].0 = Some(issue),
-        Content::Handoff(handoff) => issues[folder].1.push(handoff),
-    })?;
-    let surveys = issues.into_iter().filter_map(|(issue, mut handoffs)| {
-        // Records without an issue are reported by `verify`.
-        let issue = issue?;
-        handoffs.sort_unstable_by_key(|handoff| handoff.number);
-        handoffs.shrink_to_fit();
-        Some(IssueSurvey { handoffs, ..issue })
-    });
-    Ok(surveys.collect())
 }
 
-/// Applies some work to each item with a repository handle per thread. Each thread takes
-/// neighbouring items together; the results are unordered.
-fn in_parallel<T: Send, F: Send>(
+/// Reads the issues in these folders with this many threads, in any order. New names are added to
+/// the table.
+pub(super) fn issues(
+    repository: &Repository,
+    folders: Vec<Folder>,
+    table: &mut Table,
+    threads: usize,
+) -> Result<Vec<PackedIssue>, LedgerError> {
+    let indexed: Vec<(usize, ObjectId)> = (0..).zip(folders.iter().map(|f| f.tree)).collect();
+    let trees = in_order(repository, indexed, |(_, tree)| *tree);
+    let mut files = Vec::new();
+    let list = || {
+        |repository: &Repository, (folder, tree): (usize, ObjectId), found: &mut Vec<File>| {
+            let listing = Tree::new(repository, tree).listing()?;
+            found.extend(listing.named().filter_map(|(name, blob)| {
+                let number = layout::number_of(name)?;
+                Some(File {
+                    folder,
+                    number,
+                    blob,
+                })
+            }));
+            Ok(())
+        }
+    };
+    in_parallel(trees, threads, list, |file| files.push(file))?;
+    let files = in_order(repository, files, |file| file.blob);
+    let mut contents: Vec<Contents> = Vec::new();
+    contents.resize_with(folders.len(), Contents::default);
+    let shared = Mutex::new(std::mem::take(table));
+    let read = || {
+        let mut names = Names::new(&shared);
+        let folders = &folders;
+        move |repository: &Repository, file: File, found: &mut Vec<(usize, Content)>| {
+            let content = file.read(repository, &folders[file.folder].issue, &mut names)?;
+            found.push((file.folder, content));
+            Ok(())
+        }
+    };
+    in_parallel(files, threads, read, |(folder, content)| {
+        let contents = &mut contents[folder];
+        match content {
+            Content::Issue(key, packed) => contents.issue = Some((key, packed)),
+            Content::Handoff(number, packed) => contents.handoffs.push((number, packed)),
+        }
+    })?;
+    *table = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Records without an issue are reported by `verify`.
+    Ok(contents.into_iter().filter_map(Contents::whole).collect())
+}
+
+impl Contents {
+    fn whole(self) -> Option<PackedIssue> {
+        let (key, mut packed) = self.issue?;
+        let mut handoffs = self.handoffs;
+        handoffs.sort_unstable_by_key(|(number, _)| *number);
+        packed.count(handoffs.len());
+        handoffs
+            .iter()
+            .for_each(|(_, handoff)| packed.append(handoff));
+        Some(PackedIssue { key, packed })
+    }
+}
+
+/// Packs the content of an issue's files, the records by number.
+pub(super) fn packed(
+    issue: (IssueKey, Packed),
+    handoffs: Vec<(u32, Packed)>,
+) -> Option<PackedIssue> {
+    let issue = Some(issue);
+    Contents { issue, handoffs }.whole()
+}
+
+/// Sorts many items by where their objects are stored. To look up a few would take longer than to
+/// read them.
+fn in_order<T>(repository: &Repository, things: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Vec<T> {
+    if things.len() <= PART {
+        return things;
+    }
+    repository.in_storage_order(things, id)
+}
+
+/// Applies some work to each item, with a worker and a repository handle for each thread. A thread
+/// takes neighbouring items together; the results are unordered.
+fn in_parallel<T: Send, F: Send, W>(
     things: Vec<T>,
     threads: usize,
-    work: impl Fn(&Repository, T, &mut Vec<F>) -> Result<(), LedgerError> + Sync,
+    workers: impl Fn() -> W + Sync,
     mut take: impl FnMut(F),
-) -> Result<(), LedgerError> {
+) -> Result<(), LedgerError>
+where
+    W: FnMut(&Repository, T, &mut Vec<F>) -> Result<(), LedgerError>,
+{
     let threads = threads.clamp(1, things.len().div_ceil(PART).max(1));
     let (send, receive) = mpsc::channel();
     let queue = Mutex::new(things.into_iter());
@@ -137,6 +204,7 @@ fn in_parallel<T: Send, F: Send>(
     let worker = |send: &mpsc::Sender<_>| -> Result<(), LedgerError> {
         // libgit2's handles must not be shared between threads.
         let repository = Repository::open_for_survey()?;
+        let mut work = workers();
         loop {
             let (part, mut found) = (next(), Vec::new());
             if part.is_empty() {
@@ -169,36 +237,23 @@ fn in_parallel<T: Send, F: Send>(
 }
 
 impl Place {
-    fn look(
-        repository: &Repository,
-        place: Self,
-        found: &mut Vec<Found>,
-    ) -> Result<(), LedgerError> {
-        if !is_issue(&place.path) {
-            let prefix = format!("{}/", place.path);
-            let inside = places(repository, place.tree, &prefix)?;
-            found.extend(inside.into_iter().map(Found::Place));
-            return Ok(());
-        }
-        // A folder with an invalid name is reported by `verify`.
-        let name = place.path.rsplit('/').next().unwrap_or_default();
-        let Ok(issue) = name.parse::<IssueKey>() else {
-            return Ok(());
-        };
-        if format!("{}/{}", layout::ISSUES, place.path) != layout::issue_folder(&issue) {
-            return Ok(());
-        }
-        let listing = Tree::new(repository, place.tree).listing()?;
-        let named = listing.named();
-        let files = named.filter_map(|(name, blob)| Some((layout::number_of(name)?, blob)));
-        let files = files.collect();
-        found.push(Found::Folder(Folder { issue, files }));
-        Ok(())
+    /// The folder of the issue, unless it has an invalid name, which `verify` reports.
+    pub(super) fn folder(self) -> Option<Folder> {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        let issue: IssueKey = name.parse().ok()?;
+        let path = format!("{}/{}", layout::ISSUES, self.path);
+        let tree = self.tree;
+        (path == layout::issue_folder(&issue)).then_some(Folder { issue, tree })
     }
 }
 
 impl File {
-    fn read(&self, repository: &Repository, issue: &IssueKey) -> Result<Content, LedgerError> {
+    fn read(
+        &self,
+        repository: &Repository,
+        issue: &IssueKey,
+        names: &mut Names<'_>,
+    ) -> Result<Content, LedgerError> {
         let path = || match self.number {
             0 => layout::issue_file(issue),
             number => format!(
@@ -213,9 +268,12 @@ impl File {
         };
         let stored = |error: StoredError| LedgerError::stored(&path(), error);
         let bytes = repository.blob(self.blob).map_err(object)?;
-        Ok(match self.number {
-            0 => Content::Issue(brief::issue(&bytes).map_err(stored)?),
-            _ => Content::Handoff(brief::handoff(&bytes).map_err(stored)?),
+        Ok(if self.number == 0 {
+            let (key, packed) = brief::issue(&bytes, names).map_err(stored)?;
+            Content::Issue(key, packed)
+        } else {
+            let (number, packed) = brief::handoff(&bytes, names).map_err(stored)?;
+            Content::Handoff(number, packed)
         })
     }
 }

@@ -1,58 +1,197 @@
 //! Remembers the last survey, so that the next one reads only what changed.
 //!
-//! It is a note of this clone and may be lost at any time. A note that is incomplete, or of another
-//! branch or program, is ignored.
+//! It is a note of this clone and may be lost at any time. It begins with a survey; each later one
+//! appends what changed. Each part names the part that it follows and the trees that it leads from
+//! and to, and has a checksum. A part that is incomplete, follows another part, or is of another
+//! program, is ignored with all after it; then the next note is written anew.
+
+use std::io::Read;
 
 use handoff_base::ObjectId;
 use handoff_git::Scratch;
-use serde::{Deserialize, Serialize};
 
-use super::types::IssueSurvey;
+use super::issues::{Issues, Stored};
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 6");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 7\n");
 
-/// The largest note that is read, in bytes: that of some three million handoffs.
+/// The largest note that is read, in bytes: that of some ten million handoffs.
 const LARGEST: u64 = 1 << 30;
 
-/// A survey, and the tree it was made from.
-#[derive(Serialize, Deserialize)]
+/// How many bytes may be appended to any note; a larger one may grow by a quarter.
+const APPENDED: usize = 1 << 18;
+
+/// The bytes before the content of a part: a checksum of the rest, the checksum of the part before,
+/// the sizes of numbers and text, and the trees.
+const HEAD: usize = 4 + 4 + 4 + 4 + 20 + 20;
+
+/// A survey, and the folder of all issues that it was made from.
 pub(super) struct Remembered {
-    /// The id of the folder of all issues.
-    issues_folder: String,
-    pub(super) issues: Vec<IssueSurvey>,
+    pub(super) issues: Issues,
+    pub(super) folder: ObjectId,
+    /// The checksum of the last part.
+    last: u32,
+    /// Whether the note ends with that part.
+    is_whole: bool,
 }
 
 impl Remembered {
-    pub(super) fn new(issues_folder: ObjectId, issues: Vec<IssueSurvey>) -> Self {
-        Self {
-            issues_folder: issues_folder.to_string(),
-            issues,
-        }
-    }
-
-    /// The id of the folder of all issues that it was made from.
-    pub(super) fn folder(&self) -> Option<ObjectId> {
-        self.issues_folder.parse().ok()
-    }
-
     pub(super) fn read(note: &Scratch) -> Option<Self> {
-        let bytes = note.read_up_to(LARGEST)?;
-        let (sum, rest) = bytes.split_first_chunk()?;
-        let rest = rest
-            .strip_prefix(PROGRAM.as_bytes())
-            .filter(|_| crc32fast::hash(rest) == u32::from_le_bytes(*sum))?;
-        postcard::from_bytes(rest).ok()
+        let (mut file, size) = note.open(LARGEST)?;
+        let mut start = [0; PROGRAM.len()];
+        file.read_exact(&mut start).ok()?;
+        let mut rest = size.checked_sub(start.len() as u64)?;
+        if start != PROGRAM.as_bytes() {
+            return None;
+        }
+        let mut found: Option<Self> = None;
+        while rest > 0 {
+            let part = Part::read(&mut file, &mut rest);
+            let Some(known) = &mut found else {
+                let part = part.filter(|part| part.before == 0)?;
+                let mut issues = Issues::default();
+                issues.add(part.stored)?;
+                found = Some(Self {
+                    issues,
+                    folder: part.to,
+                    last: part.sum,
+                    is_whole: true,
+                });
+                continue;
+            };
+            let follows = |part: &Part| part.before == known.last && part.from == known.folder;
+            let added = part.filter(follows).and_then(|part| {
+                known.issues.add(part.stored)?;
+                (known.folder, known.last) = (part.to, part.sum);
+                Some(())
+            });
+            if added.is_none() {
+                known.is_whole = false;
+                break;
+            }
+        }
+        found
     }
 
-    /// Writes a note. If that fails, the next survey just goes without it.
-    pub(super) fn write(&self, note: &Scratch) {
-        let start = [&[0; 4], PROGRAM.as_bytes()].concat();
-        let Ok(mut bytes) = postcard::to_extend(self, start) else {
-            return;
+    /// A survey that was made without an earlier one.
+    pub(super) fn new(folder: ObjectId, stored: Stored, note: &Scratch) -> Option<Self> {
+        let mut issues = Issues::default();
+        let part = Part::new(stored, 0, (folder, folder));
+        write(&part, note);
+        issues.add(part.stored)?;
+        Some(Self {
+            issues,
+            folder,
+            last: part.sum,
+            is_whole: true,
+        })
+    }
+
+    /// Adds what changed up to a folder.
+    pub(super) fn add(&mut self, folder: ObjectId, stored: Stored, note: &Scratch) -> Option<()> {
+        let part = Part::new(stored, self.last, (self.folder, folder));
+        let bytes = part.head_and_content();
+        (self.folder, self.last) = (folder, part.sum);
+        self.issues.add(part.stored)?;
+        let (first, others) = self.issues.sizes();
+        if self.is_whole && others <= APPENDED.max(first / 4) {
+            // Without it, the next survey reads this again.
+            let _ = note.append(&bytes);
+        } else {
+            write(&Part::new(self.issues.as_one(), 0, (folder, folder)), note);
+        }
+        Some(())
+    }
+}
+
+/// Replaces the note. If that fails, the next survey just goes without it.
+fn write(part: &Part, note: &Scratch) {
+    let _ = note.write(&[PROGRAM.as_bytes(), &part.head_and_content()].concat());
+}
+
+/// A part of a note.
+struct Part {
+    sum: u32,
+    /// The checksum of the part that it follows; 0 for the first.
+    before: u32,
+    from: ObjectId,
+    to: ObjectId,
+    stored: Stored,
+}
+
+impl Part {
+    fn new(stored: Stored, before: u32, (from, to): (ObjectId, ObjectId)) -> Self {
+        let mut part = Self {
+            sum: 0,
+            before,
+            from,
+            to,
+            stored,
         };
-        let sum = crc32fast::hash(&bytes[4..]);
-        bytes[..4].copy_from_slice(&sum.to_le_bytes());
-        let _ = note.write(&bytes);
+        part.sum = part.checksum();
+        part
+    }
+
+    /// Everything in the head but the checksum.
+    fn head(&self) -> Vec<u8> {
+        let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes();
+        let Stored { numbers, text } = &self.stored;
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend(self.before.to_le_bytes());
+        head.extend(size(numbers.len()));
+        head.extend(size(text.len()));
+        head.extend(self.from.as_bytes());
+        head.extend(self.to.as_bytes());
+        head
+    }
+
+    /// A part of another program has another checksum.
+    fn checksum(&self) -> u32 {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(PROGRAM.as_bytes());
+        sum.update(&self.head());
+        sum.update(&self.stored.numbers);
+        sum.update(self.stored.text.as_bytes());
+        sum.finalize()
+    }
+
+    fn head_and_content(&self) -> Vec<u8> {
+        let (numbers, text) = (&self.stored.numbers, self.stored.text.as_bytes());
+        let sum = self.sum.to_le_bytes();
+        [&sum[..], &self.head(), numbers, text].concat()
+    }
+
+    /// Reads a part of a file, of which so many bytes are left.
+    fn read(file: &mut impl Read, rest: &mut u64) -> Option<Self> {
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head).ok()?;
+        let mut fields = &head[..];
+        let mut small = || {
+            let (bytes, rest) = fields.split_first_chunk()?;
+            fields = rest;
+            Some(u32::from_le_bytes(*bytes))
+        };
+        let (sum, before, numbers, text) = (small()?, small()?, small()?, small()?);
+        let (from, fields) = fields.split_first_chunk()?;
+        let (to, _) = fields.split_first_chunk()?;
+        let size = HEAD as u64 + u64::from(numbers) + u64::from(text);
+        *rest = rest.checked_sub(size)?;
+        let mut read = |size: u32| {
+            let mut bytes = vec![0; usize::try_from(size).ok()?];
+            file.read_exact(&mut bytes).ok()?;
+            Some(bytes)
+        };
+        let (numbers, text) = (read(numbers)?, read(text)?);
+        let part = Self {
+            sum,
+            before,
+            from: ObjectId::from_bytes(*from),
+            to: ObjectId::from_bytes(*to),
+            stored: Stored {
+                numbers,
+                text: String::from_utf8(text).ok()?,
+            },
+        };
+        (part.checksum() == sum).then_some(part)
     }
 }

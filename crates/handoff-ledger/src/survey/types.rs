@@ -1,4 +1,7 @@
-//! Summaries of issues and handoffs.
+//! Summaries of issues and handoffs. They borrow their text, so that going through all of a ledger's
+//! copies none of it.
+
+use std::borrow::Cow;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -6,27 +9,23 @@ use handoff_model::{
     Awaiting, Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict,
 };
 use handoff_protocol::{Action, Event, State};
-use serde::{Deserialize, Serialize};
 
 /// A summary of an issue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IssueSurvey {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueSurvey<'a> {
     /// Its key.
-    pub key: IssueKey,
+    pub key: &'a IssueKey,
     /// Its title.
-    pub title: String,
+    pub title: &'a str,
     /// The protocol it is bound to.
-    pub protocol: AgentName,
+    pub protocol: &'a AgentName,
     /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
-    #[serde(with = "milliseconds")]
     pub opened_at: Moment,
     /// When its last step was made.
-    #[serde(with = "milliseconds")]
     pub updated_at: Moment,
     /// When it was completed, if it is.
-    #[serde(with = "optional_milliseconds")]
     pub completed_at: Option<Moment>,
     /// The number of commits that wrote to it.
     pub steps: u32,
@@ -35,33 +34,32 @@ pub struct IssueSurvey {
     /// The number of handoffs it had when it was last reopened: limits count from there.
     pub counts_after: u32,
     /// The handoffs that count as rounds, the oldest first.
-    pub rounds: Vec<RoundSurvey>,
+    pub rounds: Vec<RoundSurvey<'a>>,
     /// Completed handoffs that nothing was sent on from yet.
     pub unfollowed: Vec<u32>,
     /// Handoffs that ended and await somebody, and whom.
-    pub awaiting: Vec<(u32, AgentName)>,
+    pub awaiting: Vec<(u32, &'a AgentName)>,
     /// Handoffs that ended and of which these agents have yet to be told.
-    pub to_tell: Vec<(u32, AgentName)>,
+    pub to_tell: Vec<(u32, &'a AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// Its handoffs, the oldest first.
-    pub handoffs: Vec<HandoffSurvey>,
+    pub handoffs: Vec<HandoffSurvey<'a>>,
 }
 
 /// A handoff that counts as a round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RoundSurvey {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundSurvey<'a> {
     /// The name of the protocol's limit.
-    pub name: String,
+    pub name: &'a str,
     /// The handoff's number.
     pub number: u32,
 }
 
 /// A decision about a handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionSurvey {
     /// When it was made.
-    #[serde(with = "milliseconds")]
     pub at: Moment,
     /// The handoff's number.
     pub number: u32,
@@ -70,28 +68,28 @@ pub struct DecisionSurvey {
 }
 
 /// A summary of a handoff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandoffSurvey {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandoffSurvey<'a> {
     /// Its number in its issue, from 1.
     pub number: u32,
     /// The contract's type.
-    pub contract_type: String,
+    pub contract_type: &'a str,
     /// The sender.
-    pub from: AgentName,
+    pub from: &'a AgentName,
     /// The current receiver, which a reassignment changes.
-    pub to: AgentName,
+    pub to: &'a AgentName,
     /// The receiver that it was sent to.
-    pub sent_to: AgentName,
+    pub sent_to: Cow<'a, AgentName>,
     /// The receiver that its contract names, if another agent decides first.
-    pub intended: Option<AgentName>,
+    pub intended: Option<&'a AgentName>,
     /// Its state.
     pub state: State,
     /// Its priority, in the protocol's words.
-    pub priority: Option<String>,
+    pub priority: Option<&'a str>,
     /// The status of its contract.
-    pub status: Option<String>,
+    pub status: Option<&'a str>,
     /// One line about it.
-    pub summary: String,
+    pub summary: &'a str,
     /// The number of the handoff that its sender held.
     pub follows: Option<u32>,
     /// The number of the request that it answers.
@@ -99,16 +97,14 @@ pub struct HandoffSurvey {
     /// The number of the failed handoff whose contract it corrects.
     pub replaces: Option<u32>,
     /// The task that it is about.
-    pub task: Option<String>,
+    pub task: Option<&'a str>,
     /// The numbers of the handoffs that must be completed before it can be claimed.
     pub waits_for: Vec<u32>,
     /// The number of this attempt, from 1.
     pub attempt: u32,
     /// When it can be claimed again, while it waits for another attempt.
-    #[serde(with = "optional_milliseconds")]
     pub not_before: Option<Moment>,
     /// When the holder's lease ends, or when it must be claimed.
-    #[serde(with = "optional_milliseconds")]
     pub expires_at: Option<Moment>,
     /// The length of that lease, in seconds.
     pub lease_seconds: Option<u64>,
@@ -117,37 +113,35 @@ pub struct HandoffSurvey {
     /// The number of role violations of its sender.
     pub violations: u32,
     /// Every transition, the oldest first.
-    pub changes: Vec<ChangeSurvey>,
+    pub changes: Vec<ChangeSurvey<'a>>,
 }
 
 /// A summary of a transition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeSurvey {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeSurvey<'a> {
     /// When it happened.
-    #[serde(with = "milliseconds")]
     pub at: Moment,
     /// The agent that caused it.
-    pub by: AgentName,
+    pub by: &'a AgentName,
     /// The event; `None` for the sending that started the handoff.
     pub event: Option<Event>,
     /// The state after.
     pub to: State,
     /// The agent that takes over from now on, if that changed.
-    pub receiver: Option<AgentName>,
+    pub receiver: Option<&'a AgentName>,
     /// The code of the failure, if it failed.
-    pub failure: Option<String>,
+    pub failure: Option<&'a str>,
     /// The failure, the question or the reason, in one line.
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'a, str>>,
     /// When the lease or the time to claim it ran out, if that was recorded.
-    #[serde(with = "optional_milliseconds")]
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
 }
 
-impl IssueSurvey {
+impl<'a> IssueSurvey<'a> {
     /// Summarizes an issue and its records, which are sorted from the oldest.
-    pub fn of(issue: &Issue, records: &[Record]) -> Self {
+    pub fn of(issue: &'a Issue, records: &'a [Record]) -> Self {
         let decisions = issue.decisions.iter().map(|decision| DecisionSurvey {
             at: decision.at,
             number: decision.id.number(),
@@ -155,14 +149,14 @@ impl IssueSurvey {
         });
         let rounds = issue.counted.iter().flat_map(|counted| {
             let number = counted.number;
-            let named = counted.rounds.iter().cloned();
+            let named = counted.rounds.iter().map(String::as_str);
             named.map(move |name| RoundSurvey { name, number })
         });
-        let pair = |one: &Awaiting| (one.id.number(), one.agent.clone());
+        let pair = |one: &'a Awaiting| (one.id.number(), &one.agent);
         Self {
-            key: issue.issue.clone(),
-            title: issue.title.clone(),
-            protocol: issue.protocol.clone(),
+            key: &issue.issue,
+            title: &issue.title,
+            protocol: &issue.protocol,
             status: issue.status,
             opened_at: issue.opened_at,
             updated_at: issue.updated_at,
@@ -180,20 +174,20 @@ impl IssueSurvey {
     }
 
     /// The id of one of its handoffs.
-    pub fn id(&self, handoff: &HandoffSurvey) -> HandoffId {
+    pub fn id(&self, handoff: &HandoffSurvey<'_>) -> HandoffId {
         HandoffId::new(self.key.clone(), handoff.number)
     }
 
     /// A handoff by its number.
-    pub fn handoff(&self, number: u32) -> Option<&HandoffSurvey> {
+    pub fn handoff(&self, number: u32) -> Option<&HandoffSurvey<'a>> {
         let found = self.handoffs.binary_search_by_key(&number, |h| h.number);
         self.handoffs.get(found.ok()?)
     }
 }
 
-impl HandoffSurvey {
+impl<'a> HandoffSurvey<'a> {
     /// Summarizes a record.
-    pub fn of(record: &Record) -> Self {
+    pub fn of(record: &'a Record) -> Self {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
         // The contract's file name contains its first receiver.
@@ -204,19 +198,19 @@ impl HandoffSurvey {
         };
         Self {
             number: record.id.number(),
-            contract_type: record.contract_type.clone(),
-            from: record.from.clone(),
-            to: record.to.clone(),
-            sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
-            intended: record.intended.clone(),
+            contract_type: &record.contract_type,
+            from: &record.from,
+            to: &record.to,
+            sent_to: sent_to().map_or(Cow::Borrowed(&record.to), Cow::Owned),
+            intended: record.intended.as_ref(),
             state: record.state,
-            priority: record.priority.clone(),
-            status: record.status.clone(),
-            summary: record.summary.clone(),
+            priority: record.priority.as_deref(),
+            status: record.status.as_deref(),
+            summary: &record.summary,
             follows: record.follows.as_ref().map(HandoffId::number),
             answers: record.answers.as_ref().map(HandoffId::number),
             replaces: record.replaces.as_ref().map(HandoffId::number),
-            task: record.task.as_ref().map(|task| task.id.clone()),
+            task: record.task.as_ref().map(|task| task.id.as_str()),
             waits_for: record.waits_for.iter().map(HandoffId::number).collect(),
             attempt: record.attempt,
             not_before: record.not_before,
@@ -249,55 +243,29 @@ impl HandoffSurvey {
     }
 }
 
-impl ChangeSurvey {
-    fn of(transition: &Transition) -> Self {
+impl<'a> ChangeSurvey<'a> {
+    fn of(transition: &'a Transition) -> Self {
         let failure = transition.failure.as_ref();
-        let reason = transition.why().map(str::to_owned);
-        let reason = reason.or_else(|| transition.answer_text());
+        let reason = transition.why().map(Cow::Borrowed);
+        let reason = reason.or_else(|| transition.answer_text().map(Cow::Owned));
         Self {
             at: transition.at,
-            by: transition.by.clone(),
+            by: &transition.by,
             event: transition.event,
             to: transition.to,
-            receiver: transition.receiver.clone(),
-            failure: failure.map(|failure| failure.code.clone()),
+            receiver: transition.receiver.as_ref(),
+            failure: failure.map(|failure| failure.code.as_str()),
             ran_out_at: transition.ran_out_at,
-            reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+            reason: reason.and_then(first_line),
             traceparent: transition.traceparent,
         }
     }
 }
 
-/// Moments as milliseconds since 1970, which is their precision.
-mod milliseconds {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    use handoff_base::Moment;
-
-    pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
-        at.timestamp_millis().serialize(s)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
-        let at = Moment::from_timestamp_millis(i64::deserialize(d)?);
-        at.ok_or_else(|| D::Error::custom("no moment"))
-    }
-}
-
-mod optional_milliseconds {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::milliseconds;
-    use handoff_base::Moment;
-
-    #[derive(Serialize, Deserialize)]
-    struct Wrapped(#[serde(with = "milliseconds")] Moment);
-
-    pub(super) fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
-        at.map(Wrapped).serialize(s)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
-        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+/// The first line of a text; `None` if it is empty.
+pub(super) fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    match text {
+        Cow::Borrowed(text) => text.lines().next().map(Cow::Borrowed),
+        Cow::Owned(text) => text.lines().next().map(|line| Cow::Owned(line.to_owned())),
     }
 }
