@@ -212,6 +212,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     limits.cooldown_seconds               5        a whole number or default                                                          how long a sender waits between two handoffs to one receiver
     limits.rounds.*                       default  a whole number                                                                     how many rounds of this name an issue may have
     on_record                             default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
+    archive                               default  a whole number or default                                                          how long after its end an issue is archived, in seconds
     ");
     let tip = env.tip();
     let mut text = String::new();

@@ -37,7 +37,7 @@ enum Takes {
 }
 
 /// Every setting. A policy that a protocol gets later is settable once it has a line here.
-pub const SETTINGS: [Setting; 11] = [
+pub const SETTINGS: [Setting; 12] = [
     Setting {
         key: "evidence",
         path: &["evidence", "policy"],
@@ -114,6 +114,13 @@ pub const SETTINGS: [Setting; 11] = [
         takes: Takes::Kinds,
         optional: true,
         about: "the kinds of refused contracts that are kept on record",
+    },
+    Setting {
+        key: "archive",
+        path: &["archive", "after_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how long after its end an issue is archived, in seconds",
     },
 ];
 

@@ -23,6 +23,9 @@ impl Checker<'_> {
         if let Some(limits) = &definition.limits {
             self.limits(limits);
         }
+        let archive = definition.archive.as_ref();
+        let after = archive.and_then(|archive| archive.after_seconds);
+        self.time("/archive/after_seconds", after, 1);
         for (i, rule) in definition.decisions.iter().enumerate() {
             self.decision(i, rule);
         }

@@ -49,7 +49,7 @@ pub use github::{
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use tasks::{TaskFields, TaskState};
-pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+pub use timing::{Archive, Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
 pub use trail::TrailRules;
 
@@ -416,6 +416,9 @@ pub struct Definition {
     /// so that every clone sees who was refused and why; none, if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_record: Vec<OnRecord>,
+    /// When issues that ended are archived; only when a command gives a time, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<Archive>,
     /// What to do about handoffs that need attention: the first rule that applies and can be
     /// carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

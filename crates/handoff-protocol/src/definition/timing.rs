@@ -19,6 +19,16 @@ pub struct Leases {
     pub longest_seconds: Option<u64>,
 }
 
+/// When issues that ended are archived.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
+    /// given no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<u64>,
+}
+
 /// The unit of a time in a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
