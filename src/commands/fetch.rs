@@ -15,7 +15,8 @@ use crate::view::Look;
 /// Fetch the remote's ledger, and send nothing
 ///
 /// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone gets only the
-/// last commit, which is enough for reading and writing; `--full` fetches the whole history for
+/// last commit, which is enough for reading and writing, and so does any clone with `--shallow` at its
+/// first fetch; `--full` fetches the whole history for
 /// `log` and `verify`. Steps that were made offline stay as they are until `git handoff sync`.
 ///
 /// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves
@@ -23,12 +24,16 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch
+  git handoff fetch --shallow   (the newest state, in a new clone)
   git handoff fetch --full      (the whole history, even in a shallow clone)
   git handoff fetch --repair    (what a power cut damaged)")]
 pub(crate) struct Arguments {
     /// Fetch the whole history, even in a shallow clone
     #[arg(long)]
     full: bool,
+    /// Fetch only the last commit, if nothing of the ledger is here yet
+    #[arg(long, conflicts_with_all = ["full", "repair"])]
+    shallow: bool,
     /// Fix what a power cut left empty or missing
     #[arg(long, conflicts_with = "full")]
     repair: bool,
@@ -47,10 +52,10 @@ impl Arguments {
         }
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
-        let depth = if self.full {
-            Depth::All
-        } else {
-            Depth::Missing
+        let depth = match (self.full, self.shallow) {
+            (true, _) => Depth::All,
+            (_, true) => Depth::Tip,
+            _ => Depth::Missing,
         };
         let brought = output.during(&session.tally, || ledger.fetch(&session, depth))?;
         let commit = ledger.tip_id()?;

@@ -20,7 +20,8 @@ use crate::view::Look;
 
 /// List handoffs, open and closed
 ///
-/// Reads the ledger's newest state, not its history. All filters must match.
+/// Reads the ledger's newest state, not its history. All filters must match. Archived issues are
+/// listed with --archived, or by --issue.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff list --issue 123
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
     /// ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     since: Option<Moment>,
+    /// Those of archived issues too
+    #[arg(long)]
+    archived: bool,
     /// Only handoffs sent before this time
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     until: Option<Moment>,
@@ -118,6 +122,11 @@ impl Arguments {
         } else {
             for key in tip.issues()? {
                 records.extend(tip.issue(&key)?.records()?);
+            }
+            if self.archived {
+                for issue in tip.all_archived()? {
+                    records.extend(tip.issue(&issue.issue)?.records()?);
+                }
             }
         }
         records.retain(|record| self.wants(record));

@@ -125,7 +125,10 @@ impl Arguments {
             if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
                 continue;
             }
-            left -= 1;
+            // It is no step of the issue itself.
+            if step.event.as_deref() != Some(StepEvent::Unarchive.as_str()) {
+                left -= 1;
+            }
             if self.wants(&step) {
                 steps.push(step);
             }
@@ -223,8 +226,8 @@ struct StepView {
     issue: Option<String>,
     /// each change: `87.2 in_progress..failed`, or `87 completed..open` for a reopened issue
     transitions: Vec<String>,
-    /// what happened: `send`, an event of the lifecycle, `decide`, `annotate`, `reopen`
-    /// or `give_up`
+    /// what happened: `send`, an event of the lifecycle, `decide`, `annotate`, `reopen`,
+    /// `give_up`, `archive` or `unarchive`
     event: Option<String>,
     /// why, or what was said: at most 200 characters
     reason: Option<String>,

@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod alerts;
 mod annotate;
 mod answer;
+pub(crate) mod archive;
 mod change;
 pub(crate) mod check;
 pub(crate) mod claim;
@@ -138,6 +139,7 @@ commands! {
     sends "reassign" Reassign(Write<change::Reassign>),
     sends "redrive" Redrive(Write<change::Redrive>),
     sends "reap" Reap(Write<reap::Arguments>),
+    sends "archive" Archive(Write<archive::Arguments>),
     sends "reject" Reject(Write<change::Reject>),
     sends "cancel" Cancel(Write<change::Cancel>),
     sends "reopen" Reopen(Write<reopen::Arguments>),

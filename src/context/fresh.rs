@@ -21,6 +21,9 @@ use crate::output::{Output, counted};
 /// How long a reading command may wait for the remote.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long it may take to fetch an archived issue that this clone lacks.
+const ARCHIVE_PATIENCE: Duration = Duration::from_secs(25);
+
 /// How long what was fetched by another command counts as current where the remote is not to be
 /// asked.
 const MOMENT: Duration = Duration::from_secs(60);
@@ -144,6 +147,7 @@ impl Context {
         output: &mut Output,
     ) -> Result<Reading<'r>, Failure> {
         let ledger = self.ledger(repository)?;
+        let ledger = ledger.fetching_within(ARCHIVE_PATIENCE, offline);
         let Some(remote) = super::configured_remote(repository) else {
             let tip = ledger.tip()?;
             output.carry(self.carried_at(repository, &tip));

@@ -89,6 +89,7 @@ impl Context {
             ledger = ledger.shared_through(remote);
         }
         let mut session = self.remote_args().session(repository, ledger.is_shared())?;
+        let ledger = ledger.fetching_within(session.patience, session.offline);
         session.worker = self.worker(repository)?.map(|worker| worker.id);
         match environment::traceparent() {
             Ok(traceparent) => session.traceparent = traceparent,

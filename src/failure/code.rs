@@ -130,6 +130,7 @@ error_codes! {
     NoWorker = "no_worker", USAGE;
     NoWorkflow = "no_workflow", USAGE;
     NotALedger = "not_a_ledger", ENVIRONMENT;
+    NotArchivable = "not_archivable", PROTOCOL;
     NotAbout = "not_about", PROTOCOL;
     NotAcknowledged = "not_acknowledged", PROTOCOL;
     NotAssignable = "not_assignable", PROTOCOL;
@@ -146,6 +147,7 @@ error_codes! {
     NotWorking = "not_working", PROTOCOL;
     NotYours = "not_yours", PROTOCOL;
     NothingFailed = "nothing_failed", PROTOCOL;
+    NothingToArchive = "nothing_to_archive", NOT_FOUND;
     NothingToClaim = "nothing_to_claim", NOT_FOUND;
     NothingToDecide = "nothing_to_decide", NOT_FOUND;
     NothingToImport = "nothing_to_import", NOT_FOUND;

@@ -118,6 +118,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["metrics"]).without(&["format", "output"]),
     Verb::reads(&["alerts"]).without(&["format"]),
     Verb::once(&["reap"]),
+    Verb::once(&["archive"]),
     Verb::once(&["sync"]),
     Verb::once(&["fetch"]).without(&["repair"]),
     Verb::reads(&["rejected", "list"]),

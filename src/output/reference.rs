@@ -44,6 +44,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "alerts" => commands::alerts::AlertsView;
         "annotate", "answer", "block", "cancel", "complete", "extend", "fail", "reassign",
         "redrive", "reject", "reopen", "retry", "send" => ReceiptView, ReplayedView;
+        "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;
         "claim" => commands::claim::ClaimView, ReplayedView;
         "context" => handoff_ledger::IssueContext;

@@ -5,6 +5,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+mod archive;
 mod attacks;
 mod audit;
 mod audit_trail;

@@ -9,6 +9,7 @@
 mod acknowledgment;
 mod alerts;
 mod annotate;
+mod archive;
 mod attention;
 mod briefing;
 mod exchange;

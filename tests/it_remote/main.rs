@@ -5,6 +5,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+mod archived;
 mod clones;
 #[cfg(unix)]
 mod faults;

@@ -9,6 +9,6 @@ pub enum Edit {
     Bytes(Vec<u8>),
     /// Put this tree, which the repository has, at the path.
     Folder(ObjectId),
-    /// Remove the path.
+    /// Remove the path, which may be a whole folder.
     Gone,
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::quoted;
 
@@ -58,6 +58,20 @@ impl fmt::Display for ObjectId {
 impl Serialize for ObjectId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let id: Self = text.parse().map_err(serde::de::Error::custom)?;
+        // Stored ids have one form.
+        if id.to_string() == text {
+            Ok(id)
+        } else {
+            let shown = quoted(&text);
+            Err(serde::de::Error::custom(NoObjectId { shown }))
+        }
     }
 }
 

@@ -168,7 +168,8 @@ pub struct FlatEntry {
     pub id: ObjectId,
 }
 
-/// A folder in its stored form.
+/// A folder in its stored form; a missing one is empty.
+#[derive(Default)]
 pub struct Listing(Option<Rc<[u8]>>);
 
 impl Listing {
@@ -674,8 +675,8 @@ impl Made for Comparer<'_> {
     }
 }
 
-/// Writes a tree with these entries set and removed. Folders that become empty are removed.
-/// Removing a missing entry is not an error.
+/// Writes a tree with these entries set and removed. A folder is removed with all that is in it, and
+/// so is one that becomes empty. Removing a missing entry is not an error.
 pub(super) fn edit(
     repository: &Repository,
     base: Option<ObjectId>,
@@ -789,9 +790,14 @@ impl<'e> Folder<'e> {
         while let Some(((path, entry), others)) = self.edits.split_first() {
             let name = &path[self.skip..];
             let Some(length) = name.iter().position(|&b| b == b'/') else {
-                let folder = matches!(entry, Some((Mode::Folder, _)));
-                let order = (name, if folder { b'/' } else { 0 });
-                self.changed.push((order, *entry));
+                // A removal is of whatever has the name.
+                let is_folder = matches!(entry, Some((Mode::Folder, _)));
+                if !is_folder {
+                    self.changed.push(((name, 0), *entry));
+                }
+                if is_folder || entry.is_none() {
+                    self.changed.push(((name, b'/'), *entry));
+                }
                 self.edits = others;
                 continue;
             };

@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 use super::error::GitError;
 use super::object_id::ToOid;
 use super::repository::Repository;
-use super::tree::{Mode, Tree};
+use super::tree::{MOST_ENTRIES, Mode, Tree, ensure_few};
 
 impl Repository {
     /// The objects that a tree names, and whether each is a folder. Submodules are left out.
@@ -21,6 +21,34 @@ impl Repository {
         let own = entries.filter(|entry| entry.mode != GITLINK);
         let folder = |mode: u32| mode == Mode::Folder.number();
         Ok(own.map(|entry| (entry.id, folder(entry.mode))).collect())
+    }
+
+    /// The objects of a tree that this repository lacks, as far as it can tell: nothing is known of
+    /// what a missing folder has.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read, or the tree has more than [`MOST_ENTRIES`].
+    pub fn missing_below(&self, tree: ObjectId) -> Result<Vec<ObjectId>, GitError> {
+        if !self.has(tree) {
+            return Ok(vec![tree]);
+        }
+        // Only a filter leaves out what a folder names.
+        if !self.is_partial() {
+            return Ok(Vec::new());
+        }
+        let (mut missing, mut folders, mut met) = (Vec::new(), vec![tree], 0);
+        while let Some(folder) = folders.pop() {
+            for (id, is_folder) in self.named_by(folder)? {
+                met += 1;
+                ensure_few(met, MOST_ENTRIES)?;
+                if !self.has(id) {
+                    missing.push(id);
+                } else if is_folder {
+                    folders.push(id);
+                }
+            }
+        }
+        Ok(missing)
     }
 
     /// Passes every object of a tree that is not in `known` to `each`, the tree itself first, and

@@ -95,6 +95,7 @@ fn type_of(happening: &Happening) -> &'static str {
         Kind::Issue => "issue.changed",
         Kind::Protocol => "protocol.changed",
         Kind::Document => "document.changed",
+        Kind::Archive => "archive.changed",
         Kind::Ledger => "ledger.started",
         Kind::Other => "other",
     }

@@ -9,6 +9,7 @@ use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::archive::{ArchiveStep, archive_step_of, changes_archive, step_changes};
 use super::error::LedgerError;
 
 /// A kind of change.
@@ -26,6 +27,8 @@ pub enum Kind {
     Protocol,
     /// A document that issues share was set.
     Document,
+    /// Issues that ended were archived, or one was brought back.
+    Archive,
     /// The ledger was created.
     Ledger,
     /// Anything else; `git handoff verify` reports more.
@@ -37,8 +40,9 @@ pub enum Kind {
 pub struct Happening {
     /// `transition`: a handoff began or changed its state. `record`: its record changed, but not its
     /// state (a lease was extended). `issue`: the issue changed, but none of its handoffs (it was
-    /// reopened, a decision was made). `protocol`, `document`: one came into force. `ledger`: the
-    /// beginning. `other`: not a ledger step, see `verify`.
+    /// reopened, a decision was made). `protocol`, `document`: one came into force. `archive`: issues
+    /// that ended were archived, or the issue was brought back. `ledger`: the beginning. `other`: not a
+    /// ledger step, see `verify`.
     pub kind: Kind,
     /// When.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
@@ -126,6 +130,25 @@ impl Happening {
 pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happening>, LedgerError> {
     let parent = commit.parents.first();
     let before = parent.map(|&id| repository.commit(id)).transpose()?;
+    let plain = |kind| {
+        let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
+        let subject = commit.message.lines().next().unwrap_or_default();
+        subject.clone_into(&mut plain.summary);
+        plain
+    };
+    if let Some(before) = &before
+        && changes_archive(repository, before.tree, commit.tree)?
+    {
+        let changes = step_changes(repository, before.tree, commit.tree)?;
+        return Ok(vec![match archive_step_of(&changes) {
+            Some(ArchiveStep::Archive(_)) => plain(Kind::Archive),
+            Some(ArchiveStep::Unarchive(key)) => Happening {
+                issue: Some(key),
+                ..plain(Kind::Archive)
+            },
+            _ => plain(Kind::Other),
+        }]);
+    }
     let tree = Tree::new(repository, commit.tree);
     // Open entries repeat the records, and a failure's context never changes.
     let closed =
@@ -135,12 +158,6 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         Shape::undivided(closed),
         MOST_ENTRIES,
     )?;
-    let plain = |kind| {
-        let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
-        let subject = commit.message.lines().next().unwrap_or_default();
-        subject.clone_into(&mut plain.summary);
-        plain
-    };
     if parent.is_none() {
         return Ok(vec![plain(Kind::Ledger)]);
     }

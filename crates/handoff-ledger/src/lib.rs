@@ -10,6 +10,7 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod archive;
 mod artifacts;
 pub mod attention;
 mod authority;
@@ -45,6 +46,7 @@ mod tally;
 mod verify;
 mod write;
 
+pub use archive::{ArchiveRequest, ArchivedTogether, end_of_second};
 pub use authority::OtherProtocol;
 pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;

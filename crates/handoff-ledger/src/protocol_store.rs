@@ -29,7 +29,7 @@ use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 use super::write::Ledger;
 
-/// A change of a protocol or a shared document.
+/// A change of what issues share: a protocol, a document or the archive.
 pub(super) struct SharedStep {
     pub(super) files: FileChanges,
     pub(super) message: String,
@@ -38,7 +38,7 @@ pub(super) struct SharedStep {
 }
 
 impl SharedStep {
-    fn draft(self, author: Option<AgentName>) -> Draft {
+    pub(super) fn draft(self, author: Option<AgentName>) -> Draft {
         Draft {
             author,
             files: self.files,

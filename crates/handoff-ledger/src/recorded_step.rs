@@ -405,6 +405,6 @@ fn issue_of_path(path: &str) -> Option<IssueKey> {
         .nth(2)?
         .parse()
         .ok()?;
-    path.starts_with(&format!("{}/", layout::issue_folder(&key)))
-        .then_some(key)
+    let inside = path.strip_prefix(layout::issue_folder(&key).as_str())?;
+    (inside.is_empty() || inside.starts_with('/')).then_some(key)
 }

@@ -1,7 +1,7 @@
 //! The ledger at one commit, read from its tree alone.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -12,11 +12,14 @@ use handoff_git::{
 };
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
-use handoff_model::{Issue, Manifest, OpenEntry, Record, Schemas, View, layout, record};
+use handoff_model::{
+    ArchivedIssue, FileChanges, Issue, Manifest, OpenEntry, Record, Schemas, View, layout, record,
+};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
 use super::error::{BranchError, DamageError, LedgerError};
 use super::order;
+use super::remote::{OnDemand, ensure_here};
 
 /// How a ledger's folders are stored.
 pub(super) const SHAPE: Shape = Shape {
@@ -32,6 +35,10 @@ pub struct Snapshot<'r> {
     manifest: Manifest,
     recorded: Option<Moment>,
     known: KnownProtocols,
+    /// Where to get what this clone lacks of archived issues.
+    on_demand: Option<Rc<OnDemand>>,
+    /// The archived issues whose folders were opened.
+    from_archive: RefCell<BTreeMap<IssueKey, ArchivedIssue>>,
 }
 
 /// Protocols that were already read, by the id of their folder: checking one costs as much as
@@ -72,6 +79,8 @@ impl<'r> Snapshot<'r> {
             manifest,
             recorded: None,
             known: KnownProtocols::default(),
+            on_demand: None,
+            from_archive: RefCell::default(),
         })
     }
 
@@ -79,6 +88,20 @@ impl<'r> Snapshot<'r> {
     pub(super) fn sharing(mut self, known: &KnownProtocols) -> Self {
         self.known = Rc::clone(known);
         self
+    }
+
+    /// Fetches from there what this clone lacks of archived issues.
+    pub(super) fn completed_by(mut self, on_demand: Option<&Rc<OnDemand>>) -> Self {
+        self.on_demand = on_demand.cloned();
+        self
+    }
+
+    /// Makes sure that the folders of archived issues can be read.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if they can't.
+    pub(super) fn ensure_here(&self, archived: &[ArchivedIssue]) -> Result<(), LedgerError> {
+        ensure_here(self.repository, self.on_demand.as_deref(), archived)
     }
 
     /// Reads the ledger in a tree, without a commit.
@@ -107,6 +130,11 @@ impl<'r> Snapshot<'r> {
     /// The id of its tree.
     pub fn tree_id(&self) -> ObjectId {
         self.tree.id()
+    }
+
+    /// Its tree.
+    pub(super) fn tree(&self) -> Tree<'r> {
+        self.tree
     }
 
     /// The ledger's settings.
@@ -155,7 +183,8 @@ impl<'r> Snapshot<'r> {
         Ok(names)
     }
 
-    /// An issue in which one of these agents sent these bytes. Reads every issue's folder.
+    /// An issue in which one of these agents sent these bytes. Reads every issue's folder, also of
+    /// those that are archived.
     ///
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
@@ -168,7 +197,8 @@ impl<'r> Snapshot<'r> {
         if !self.repository.has(id) {
             return Ok(None);
         }
-        for key in self.issues()? {
+        let archived = self.all_archived()?.into_iter().map(|line| line.issue);
+        for key in self.issues()?.into_iter().chain(archived) {
             let folder = self.issue(&key)?;
             for number in folder.sent_as(id) {
                 let record = folder.record(number)?;
@@ -188,12 +218,33 @@ impl<'r> Snapshot<'r> {
         Rules::knowing(self.repository, self.tree, name, &self.known)
     }
 
-    /// Opens an issue's folder, which may be empty.
+    /// Opens an issue's folder, which may be empty. That of an archived issue is found in history.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn issue(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
-        IssueFolder::open(self.repository, self.tree, key)
+        let folder = self.folder(key)?;
+        if folder.id.is_some() {
+            return Ok(folder);
+        }
+        let Some(line) = self.archived(key)? else {
+            return Ok(folder);
+        };
+        self.ensure_here(std::slice::from_ref(&line))?;
+        let folder = IssueFolder::of_archived(self.repository, &line)?;
+        self.from_archive.borrow_mut().insert(key.clone(), line);
+        Ok(folder)
+    }
+
+    /// The first archived issue that was opened here and that these edits write to.
+    pub(super) fn archived_under(&self, files: &FileChanges) -> Option<ArchivedIssue> {
+        let opened = self.from_archive.borrow();
+        let mut opened = opened.iter();
+        opened.find_map(|(key, line)| {
+            let folder = format!("{}/", layout::issue_folder(key));
+            let is_inside = files.iter().any(|(path, _)| path.starts_with(&folder));
+            is_inside.then(|| line.clone())
+        })
     }
 
     /// Every open handoff with its receiver, by issue, the oldest first.
@@ -387,6 +438,10 @@ pub(super) type Blob = (ObjectId, Rc<[u8]>);
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
     key: IssueKey,
+    /// Its tree, if the issue was opened.
+    id: Option<ObjectId>,
+    /// The commit in which it is, if the issue is archived.
+    archived_in: Option<ObjectId>,
     listing: Listing,
     parsed: Option<Rc<Parsed>>,
 }
@@ -418,10 +473,40 @@ impl<'r> IssueFolder<'r> {
         tree: Tree<'r>,
         key: &IssueKey,
     ) -> Result<Self, LedgerError> {
-        let listing = tree.folder(&layout::issue_folder(key))?;
+        let found = tree.entry(&layout::issue_folder(key))?;
+        let id = found.and_then(|(kind, id)| (kind == EntryKind::Tree).then_some(id));
+        let listing = match id {
+            Some(id) => Tree::new(repository, id).listing()?,
+            None => Listing::default(),
+        };
         Ok(Self {
             repository,
             key: key.clone(),
+            id,
+            archived_in: None,
+            listing,
+            parsed: None,
+        })
+    }
+
+    /// Opens the folder of an archived issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub(super) fn of_archived(
+        repository: &'r Repository,
+        line: &ArchivedIssue,
+    ) -> Result<Self, LedgerError> {
+        let listing = Tree::new(repository, line.tree).listing();
+        let listing = listing.map_err(|source| DamageError::Object {
+            path: layout::issue_folder(&line.issue),
+            source,
+        })?;
+        Ok(Self {
+            repository,
+            key: line.issue.clone(),
+            id: Some(line.tree),
+            archived_in: Some(line.commit),
             listing,
             parsed: None,
         })
@@ -431,6 +516,16 @@ impl<'r> IssueFolder<'r> {
     pub(super) fn remembering(mut self, parsed: &Rc<Parsed>) -> Self {
         self.parsed = Some(Rc::clone(parsed));
         self
+    }
+
+    /// Its tree, if the issue was opened.
+    pub(super) fn id(&self) -> Option<ObjectId> {
+        self.id
+    }
+
+    /// The last commit whose tree has the folder, if the issue is archived.
+    pub fn archived_in(&self) -> Option<ObjectId> {
+        self.archived_in
     }
 
     /// The issue's key.

@@ -16,13 +16,14 @@ use handoff_model::{
 };
 use handoff_protocol::{Event, Protocol};
 
+use super::archive::unarchive_step;
 use super::claim_queue::claimable;
 use super::draft::{Decided, Draft};
 use super::error::{BranchError, ContractError, LedgerError, UpstreamError, WriteError};
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::remote::{MADE_OFFLINE, SYNCED_FROM, Unpublished, Upstream};
+use super::remote::{MADE_OFFLINE, OnDemand, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, SHAPE, Snapshot};
@@ -39,6 +40,8 @@ pub struct Ledger<'r> {
     /// The offline commit that the next step replaces.
     origin: Option<ObjectId>,
     known: KnownProtocols,
+    /// Where to get what this clone lacks of archived issues.
+    on_demand: Option<Rc<OnDemand>>,
 }
 
 /// Steps that no branch points to.
@@ -95,6 +98,7 @@ impl<'r> Ledger<'r> {
             upstream: None,
             origin: None,
             known: KnownProtocols::default(),
+            on_demand: None,
         })
     }
 
@@ -118,6 +122,18 @@ impl<'r> Ledger<'r> {
     pub fn shared_through(mut self, remote: &str) -> Self {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
         self.upstream = Some(Box::new(upstream));
+        let on_demand = OnDemand::new(self.repository, remote, &self.branch);
+        self.on_demand = Some(Rc::new(on_demand));
+        self
+    }
+
+    /// The same ledger, which fetches what this clone lacks of archived issues within this time, or
+    /// does not ask the remote for it.
+    #[must_use]
+    pub fn fetching_within(self, patience: Duration, offline: bool) -> Self {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.limit(patience, offline);
+        }
         self
     }
 
@@ -137,6 +153,7 @@ impl<'r> Ledger<'r> {
             upstream: None,
             origin: None,
             known: Rc::clone(&self.known),
+            on_demand: self.on_demand.clone(),
         }
     }
 
@@ -327,7 +344,10 @@ impl<'r> Ledger<'r> {
 
     /// Reads the ledger at a commit.
     pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
-        Ok(Snapshot::at(self.repository, commit, &self.branch)?.sharing(&self.known))
+        let snapshot = Snapshot::at(self.repository, commit, &self.branch)?;
+        Ok(snapshot
+            .sharing(&self.known)
+            .completed_by(self.on_demand.as_ref()))
     }
 
     /// Refuses to write where a write does harm: from a hook that receives a push, and if the
@@ -539,7 +559,10 @@ impl<'r> Ledger<'r> {
                     self.settle(None)?;
                     return Ok((outcome, None));
                 }
-                Decided::Write(draft, outcome) => (draft, Some(outcome)),
+                Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
+                    Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
+                    None => (draft, Some(outcome)),
+                },
                 Decided::First(draft) => (draft, None),
             };
             if let (Some(origin), Some(_)) = (self.origin, &outcome) {

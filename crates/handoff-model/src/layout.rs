@@ -16,6 +16,8 @@ pub const OPEN: &str = "open";
 pub const AWAITING: &str = "awaiting";
 /// The folder with one folder for each issue.
 pub const ISSUES: &str = "issues";
+/// The folder with an index of the issues that were taken out of [`ISSUES`] ([`crate::archive`]).
+pub const ARCHIVED: &str = "archived";
 /// The folder with the active protocols.
 pub const PROTOCOLS: &str = "protocols";
 
@@ -26,10 +28,32 @@ pub const PROTOCOLS: &str = "protocols";
 /// evenly, so that with a million issues no folder has more than about a
 /// hundred entries, and a person can still find one without a tool.
 pub fn issue_folder(issue: &IssueKey) -> String {
+    format!("{ISSUES}/{}/{issue}", fan_out(issue))
+}
+
+/// An issue's place among all, as two folders.
+fn fan_out(issue: &IssueKey) -> String {
     let padded = format!("000{}", issue.as_str().to_ascii_lowercase());
     let (before, last) = padded.split_at(padded.len() - 2);
     let before = &before[before.len() - 2..];
-    format!("{ISSUES}/{last}/{before}/{issue}")
+    format!("{last}/{before}")
+}
+
+/// The issue whose folder is at this path.
+pub fn issue_at(path: &str) -> Option<IssueKey> {
+    let key: IssueKey = path
+        .strip_prefix(ISSUES)?
+        .rsplit('/')
+        .next()?
+        .parse()
+        .ok()?;
+    (issue_folder(&key) == path).then_some(key)
+}
+
+/// The file in [`ARCHIVED`] that lists an issue once it is archived: `archived/23/01.jsonl` for 123.
+/// It is fanned out as the issues' folders are.
+pub fn archived_file(issue: &IssueKey) -> String {
+    format!("{ARCHIVED}/{}.jsonl", fan_out(issue))
 }
 
 /// The file with an issue's state.
@@ -84,7 +108,7 @@ pub fn is_closed(path: &str) -> bool {
         ISSUES => 4,
         PROTOCOLS => 2,
         DOCUMENTS => 1,
-        OPEN | AWAITING => 1,
+        OPEN | AWAITING | ARCHIVED => 1,
         _ => return true,
     };
     path.matches('/').count() > deepest
@@ -144,6 +168,22 @@ mod tests {
     }
 
     #[test]
+    fn archived_issues_are_listed_where_their_folders_were() {
+        let key: IssueKey = "98765".parse().unwrap();
+        assert_eq!(archived_file(&key), "archived/65/87.jsonl");
+        assert_eq!(issue_at("issues/65/87/98765"), Some(key));
+        for path in [
+            "issues/65/87",
+            "issues/65/87/98765/issue.json",
+            "issues/65/86/98765",
+            "open/65/87/98765",
+            "98765",
+        ] {
+            assert_eq!(issue_at(path), None, "{path}");
+        }
+    }
+
+    #[test]
     fn failure_folders_are_told_from_all_others() {
         assert!(is_failure_folder("issues/23/01/123/0002-failure/1"));
         for path in [
@@ -166,6 +206,7 @@ mod tests {
             "issues/23/01/123",
             "issues/23/01/123/0002-failure",
             "open/x",
+            "archived/23",
             "protocols/a/schemas",
             "documents/a",
         ] {
@@ -175,6 +216,7 @@ mod tests {
             "issues/23/01/123/0002-failure/1",
             "issues/23/01/123/notes/more",
             "open/x/y",
+            "archived/23/01",
             "protocols/a/schemas/b",
             "notes",
             "",

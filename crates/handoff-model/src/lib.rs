@@ -11,6 +11,7 @@
 pub mod advice;
 pub mod annotation;
 pub mod answers;
+pub mod archive;
 pub mod artifacts;
 pub mod claim_queue;
 pub mod consistency;
@@ -45,6 +46,7 @@ pub mod weaker;
 pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use annotation::Annotation;
 pub use answers::read as read_answer;
+pub use archive::{ArchivedIssue, NotArchivable};
 pub use claim_queue::Claimable;
 pub use consistency::Contradiction;
 pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};

@@ -56,6 +56,10 @@ pub enum StepEvent {
     GiveUp,
     /// A refused contract was put on record.
     Refuse,
+    /// Issues that ended were taken out of the tip.
+    Archive,
+    /// An archived issue was brought back.
+    Unarchive,
 }
 
 impl StepEvent {
@@ -67,6 +71,7 @@ impl StepEvent {
             .chain(lifecycle.map(Self::Lifecycle))
             .chain([Self::Decide, Self::Annotate])
             .chain([Self::Reopen, Self::GiveUp, Self::Refuse])
+            .chain([Self::Archive, Self::Unarchive])
     }
 
     /// The event as its trailer has it.
@@ -79,6 +84,8 @@ impl StepEvent {
             Self::Reopen => "reopen",
             Self::GiveUp => "give_up",
             Self::Refuse => "refuse",
+            Self::Archive => "archive",
+            Self::Unarchive => "unarchive",
         }
     }
 }

@@ -5,6 +5,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::ArchivedIssue;
 use crate::failure::{FailureFile, Manifest as SnapshotManifest};
 use crate::record::{Issue, Manifest, Record};
 
@@ -50,7 +51,14 @@ macro_rules! stored {
     )+};
 }
 
-stored!(Manifest, Issue, Record, FailureFile, SnapshotManifest);
+stored!(
+    Manifest,
+    Issue,
+    Record,
+    ArchivedIssue,
+    FailureFile,
+    SnapshotManifest
+);
 
 /// What is read of a file whose form is unknown.
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! What a user sees of an error of the ledger: its exit code, a stable code, and what can be done
 //! next.
 
+mod archive;
 mod branch;
 mod contract;
 mod damage;
@@ -26,6 +27,7 @@ impl From<LedgerError> for Failure {
             LedgerError::Contract(error) => error.into(),
             LedgerError::Protocol(error) => error.into(),
             LedgerError::Damage(error) => error.into(),
+            LedgerError::NotArchivable(why) => (*why).into(),
             LedgerError::Refused(refusal) => refusal.into(),
             LedgerError::Git(error) => error.into(),
         }

@@ -28,6 +28,13 @@ impl From<UpstreamError> for Failure {
             UpstreamError::Unrelated { .. } => at(ErrorCode::Unrelated).hint(
                 "nothing was written; use another branch with --branch, or move the issues: `git handoff export` here, `git handoff import` in a clone of the other ledger",
             ),
+            UpstreamError::NotHere { remote: Some(remote), tree, .. } => at(ErrorCode::LeftOut).hint(format!(
+                "run the command again once {remote} can be reached, or get the folder with `git fetch {} {tree}`",
+                word(&remote)
+            )),
+            UpstreamError::NotHere { remote: None, .. } => at(ErrorCode::LeftOut).hint(
+                "set the ledger's remote, which has it: `git config handoff.remote NAME`; `git remote -v` lists the remotes",
+            ),
             UpstreamError::NoRemote => at(ErrorCode::NoRemote)
                 .hint("set one: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
         }

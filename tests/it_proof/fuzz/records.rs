@@ -2,9 +2,10 @@
 
 use chrono::DateTime;
 use handoff_base::to_millisecond;
+use handoff_model::archive::{find_in_index, read_index, with_archived, without_archived};
 use handoff_model::record::{read, write};
 use handoff_model::stored::Stored;
-use handoff_model::{FailureFile, Issue, Manifest, Record, SnapshotManifest};
+use handoff_model::{ArchivedIssue, FailureFile, Issue, Manifest, Record, SnapshotManifest};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub(super) fn target() -> Target {
             same::<Record>(bytes);
             same::<FailureFile>(bytes);
             same::<SnapshotManifest>(bytes);
+            same::<ArchivedIssue>(bytes);
+            same_index(bytes);
         }),
     }
 }
@@ -54,6 +57,22 @@ fn same<T: Stored + Serialize>(bytes: &[u8]) {
     assert_eq!(written, again);
     let second: Value = serde_json::from_slice(bytes).unwrap();
     agree(&serde_json::from_slice(&written).unwrap(), &second, "");
+}
+
+/// An index that is read is written as the same bytes from then on, with the same issues.
+fn same_index(bytes: &[u8]) {
+    let Ok(issues) = read_index(bytes) else {
+        return;
+    };
+    let Some(first) = issues.first().map(|issue| issue.issue.clone()) else {
+        return;
+    };
+    let written = with_archived(b"", issues).unwrap();
+    let again = with_archived(&written, Vec::new()).unwrap();
+    assert_eq!(written, again);
+    assert!(find_in_index(&written, &first).unwrap().is_some());
+    let without = without_archived(&written, &first).unwrap();
+    assert!(find_in_index(&without, &first).unwrap().is_none());
 }
 
 /// Every value that was written is what a reader that knows no records sees in the file. What

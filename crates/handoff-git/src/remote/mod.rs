@@ -31,6 +31,20 @@ pub enum Depth {
 /// How often to ask if the answer is that there is no branch.
 const TRIES: usize = 2;
 
+/// The options of every fetch.
+const FETCHING: [&str; 9] = [
+    "--refmap=",
+    "--no-tags",
+    "--no-prune",
+    "--no-filter",
+    "--no-write-fetch-head",
+    "--no-write-commit-graph",
+    "--no-recurse-submodules",
+    "--no-auto-gc",
+    // Otherwise git does not check whether the branch was rewritten.
+    "--show-forced-updates",
+];
+
 /// A branch of a remote repository.
 pub struct Remote {
     git_dir: PathBuf,
@@ -169,6 +183,28 @@ impl Remote {
         }
     }
 
+    /// Fetches objects, each with everything below it, whatever is here already.
+    ///
+    /// # Errors
+    /// [`RemoteError`] when they can't be fetched in time.
+    pub fn fetch_objects(
+        &self,
+        wanted: &[ObjectId],
+        patience: &Patience<'_>,
+    ) -> Result<(), RemoteError> {
+        // A remote that is told of commits takes what they lead to for known.
+        let mut command = self.git_with("fetch", &["fetch.negotiationAlgorithm=noop"]);
+        command.args(FETCHING);
+        command.args(["--stdin", "--", &self.name]);
+        let requested: String = wanted.iter().map(|id| format!("{id}\n")).collect();
+        let ended = ended(command, Some(requested.into_bytes()), patience)?;
+        if !ended.status.success() {
+            return Err(messages::of_contact(&messages::lines(&ended.stderr)));
+        }
+        self.grown.note();
+        Ok(())
+    }
+
     /// Pushes a commit to the branch, which must be an ancestor of it.
     ///
     /// # Errors
@@ -211,25 +247,21 @@ impl Remote {
 
     fn fetching(&self) -> Command {
         let mut command = self.git("fetch");
-        command.args([
-            "--refmap=",
-            "--no-tags",
-            "--no-prune",
-            "--no-filter",
-            "--no-write-fetch-head",
-            "--no-write-commit-graph",
-            "--no-recurse-submodules",
-            "--no-auto-gc",
-            // Otherwise git does not check whether the branch was rewritten.
-            "--show-forced-updates",
-        ]);
+        command.args(FETCHING);
         command
     }
 
     fn git(&self, verb: &str) -> Command {
+        self.git_with(verb, &[])
+    }
+
+    fn git_with(&self, verb: &str, settings: &[&str]) -> Command {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.git_dir);
         command.args(["-c", "color.remote=never"]);
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
         // A fetch moves none of the user's refs, so their hooks have nothing to check.
         if verb == "fetch" {
             command.args(["-c", "core.hooksPath=/dev/null"]);

@@ -21,7 +21,9 @@ pub use write::WriteError;
 
 use handoff_base::finding::Finding;
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError};
-use handoff_model::{ContractRefusal, Refusal, RequestRefusal, Stop, StoredError, Unscreened};
+use handoff_model::{
+    ContractRefusal, NotArchivable, Refusal, RequestRefusal, Stop, StoredError, Unscreened,
+};
 
 /// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +49,9 @@ pub enum LedgerError {
     /// Stored files.
     #[error(transparent)]
     Damage(#[from] DamageError),
+    /// The issue cannot be archived.
+    #[error(transparent)]
+    NotArchivable(Box<NotArchivable>),
     /// The step was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),

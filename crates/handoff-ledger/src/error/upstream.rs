@@ -1,5 +1,7 @@
 //! The ledger's remote.
 
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
 use handoff_git::RemoteError;
 
 /// The remote's ledger cannot be used.
@@ -17,6 +19,17 @@ pub enum UpstreamError {
     /// The remote's ledger and this one have no common commit.
     #[error("{remote} has a different ledger on branch {branch}: the two have no commit in common")]
     Unrelated { remote: String, branch: String },
+    /// This clone does not have the folder of an archived issue, and can't get it.
+    #[error("issue {issue} is archived, and its folder in commit {} is not in this clone: {trouble}", commit.short())]
+    NotHere {
+        issue: IssueKey,
+        commit: ObjectId,
+        /// The folder.
+        tree: ObjectId,
+        /// The remote that may have it.
+        remote: Option<String>,
+        trouble: String,
+    },
     /// The ledger has no remote to sync with.
     #[error("the ledger has no remote")]
     NoRemote,

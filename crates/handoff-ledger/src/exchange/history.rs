@@ -6,15 +6,16 @@ use std::ops::RangeInclusive;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
-use handoff_git::{Change as TreeChange, Commit, MOST_ENTRIES, Repository, Tree};
+use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
 use handoff_model::{Request, layout};
 use handoff_protocol::Policy;
 
 use super::ExchangeError;
 use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
+use crate::archive::{ArchiveStep, archive_step_of, step_changes};
 use crate::error::LedgerError;
 use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
-use crate::snapshot::{Rules, SHAPE, Snapshot};
+use crate::snapshot::{Rules, Snapshot};
 
 /// A recorded step, and the files that its line refers to.
 pub(super) struct Taken {
@@ -146,8 +147,14 @@ impl<'r> History<'r> {
         wanted: &impl Fn(&Key) -> bool,
     ) -> Result<Option<Taken>, ExchangeError> {
         let new = Tree::new(self.repository, commit.tree);
-        let changes = new.changes_since(Some(before), SHAPE, MOST_ENTRIES);
+        let changes = step_changes(self.repository, before, commit.tree);
         let changes = changes.map_err(LedgerError::from)?;
+        match archive_step_of(&changes) {
+            None => {}
+            // Where an issue's folder is tells nothing about the issue.
+            Some(ArchiveStep::Archive(_) | ArchiveStep::Unarchive(_)) => return Ok(None),
+            Some(ArchiveStep::Other) => return Err(damaged(commit, &changes)),
+        }
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([], Some(Shared::Protocol(name))) => {

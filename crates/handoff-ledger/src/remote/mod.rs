@@ -4,11 +4,13 @@
 //! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
 //! the remote. `publish` pushes one commit. `sync` brings both sides together; `rerun` makes a step
 //! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
-//! there. `look` looks at the remote for commands that wait, and `ask` for commands that read.
+//! there. `look` looks at the remote for commands that wait, and `ask` for commands that read;
+//! `on_demand` fetches what they lack of archived issues.
 
 mod apart;
 mod ask;
 mod look;
+mod on_demand;
 mod publish;
 mod rejected;
 mod repair;
@@ -28,6 +30,7 @@ use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
 
 pub use look::RemoteLook;
+pub(super) use on_demand::{OnDemand, ensure_here};
 pub use rejected::{Rejected, RejectedStep};
 pub use repair::Repaired;
 pub use rerun::Renamed;
@@ -352,6 +355,8 @@ impl<'r> Upstream<'r> {
             // The tip is enough to read and to write; in a clone that is not shallow, this depth
             // would cut history off.
             (Depth::Missing, true) if known.is_none() && here.is_none() => Depth::Tip,
+            // What is here already keeps its history.
+            (Depth::Tip, _) if known.is_some() || here.is_some() => Depth::Missing,
             (Depth::All, false) => Depth::Missing,
             (depth, _) => depth,
         };

@@ -7,12 +7,14 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
-use handoff_git::{Commit, MOST_ENTRIES, Repository, Tree};
+use handoff_git::{Commit, Repository, Tree};
+use handoff_model::archive::archived_before;
 use handoff_model::{Update, View, layout, trailers};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::archive::{ArchiveStep, archive_step_of, step_changes};
 use crate::authority::WEAKER;
 use crate::contract_match::Offer;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
@@ -23,7 +25,7 @@ use crate::recorded_step::{
 };
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
-use crate::snapshot::{Rules, SHAPE};
+use crate::snapshot::Rules;
 use crate::write::Ledger;
 
 /// A handoff whose id changed when its steps were made again.
@@ -220,7 +222,10 @@ impl<'r> Rerun<'r> {
             Tree::new(self.repository, old),
             Tree::new(self.repository, commit.tree),
         );
-        let changes = new.changes_since(Some(old.id()), SHAPE, MOST_ENTRIES)?;
+        let changes = step_changes(self.repository, old.id(), new.id())?;
+        if let Some(step) = archive_step_of(&changes) {
+            return self.of_archive(commit, step);
+        }
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([key], _) => {
@@ -256,6 +261,21 @@ impl<'r> Rerun<'r> {
                     .map(drop)
             }
             _ => Err(no_step(commit)),
+        }
+    }
+
+    /// Archives the same issues again, but for those that were written to meanwhile; or brings the
+    /// same issue back, unless it is there.
+    fn of_archive(&mut self, commit: &Commit, step: ArchiveStep) -> Result<(), LedgerError> {
+        self.own_time(commit);
+        match step {
+            ArchiveStep::Archive(keys) => {
+                let before = archived_before(&commit.message).ok_or_else(|| no_step(commit))?;
+                let done = self.ledger.archive_together(&self.session, &keys, before);
+                done.map(drop)
+            }
+            ArchiveStep::Unarchive(key) => self.ledger.unarchive(&self.session, &key),
+            ArchiveStep::Other => Err(no_step(commit)),
         }
     }
 

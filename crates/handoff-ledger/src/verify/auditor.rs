@@ -9,15 +9,17 @@ use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_millisecond, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
+use handoff_model::archive::archived_before;
 use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan};
 use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
+use crate::archive::{ArchiveStep, archive_step_of, archived_in, derived, step_changes};
 use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
 use crate::founding::first_message;
 use crate::order;
-use crate::protocol_store::{PutMode, document_step, protocol_step};
+use crate::protocol_store::{PutMode, SharedStep, document_step, protocol_step};
 use crate::recorded_step::{
     RecordedRequest, RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
@@ -61,6 +63,19 @@ struct Expected {
     previous: Option<Moment>,
     /// The required signature.
     demand: Option<Demand>,
+}
+
+impl Expected {
+    /// A step that is about no issue.
+    fn shared(step: SharedStep, author: Option<AgentName>) -> Self {
+        Self {
+            author,
+            files: step.files,
+            message: step.message,
+            previous: None,
+            demand: step.demand,
+        }
+    }
 }
 
 /// Audits a sequence of commits.
@@ -133,8 +148,7 @@ impl<'r, 's> Auditor<'r, 's> {
         candidate: &Candidate<'_>,
         before: Parent,
     ) -> Result<bool, LedgerError> {
-        let tree = Tree::new(self.repository, candidate.tree);
-        let changes = tree.changes_since(Some(before.tree), SHAPE, MOST_ENTRIES)?;
+        let changes = step_changes(self.repository, before.tree, candidate.tree)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(false);
@@ -144,7 +158,10 @@ impl<'r, 's> Auditor<'r, 's> {
             Some(key) => layout::issue_file(key),
             None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
         };
-        let expected = self.expected(candidate, before.tree, touched, &changes)?;
+        let expected = match archive_step_of(&changes) {
+            Some(step) => self.archive(candidate, before, &step, &changes)?,
+            None => self.expected(candidate, before.tree, touched, &changes)?,
+        };
         let previous = expected.as_ref().and_then(|e| e.previous);
         if let Some(made) = candidate.made {
             let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
@@ -320,13 +337,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         match decided {
-            Ok((Some(step), author)) => Ok(Some(Expected {
-                author,
-                files: step.files,
-                message: step.message,
-                previous: None,
-                demand: step.demand,
-            })),
+            Ok((Some(step), author)) => Ok(Some(Expected::shared(step, author))),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
                 self.report(Finding::error(FindingCode::StepNone, path, text));
@@ -339,6 +350,38 @@ impl<'r, 's> Auditor<'r, 's> {
                 Ok(None)
             }
         }
+    }
+
+    /// The step of a commit that changes the archive.
+    fn archive(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: Parent,
+        step: &ArchiveStep,
+        changes: &[Change],
+    ) -> Result<Option<Expected>, LedgerError> {
+        let old = Snapshot::in_tree(self.repository, before.tree)?;
+        let message = candidate.message.map(String::from_utf8_lossy);
+        let stated = message.and_then(|message| archived_before(&message));
+        let made_at = to_second(candidate.author.at);
+        let (code, text) = match derived(&old, before.id, step, made_at, stated) {
+            Ok(Some(step)) => return Ok(Some(Expected::shared(step, None))),
+            Ok(None) => {
+                let text = "the commit changes the archive, and neither archives issues nor brings one back";
+                (FindingCode::StepNone, text.to_owned())
+            }
+            Err(error) if error.is_unreadable() => return Err(error),
+            Err(error) => {
+                let text = format!("no step archives this: {error}");
+                (FindingCode::StepIllegal, text)
+            }
+        };
+        let path = match step {
+            ArchiveStep::Unarchive(key) => layout::issue_folder(key),
+            _ => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
+        };
+        self.report(Finding::error(code, path, text));
+        Ok(None)
     }
 
     /// Reports a file if its object can't be read.
@@ -373,6 +416,12 @@ impl<'r, 's> Auditor<'r, 's> {
             self.report(Finding::error(FindingCode::FileMissing, file, text));
             return Ok(None);
         };
+        if states.was.is_none() && archived_in(old, key)?.is_some() {
+            let text = "the issue is archived: a step on it brings its folder back first";
+            let file = layout::issue_file(key);
+            self.report(Finding::error(FindingCode::StepIllegal, file, text));
+            return Ok(None);
+        }
         let recorded = match states.recorded_step(changes)? {
             Ok(recorded) => recorded,
             Err(findings) => {

@@ -46,6 +46,7 @@ pub(super) struct Part {
 /// What checking a commit needs of its parent.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
+    pub(super) id: ObjectId,
     pub(super) tree: ObjectId,
     /// When it was recorded, if that limits the time of later commits.
     pub(super) recorded: Option<Moment>,
@@ -54,6 +55,7 @@ pub(super) struct Parent {
 impl Parent {
     pub(super) fn of(commit: &Commit) -> Self {
         Self {
+            id: commit.id,
             tree: commit.tree,
             recorded: order::recorded(commit),
         }

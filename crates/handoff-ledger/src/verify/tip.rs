@@ -43,6 +43,15 @@ impl<'r, 's> Tip<'r, 's> {
             None => snapshot.issues()?,
             Some(key) => vec![key.clone()],
         };
+        for line in snapshot.all_archived()? {
+            let key = &line.issue;
+            let is_covered = self.scope.covers(&BTreeSet::from([key.clone()]));
+            if is_covered && snapshot.folder(key)?.id().is_some() {
+                let path = layout::archived_file(key);
+                let text = format!("issue {key} is listed as archived, and is not");
+                found.push(Finding::error(FindingCode::FileAltered, path, text));
+            }
+        }
         let mut handoffs = Handoffs::default();
         for key in keys {
             handoffs.read(&snapshot.issue(&key)?, found);

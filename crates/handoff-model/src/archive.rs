@@ -1,0 +1,309 @@
+//! The archive: an index, in the ledger's tree, of the issues whose folders were taken out of it.
+//!
+//! An issue that ended long ago is found in history: its line in the index names the last commit
+//! that has its folder, and the folder's tree. A file of the index
+//! ([`crate::layout::archived_file`]) has one line of JSON for each issue, in the order of their
+//! keys, and always the same bytes for the same issues.
+
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::moment::rfc3339;
+use handoff_base::{Moment, ObjectId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::message::{StepEvent, trailers};
+use crate::record::{Issue, IssueStatus, VERSION, moment};
+use crate::stored::{self, StoredError};
+
+/// An archived issue, as the index lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArchivedIssue {
+    /// The version of the stored form: 3.
+    pub version: u32,
+    /// Its key.
+    pub issue: IssueKey,
+    /// Its title.
+    pub title: String,
+    /// The protocol it is bound to.
+    pub protocol: AgentName,
+    /// How it ended: completed or cancelled.
+    pub status: IssueStatus,
+    /// When its first contract was sent.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub opened_at: Moment,
+    /// When its last step was made.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub updated_at: Moment,
+    /// The number of its handoffs.
+    pub handoffs: u32,
+    /// The commit before the step that archived it: the last one that has its folder.
+    pub commit: ObjectId,
+    /// The folder's tree.
+    pub tree: ObjectId,
+}
+
+impl ArchivedIssue {
+    /// The line of an issue whose folder is this tree of this commit.
+    pub fn new(issue: Issue, commit: ObjectId, tree: ObjectId) -> Self {
+        Self {
+            version: VERSION,
+            issue: issue.issue,
+            title: issue.title,
+            protocol: issue.protocol,
+            status: issue.status,
+            opened_at: issue.opened_at,
+            updated_at: issue.updated_at,
+            handoffs: issue.handoffs,
+            commit,
+            tree,
+        }
+    }
+
+    fn line(&self) -> String {
+        serde_json::to_string(self)
+            .expect("stored types have string keys and no failing serializers")
+    }
+}
+
+/// Why an issue cannot be archived.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotArchivable {
+    /// Work continues in it.
+    #[error("issue {0} is open")]
+    Open(IssueKey),
+    /// Somebody has yet to be told how a handoff of it ended.
+    #[error("issue {issue} ended, and {agent} has yet to be told of it")]
+    Awaits {
+        /// The issue.
+        issue: IssueKey,
+        /// The agent.
+        agent: AgentName,
+    },
+    /// Its last step is not old enough.
+    #[error("issue {issue} was last written to at {}, which is not before {}", rfc3339(*at), rfc3339(*before))]
+    TooRecent {
+        /// The issue.
+        issue: IssueKey,
+        /// When.
+        at: Moment,
+        /// The moment before which issues are archived.
+        before: Moment,
+    },
+}
+
+/// Refuses an issue that cannot be archived: one that has not ended, that has an entry among the
+/// open handoffs or those that await somebody, or whose last step was not made before this moment.
+///
+/// # Errors
+/// [`NotArchivable`].
+pub fn ensure_archivable(issue: &Issue, before: Moment) -> Result<(), NotArchivable> {
+    let key = issue.issue.clone();
+    if issue.status == IssueStatus::Open || !issue.open.is_empty() {
+        return Err(NotArchivable::Open(key));
+    }
+    if let Some(one) = issue.awaiting.iter().chain(&issue.to_tell).next() {
+        let agent = one.agent.clone();
+        return Err(NotArchivable::Awaits { issue: key, agent });
+    }
+    if issue.updated_at >= before {
+        let at = issue.updated_at;
+        return Err(NotArchivable::TooRecent {
+            issue: key,
+            at,
+            before,
+        });
+    }
+    Ok(())
+}
+
+/// Every issue that a file of the index lists.
+///
+/// # Errors
+/// [`StoredError`] if a line is malformed or has another version.
+pub fn read_index(bytes: &[u8]) -> Result<Vec<ArchivedIssue>, StoredError> {
+    lines(bytes).map(stored::read).collect()
+}
+
+/// An issue in a file of the index.
+///
+/// # Errors
+/// [`StoredError`] if its line is malformed or has another version.
+pub fn find_in_index(bytes: &[u8], key: &IssueKey) -> Result<Option<ArchivedIssue>, StoredError> {
+    // Most lines need not be parsed: a title may hold the same text, so a match is parsed.
+    let quoted = format!("\"{key}\"");
+    for line in lines(bytes) {
+        if line
+            .windows(quoted.len())
+            .any(|part| part == quoted.as_bytes())
+        {
+            let found: ArchivedIssue = stored::read(line)?;
+            if found.issue == *key {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A file of the index once these issues are in it too.
+///
+/// # Errors
+/// [`StoredError`] if a line is malformed or has another version.
+pub fn with_archived(bytes: &[u8], new: Vec<ArchivedIssue>) -> Result<Vec<u8>, StoredError> {
+    let mut all = read_index(bytes)?;
+    all.retain(|one| !new.iter().any(|new| new.issue == one.issue));
+    all.extend(new);
+    Ok(written(all))
+}
+
+/// A file of the index once an issue is not in it; empty if there is no other.
+///
+/// # Errors
+/// [`StoredError`] if a line is malformed or has another version.
+pub fn without_archived(bytes: &[u8], key: &IssueKey) -> Result<Vec<u8>, StoredError> {
+    let mut all = read_index(bytes)?;
+    all.retain(|one| one.issue != *key);
+    Ok(written(all))
+}
+
+fn written(mut all: Vec<ArchivedIssue>) -> Vec<u8> {
+    all.sort_by(|one, other| one.issue.as_str().cmp(other.issue.as_str()));
+    let mut text = String::new();
+    for one in all {
+        text += &one.line();
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    lines.filter(|line| !line.is_empty())
+}
+
+/// The trailer that says before which moment the last step of each archived issue was made.
+const BEFORE: &str = "Archived-Before";
+
+/// The message of a step that archives so many issues.
+pub fn archive_message(count: usize, before: Moment) -> String {
+    let (noun, before) = (if count == 1 { "issue" } else { "issues" }, rfc3339(before));
+    let event = StepEvent::Archive.as_str();
+    format!(
+        "Archive {count} {noun} that ended before {before}\n\nEvent: {event}\nArchived-Issues: {count}\n{BEFORE}: {before}\n"
+    )
+}
+
+/// The moment that the message of such a step states.
+pub fn archived_before(message: &str) -> Option<Moment> {
+    let stated = trailers(message).into_iter();
+    let (_, text) = stated.rev().find(|(name, _)| *name == BEFORE)?;
+    let at = chrono::DateTime::parse_from_rfc3339(text).ok()?.to_utc();
+    (rfc3339(at) == text).then_some(at)
+}
+
+/// The message of a step that brings an archived issue back.
+pub fn unarchive_message(issue: &ArchivedIssue) -> String {
+    let (key, commit) = (&issue.issue, issue.commit);
+    let event = StepEvent::Unarchive.as_str();
+    format!(
+        "Bring issue {key} back from the archive\n\nEvent: {event}\nIssue: {key}\nArchived-Commit: {commit}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn archived(key: &str, title: &str) -> ArchivedIssue {
+        let at = |text: &str| text.parse().unwrap();
+        ArchivedIssue {
+            version: VERSION,
+            issue: key.parse().unwrap(),
+            title: title.to_owned(),
+            protocol: "issue-to-pr".parse().unwrap(),
+            status: IssueStatus::Completed,
+            opened_at: at("2026-03-02T09:00:00Z"),
+            updated_at: at("2026-03-02T09:30:00.250Z"),
+            handoffs: 7,
+            commit: ObjectId::from_bytes([1; 20]),
+            tree: ObjectId::from_bytes([2; 20]),
+        }
+    }
+
+    #[test]
+    fn an_index_has_a_line_for_each_issue_in_the_order_of_keys() {
+        let first = with_archived(b"", vec![archived("7", "Seven")]).unwrap();
+        let line = concat!(
+            r#"{"version":3,"issue":"7","title":"Seven","protocol":"issue-to-pr","status":"completed","#,
+            r#""opened_at":"2026-03-02T09:00:00Z","updated_at":"2026-03-02T09:30:00.250Z","handoffs":7,"#,
+            r#""commit":"0101010101010101010101010101010101010101","#,
+            r#""tree":"0202020202020202020202020202020202020202"}"#,
+            "\n"
+        );
+        assert_eq!(String::from_utf8(first.clone()).unwrap(), line);
+        let both = vec![archived("70007", "\"7\" again"), archived("10007", "Ten\n")];
+        let all = with_archived(&first, both).unwrap();
+        let keys: Vec<String> = read_index(&all)
+            .unwrap()
+            .into_iter()
+            .map(|one| one.issue.to_string())
+            .collect();
+        assert_eq!(keys, ["10007", "7", "70007"]);
+        assert_eq!(all.iter().filter(|&&b| b == b'\n').count(), 3);
+        let seven = find_in_index(&all, &"7".parse().unwrap()).unwrap();
+        assert_eq!(seven, Some(archived("7", "Seven")));
+        assert_eq!(find_in_index(&all, &"8".parse().unwrap()).unwrap(), None);
+        let left = without_archived(&all, &"10007".parse().unwrap()).unwrap();
+        let left = without_archived(&left, &"70007".parse().unwrap()).unwrap();
+        assert_eq!(left, first);
+        assert_eq!(without_archived(&left, &"7".parse().unwrap()).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_line_of_another_form_or_version_is_an_error() {
+        let line = archived("7", "Seven").line();
+        let newer = line.replace("\"version\":3", "\"version\":4");
+        assert!(matches!(
+            read_index(newer.as_bytes()),
+            Err(StoredError::Version { version: 4 })
+        ));
+        for bad in [
+            line.replace("\"handoffs\":7,", ""),
+            line.replace("0202", "02"),
+            line.replace("\"title\"", "\"more\":1,\"title\""),
+            "7".to_owned(),
+        ] {
+            assert!(read_index(bad.as_bytes()).is_err(), "{bad}");
+            assert!(
+                with_archived(bad.as_bytes(), vec![archived("8", "")]).is_err(),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn messages_say_what_was_archived_in_trailers() {
+        let before: Moment = "2026-08-01T00:00:00Z".parse().unwrap();
+        let message = archive_message(120, before);
+        assert_eq!(
+            message,
+            "Archive 120 issues that ended before 2026-08-01T00:00:00Z\n\n\
+             Event: archive\nArchived-Issues: 120\nArchived-Before: 2026-08-01T00:00:00Z\n"
+        );
+        assert_eq!(archived_before(&message), Some(before));
+        assert!(archive_message(1, before).starts_with("Archive 1 issue that"));
+        for other in ["2026-08-01", "2026-08-01T02:00:00+02:00", "soon"] {
+            let other = message.replace("2026-08-01T00:00:00Z", other);
+            assert_eq!(archived_before(&other), None, "{other}");
+        }
+        assert_eq!(
+            unarchive_message(&archived("7", "Seven")),
+            "Bring issue 7 back from the archive\n\nEvent: unarchive\nIssue: 7\n\
+             Archived-Commit: 0101010101010101010101010101010101010101\n"
+        );
+    }
+}

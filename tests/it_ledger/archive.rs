@@ -1,0 +1,396 @@
+//! Issues that ended leave the tip, are found in history, and come back.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, sample};
+use test_support::team::{at_once, commits, exits};
+use test_support::workflow::completed;
+
+/// Opens an issue and gives it up.
+fn end(env: &TestEnvironment, issue: u32) {
+    env.send(opening(issue)).success();
+    let id = format!("{issue}.1");
+    let reject = ["reject", &id, "--as", "prep-agent", "--reason", "no"];
+    env.handoff(&reject).success();
+    let issue = issue.to_string();
+    let cancel = ["cancel", &issue, "--as", "issue-manager", "--reason", "no"];
+    env.handoff(&cancel).success();
+}
+
+/// A ledger in which issue 87 was completed three days ago, and 88 and 90 are open.
+fn with_completed() -> TestEnvironment {
+    let env = completed(|_| Format::Xml);
+    env.wait_minutes(3 * 24 * 60);
+    env.send(opening(88)).success();
+    env.send(opening(90)).success();
+    env
+}
+
+/// The paths at the tip below a folder.
+fn paths(env: &TestEnvironment, folder: &str) -> String {
+    let list = ["ls-tree", "-r", "--name-only", "handoffs", folder];
+    env.git(&env.repo(), &list)
+}
+
+fn sound(env: &TestEnvironment) {
+    env.assert_sound();
+    let fsck = env.git_any(&env.repo(), &["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
+}
+
+#[test]
+fn ended_issues_leave_the_tip_and_an_index_says_where_they_are() {
+    let env = with_completed();
+    let parent = env.tip();
+    let mut text = String::new();
+    let mut ran = |args: &[&str], exit| {
+        text += &env.handoff(args).exits(exit).shown;
+    };
+    ran(&["archive"], 6);
+    ran(&["archive", "--older", "90d"], 6);
+    ran(&["archive", "--before", "2036-01-01"], 2);
+    ran(&["archive", "88"], 4);
+    ran(&["archive", "89"], 6);
+    ran(&["archive", "87", "--older", "5d"], 4);
+    ran(&["archive", "--older", "2d", "--limit", "0"], 2);
+    ran(&["archive", "--older", "2d", "--dry-run"], 0);
+    assert_eq!(env.tip(), parent, "nothing was written");
+    ran(&["archive", "--older", "2d"], 0);
+    ran(&["archive", "--older", "2d"], 6);
+    ran(&["archive", "87"], 6);
+    assert_snapshot!(text, @r"
+    $ git handoff archive
+    --- stderr
+    error: no protocol here says when issues are archived
+    hint: say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME archive SECONDS` says it for good
+    --- exit 6
+    $ git handoff archive --older 90d
+    --- stderr
+    error: no issue in the ledger's newest state ended before 2025-12-05T09:35:00Z
+    hint: nothing was written; `git handoff status` shows what is open
+    --- exit 6
+    $ git handoff archive --before 2036-01-01
+    --- stderr
+    error: 2036-01-01T00:00:00Z is in the future
+    hint: say a time that has passed; see `git handoff archive -h`
+    --- exit 2
+    $ git handoff archive 88
+    --- stderr
+    error: cannot archive: issue 88 is open
+    hint: nothing was written; `git handoff status 88` shows what it waits for
+    --- exit 4
+    $ git handoff archive 89
+    --- stderr
+    error: there is no issue 89
+    hint: `git handoff list` shows every issue
+    --- exit 6
+    $ git handoff archive 87 --older 5d
+    --- stderr
+    error: cannot archive: issue 87 was last written to at 2026-03-02T09:30:00Z, which is not before 2026-02-28T09:39:00Z
+    hint: nothing was written; leave out the time to archive it all the same; see `git handoff explain not_archivable`
+    --- exit 4
+    $ git handoff archive --older 2d --limit 0
+    --- stderr
+    error: invalid value '0' for '--limit <COUNT>': number would be zero for non-zero type
+    
+    For more information, try '--help'.
+    --- exit 2
+    $ git handoff archive --older 2d --dry-run
+    87  completed  2026-03-02 09:30:00Z  Export delivery history as CSV
+    would archive 1 issue
+    $ git handoff archive --older 2d
+    archived 1 issue
+      commit [commit]: 1 issue that ended before 2026-03-03T09:43:00Z
+    $ git handoff archive --older 2d
+    --- stderr
+    error: no issue in the ledger's newest state ended before 2026-03-03T09:44:00Z
+    hint: nothing was written; `git handoff status` shows what is open
+    --- exit 6
+    $ git handoff archive 87
+    --- stderr
+    error: these issues are archived already
+    hint: nothing was written; `git handoff status` shows what is open
+    --- exit 6
+    ");
+    assert_eq!(paths(&env, "issues/87/"), "");
+    assert_eq!(paths(&env, "archived/"), "archived/87/00.jsonl\n");
+    let index = env.git(&env.repo(), &["show", "handoffs:archived/87/00.jsonl"]);
+    let line: Value = serde_json::from_str(&index).unwrap();
+    assert_eq!(line["issue"], "87");
+    assert_eq!(line["status"], "completed");
+    assert_eq!(line["commit"], json!(parent));
+    let tree = ["rev-parse", &format!("{parent}:issues/87/00/87")];
+    assert_eq!(line["tree"], env.git(&env.repo(), &tree).trim());
+    let trailers = "--format=%s%n%(trailers:only,unfold)%an";
+    let log = env.git(&env.repo(), &["log", "-1", trailers, "handoffs"]);
+    assert_snapshot!(log, @r"
+    Archive 1 issue that ended before 2026-03-03T09:43:00Z
+    Event: archive
+    Archived-Issues: 1
+    Archived-Before: 2026-03-03T09:43:00Z
+    Robin Doe
+    ");
+    sound(&env);
+}
+
+#[test]
+fn every_command_finds_an_archived_issue_as_it_was() {
+    let env = with_completed();
+    let commands: &[&[&str]] = &[
+        &["show", "87.5"],
+        &["show", "87.5", "--contract"],
+        &["show", "87.5", "--json"],
+        &["status", "87", "--json"],
+        &["context", "87"],
+        &["context", "87", "--json"],
+        &["list", "--issue", "87"],
+        &["gate", "--issue", "87", "--require", "completed"],
+        &["graph", "87"],
+        &["inbox", "--as", "closer-agent"],
+        &["log", "87", "--json"],
+        &["watch", "--all", "--once", "--json", "87"],
+        &[
+            "new",
+            "--issue",
+            "87",
+            "--from",
+            "issue-manager",
+            "--to",
+            "prep-agent",
+        ],
+        &["next", "87"],
+        &["verify", "87", "--json"],
+    ];
+    let answers = || -> Vec<(i32, String)> {
+        let answer = |args: &&[&str]| {
+            let ran = env.handoff(args);
+            (ran.status, ran.stdout)
+        };
+        commands.iter().map(answer).collect()
+    };
+    // The clock stands still, so that ages are the same.
+    env.pace(0);
+    let before = answers();
+    env.handoff(&["archive", "--older", "2d"]).success();
+    for ((args, was), is) in commands.iter().zip(before).zip(answers()) {
+        if args[0] == "verify" {
+            // The step that archived it is about it too.
+            assert_eq!(is.0, 0, "{}", is.1);
+            continue;
+        }
+        let is = (is.0, is.1.replace(&env.tip(), "TIP"));
+        let tip = env.git(&env.repo(), &["rev-parse", "handoffs~1"]);
+        let was = (was.0, was.1.replace(tip.trim(), "TIP"));
+        assert_eq!(is, was, "{args:?}");
+    }
+    let all = env.data(&["list"]);
+    assert_eq!(all["handoffs"].as_array().unwrap().len(), 2);
+    let all = env.data(&["list", "--archived"]);
+    assert!(all["handoffs"].as_array().unwrap().len() > 10);
+    // git's own history of the folder goes on to where it left the tip.
+    let args = [
+        "log",
+        "--format=%s",
+        "-1",
+        "handoffs",
+        "--",
+        "issues/87/00/87",
+    ];
+    let last = env.git(&env.repo(), &args);
+    assert!(
+        last.starts_with("Archive 1 issue that ended before"),
+        "{last}"
+    );
+    let log = env.data(&["log", "--event", "archive"]);
+    assert_eq!(log["steps"].as_array().unwrap().len(), 1);
+    let followed = env
+        .handoff(&["watch", "--all", "--once", "--json"])
+        .success();
+    let last = followed.lines().pop().unwrap();
+    assert_eq!(last["kind"], "archive");
+    assert_eq!(last["by"], "Robin Doe");
+}
+
+#[test]
+fn a_step_on_an_archived_issue_brings_it_back_first() {
+    let env = with_completed();
+    env.handoff(&["archive", "--older", "2d"]).success();
+    let archived = commits(&env);
+    // What is refused, or is there already, writes nothing.
+    let closed = sample("workflow-complete", Format::Xml, 87);
+    env.send(&closed).success().says("already");
+    env.send(opening(87)).success().says("already");
+    env.send(sample("issue-manager-to-prep-agent", Format::Json, 87))
+        .exits(4)
+        .says("completed");
+    env.handoff(&["claim", "87.3", "--as", "fixer-agent"])
+        .exits(4);
+    assert_eq!(commits(&env), archived);
+    assert_eq!(paths(&env, "issues/87/"), "");
+    let reopen = [
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "reverted",
+    ];
+    env.handoff(&reopen).success();
+    assert_eq!(commits(&env), archived + 2);
+    assert_eq!(paths(&env, "archived"), "");
+    let log = env.git(
+        &env.repo(),
+        &["log", "-1", "--format=%s%n%(trailers)%an", "handoffs~1"],
+    );
+    let before = env.git(&env.repo(), &["rev-parse", "handoffs~3"]);
+    assert_snapshot!(log.replace(before.trim(), "[before]"), @r"
+    Bring issue 87 back from the archive
+    Event: unarchive
+    Issue: 87
+    Archived-Commit: [before]
+    Robin Doe
+    ");
+    let steps = env.data(&["log", "87"])["steps"].clone();
+    let opened = steps.as_array().unwrap().last().unwrap()["event"].clone();
+    assert_eq!(opened, "send", "the first step of the issue is still shown");
+    // It is an issue like any other: it goes on, ends and is archived again.
+    env.handoff(&["cancel", "87", "--as", "issue-manager", "--reason", "no"])
+        .success();
+    env.handoff(&["archive", "87"]).success();
+    env.handoff(&["annotate", "87", "--as", "closer-agent", "--note", "see 90"])
+        .success();
+    assert_eq!(paths(&env, "archived"), "");
+    sound(&env);
+}
+
+#[test]
+fn issues_that_share_a_file_of_the_index_come_and_go_one_by_one() {
+    let env = TestEnvironment::with_ledger();
+    for issue in [10_042, 30_042, 20_042] {
+        end(&env, issue);
+    }
+    for issue in ["20042", "30042", "10042"] {
+        env.handoff(&["archive", issue]).success();
+    }
+    let index = || -> Vec<String> {
+        let file = paths(&env, "archived/");
+        let file = format!("handoffs:{}", file.trim());
+        let text = env.git(&env.repo(), &["show", &file]);
+        let key = |line: &str| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["issue"].as_str().unwrap().to_owned()
+        };
+        text.lines().map(key).collect()
+    };
+    assert_eq!(index(), ["10042", "20042", "30042"]);
+    let reopen = [
+        "reopen",
+        "20042",
+        "--as",
+        "issue-manager",
+        "--reason",
+        "yes",
+    ];
+    env.handoff(&reopen).success();
+    assert_eq!(index(), ["10042", "30042"]);
+    // The oldest go first.
+    let cancel = ["cancel", "20042", "--as", "issue-manager", "--reason", "no"];
+    env.handoff(&cancel).success();
+    end(&env, 40_042);
+    env.wait_minutes(60);
+    let one = env.data(&["archive", "--older", "1m", "--limit", "1"]);
+    assert_eq!(one["count"], 1);
+    assert_eq!(one["steps"][0]["issues"][0]["issue"], "20042");
+    sound(&env);
+}
+
+#[test]
+fn of_those_who_archive_and_reopen_at_once_none_undoes_the_other() {
+    for _ in 0..4 {
+        let env = with_completed();
+        let archive = ["archive", "--older", "2d", "--json"].map(str::to_owned);
+        let reopen = ["reopen", "87", "--as", "closer-agent", "--reason", "again"];
+        let reopen = reopen.map(str::to_owned).to_vec();
+        let done = at_once(&env, &[archive.to_vec(), reopen, archive.to_vec()]);
+        // The reopening is made, whoever comes first.
+        assert_eq!(done[1].status.code(), Some(0));
+        assert!(exits(&done).iter().all(|code| [0, 6].contains(code)));
+        assert_eq!(env.data(&["status", "87"])["issue"]["status"], "open");
+        assert_eq!(paths(&env, "archived"), "");
+        sound(&env);
+    }
+}
+
+#[test]
+fn an_export_has_the_steps_of_archived_issues() {
+    let env = with_completed();
+    env.handoff(&["archive", "--older", "2d"]).success();
+    let reopen = ["reopen", "87", "--as", "closer-agent", "--reason", "again"];
+    env.handoff(&reopen).success();
+    env.handoff(&["cancel", "87", "--as", "issue-manager", "--reason", "no"])
+        .success();
+    env.handoff(&["archive", "87"]).success();
+    let dir = env.root().join("exported");
+    let dir = dir.to_str().unwrap();
+    env.handoff(&["export", "--format", "files", dir]).success();
+    let again = env.root().join("again");
+    fs::create_dir(&again).unwrap();
+    env.git(&again, &["init", "-q"]);
+    env.handoff_in(&again, &["init"]).success();
+    env.handoff_in(&again, &["import", dir]).success();
+    env.handoff_in(&again, &["verify"]).success();
+    let here = env
+        .handoff(&["show", "87.9", "--contract"])
+        .success()
+        .stdout;
+    let there = env
+        .handoff_in(&again, &["show", "87.9", "--contract"])
+        .success();
+    assert_eq!(here, there.stdout);
+    let cancelled = env.handoff_in(&again, &["status", "87", "--json"]).json();
+    assert_eq!(cancelled["data"]["issue"]["status"], "cancelled");
+    // An import into the ledger itself knows what is archived.
+    let tip = env.tip();
+    env.handoff(&["import", dir]).success();
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
+fn a_checked_out_branch_and_a_repository_that_cannot_be_written_are_refused() {
+    let env = with_completed();
+    let tip = env.tip();
+    let worktree = env.root().join("ledger");
+    let add = [
+        "worktree",
+        "add",
+        "-q",
+        worktree.to_str().unwrap(),
+        "handoffs",
+    ];
+    env.git(&env.repo(), &add);
+    env.handoff(&["archive", "--older", "2d"])
+        .exits(9)
+        .says("checked out");
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
+fn a_protocol_says_when_its_issues_are_archived() {
+    let env = with_completed();
+    let set = ["protocol", "set", "issue-to-pr", "archive", "172800"];
+    env.handoff(&set).success();
+    let done = env.data(&["archive"]);
+    assert_eq!(done["count"], 1);
+    assert_eq!(done["steps"][0]["issues"][0]["issue"], "87");
+    env.handoff(&["archive"]).exits(6).says("no issue");
+    env.handoff(&["protocol", "set", "issue-to-pr", "archive", "0"])
+        .exits(3)
+        .says("a time has from 1");
+    env.handoff(&["protocol", "set", "issue-to-pr", "archive", "default"])
+        .success();
+    env.handoff(&["archive"]).exits(6).says("no protocol here");
+    sound(&env);
+}
