@@ -149,6 +149,7 @@ fn every_command_finds_an_archived_issue_as_it_was() {
         &["list", "--issue", "87"],
         &["gate", "--issue", "87", "--require", "completed"],
         &["graph", "87"],
+        &["metrics", "--json"],
         &["inbox", "--as", "closer-agent"],
         &["log", "87", "--json"],
         &["watch", "--all", "--once", "--json", "87"],
@@ -190,6 +191,14 @@ fn every_command_finds_an_archived_issue_as_it_was() {
     assert_eq!(all["handoffs"].as_array().unwrap().len(), 2);
     let all = env.data(&["list", "--archived"]);
     assert!(all["handoffs"].as_array().unwrap().len() > 10);
+    let page = env.root().join("report.html");
+    env.handoff(&["report", "--issue", "87", "-o", page.to_str().unwrap()])
+        .success();
+    assert!(
+        fs::read_to_string(page)
+            .unwrap()
+            .contains("Export delivery history as CSV")
+    );
     // git's own history of the folder goes on to where it left the tip.
     let args = [
         "log",

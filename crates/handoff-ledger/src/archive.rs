@@ -435,22 +435,48 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when the index can't be read.
     pub fn all_archived(&self) -> Result<Vec<ArchivedIssue>, LedgerError> {
-        let mut all = Vec::new();
-        let mut met = 0;
-        for folder in self.tree().list(layout::ARCHIVED)? {
-            let inside = format!("{}/{}", layout::ARCHIVED, folder.name);
-            for file in Tree::new(self.repository(), folder.id).list("")? {
-                let bytes = self.repository().blob(file.id)?;
-                let path = || format!("{inside}/{}", file.name);
-                let lines = read_index(&bytes);
-                all.extend(lines.map_err(|error| LedgerError::stored(&path(), error))?);
-                met += 1;
-                if met + all.len() > MOST_IN_ALL {
-                    return Err(DamageError::TooLarge(path()).into());
-                }
+        self.archived_since(None)
+    }
+
+    /// The index of archived issues, if there is one.
+    pub(super) fn archived_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
+        let found = self.tree().entry(layout::ARCHIVED)?;
+        Ok(found.map(|(_, id)| id))
+    }
+
+    /// The lines of the index that an earlier one does not have.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one of them can't be read.
+    pub(super) fn archived_since(
+        &self,
+        before: Option<ObjectId>,
+    ) -> Result<Vec<ArchivedIssue>, LedgerError> {
+        let Some(now) = self.archived_folder()? else {
+            return Ok(Vec::new());
+        };
+        let tree = Tree::new(self.repository(), now);
+        let changes = tree.changes_since(before, Shape::undivided(|_| false), MOST_IN_ALL)?;
+        let mut found = Vec::new();
+        for change in changes {
+            let path = || format!("{}/{}", layout::ARCHIVED, change.path);
+            let lines = |id: Option<ObjectId>| -> Result<Vec<ArchivedIssue>, LedgerError> {
+                let Some(id) = id else {
+                    return Ok(Vec::new());
+                };
+                let bytes = self.repository().blob(id)?;
+                read_index(&bytes).map_err(|error| LedgerError::stored(&path(), error))
+            };
+            let old = lines(change.old)?.into_iter();
+            let old: BTreeMap<IssueKey, ArchivedIssue> =
+                old.map(|line| (line.issue.clone(), line)).collect();
+            let new = lines(change.new)?.into_iter();
+            found.extend(new.filter(|line| old.get(&line.issue) != Some(line)));
+            if found.len() > MOST_IN_ALL {
+                return Err(DamageError::TooLarge(path()).into());
             }
         }
-        Ok(all)
+        Ok(found)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A summary of every issue and handoff at the tip: enough for statistics, alerts and pages about
+//! A summary of every issue and handoff, archived ones too: enough for statistics, alerts and pages about
 //! the whole ledger.
 //!
 //! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
@@ -12,16 +12,17 @@ mod read;
 mod remembered;
 mod types;
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use handoff_base::ObjectId;
 use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
-use handoff_model::layout;
+use handoff_model::{ArchivedIssue, layout};
 pub use issues::Issues;
 use issues::Stored;
 use packed::{Names, Table};
 use read::{Folder, Place};
-use remembered::Remembered;
+use remembered::{Remembered, Trees};
 pub use types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
 
 use crate::error::LedgerError;
@@ -55,21 +56,39 @@ impl Survey {
             tip: tip.commit(),
             issues,
         };
-        let Some(folder) = tip.issues_folder()? else {
-            return Ok(whole(Issues::default()));
+        let trees = Trees {
+            issues: tip.issues_folder()?,
+            archived: tip.archived_folder()?,
         };
-        if let Some(mut known) = Remembered::read(note) {
-            if known.folder == folder || known.update(tip, folder, note, threads)?.is_some() {
-                return Ok(whole(known.issues));
-            }
+        if let Some(mut known) = Remembered::read(note)
+            && (known.trees == trees || known.update(tip, trees, note, threads)?.is_some())
+        {
+            return Ok(whole(known.issues));
         }
         let repository = tip.repository();
-        let places = read::places(repository, folder, "")?;
-        let folders = read::folders(repository, places, threads)?;
+        let places = match trees.issues {
+            Some(folder) => read::places(repository, folder, "")?,
+            None => Vec::new(),
+        };
+        let mut folders = read::folders(repository, places, threads)?;
+        folders.extend(found_in_history(tip, tip.all_archived()?)?);
         let stored = stored(tip, folders, &[], &Table::default(), threads)?;
-        let known = Remembered::new(folder, stored, note);
+        let known = Remembered::new(trees, stored, note);
         Ok(whole(known.map(|known| known.issues).unwrap_or_default()))
     }
+}
+
+/// The folders of archived issues, whose content is here.
+fn found_in_history(
+    tip: &Snapshot<'_>,
+    archived: Vec<ArchivedIssue>,
+) -> Result<Vec<Folder>, LedgerError> {
+    tip.ensure_here(&archived)?;
+    let folder = |line: ArchivedIssue| Folder {
+        issue: line.issue,
+        tree: line.tree,
+    };
+    Ok(archived.into_iter().map(folder).collect())
 }
 
 impl Remembered {
@@ -77,30 +96,47 @@ impl Remembered {
     fn update(
         &mut self,
         tip: &Snapshot<'_>,
-        folder: ObjectId,
+        trees: Trees,
         note: &Scratch,
         threads: usize,
     ) -> Result<Option<()>, LedgerError> {
-        let changes = Tree::new(tip.repository(), folder).changes_since(
-            Some(self.folder),
+        let (Some(before), Some(now)) = (self.trees.issues, trees.issues) else {
+            return Ok(None);
+        };
+        let changes = Tree::new(tip.repository(), now).changes_since(
+            Some(before),
             Shape::undivided(read::is_issue),
             MOST_IN_ALL,
         );
         // The objects that the note was made from may be gone.
-        let Ok(changes) = changes else {
+        let (Ok(changes), Ok(archived)) = (changes, tip.archived_since(self.trees.archived)) else {
             return Ok(None);
         };
+        let mut archived: HashMap<String, ArchivedIssue> = archived
+            .into_iter()
+            .map(|line| (line.issue.to_string(), line))
+            .collect();
         let (mut gone, mut folders) = (Vec::new(), Vec::new());
         for change in changes {
             let name = change.path.rsplit('/').next().unwrap_or_default();
+            // What was archived as it is known here stays.
+            let line = archived.get(name);
+            if change.new.is_none()
+                && line.map(|line| line.tree) == change.old
+                && change.old.is_some()
+            {
+                archived.remove(name);
+                continue;
+            }
             gone.push(name.to_owned());
             if let Some(tree) = change.new {
                 let path = change.path;
                 folders.extend(Place { path, tree }.folder());
             }
         }
+        folders.extend(found_in_history(tip, archived.into_values().collect())?);
         let stored = stored(tip, folders, &gone, self.issues.table(), threads)?;
-        Ok(self.add(folder, stored, note))
+        Ok(self.add(trees, stored, note))
     }
 }
 

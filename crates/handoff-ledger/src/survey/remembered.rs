@@ -13,7 +13,7 @@ use handoff_git::Scratch;
 use super::issues::{Issues, Stored};
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 7\n");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 8\n");
 
 /// The largest note that is read, in bytes: that of some ten million handoffs.
 const LARGEST: u64 = 1 << 30;
@@ -23,12 +23,44 @@ const APPENDED: usize = 1 << 18;
 
 /// The bytes before the content of a part: a checksum of the rest, the checksum of the part before,
 /// the sizes of numbers and text, and the trees.
-const HEAD: usize = 4 + 4 + 4 + 4 + 20 + 20;
+const HEAD: usize = 4 + 4 + 4 + 4 + 2 * Trees::SIZE;
 
-/// A survey, and the folder of all issues that it was made from.
+/// What a survey is made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Trees {
+    /// The folder of all issues.
+    pub(super) issues: Option<ObjectId>,
+    /// The index of archived issues.
+    pub(super) archived: Option<ObjectId>,
+}
+
+impl Trees {
+    const SIZE: usize = 2 * 20;
+
+    /// A missing tree is stored as zeros, which is the id of none.
+    fn stored(self) -> Vec<u8> {
+        let ids = [self.issues, self.archived];
+        let bytes = ids.map(|id| id.map_or([0; 20], |id| *id.as_bytes()));
+        bytes.concat()
+    }
+
+    fn read(bytes: &[u8; Self::SIZE]) -> Option<Self> {
+        let id = |bytes: &[u8]| {
+            let bytes = <[u8; 20]>::try_from(bytes).ok()?;
+            Some(Some(ObjectId::from_bytes(bytes)).filter(|_| bytes != [0; 20]))
+        };
+        let (issues, archived) = bytes.split_at(20);
+        Some(Self {
+            issues: id(issues)?,
+            archived: id(archived)?,
+        })
+    }
+}
+
+/// A survey, and what it was made from.
 pub(super) struct Remembered {
     pub(super) issues: Issues,
-    pub(super) folder: ObjectId,
+    pub(super) trees: Trees,
     /// The checksum of the last part.
     last: u32,
     /// Whether the note ends with that part.
@@ -53,16 +85,16 @@ impl Remembered {
                 issues.add(part.stored)?;
                 found = Some(Self {
                     issues,
-                    folder: part.to,
+                    trees: part.to,
                     last: part.sum,
                     is_whole: true,
                 });
                 continue;
             };
-            let follows = |part: &Part| part.before == known.last && part.from == known.folder;
+            let follows = |part: &Part| part.before == known.last && part.from == known.trees;
             let added = part.filter(follows).and_then(|part| {
                 known.issues.add(part.stored)?;
-                (known.folder, known.last) = (part.to, part.sum);
+                (known.trees, known.last) = (part.to, part.sum);
                 Some(())
             });
             if added.is_none() {
@@ -74,31 +106,31 @@ impl Remembered {
     }
 
     /// A survey that was made without an earlier one.
-    pub(super) fn new(folder: ObjectId, stored: Stored, note: &Scratch) -> Option<Self> {
+    pub(super) fn new(trees: Trees, stored: Stored, note: &Scratch) -> Option<Self> {
         let mut issues = Issues::default();
-        let part = Part::new(stored, 0, (folder, folder));
+        let part = Part::new(stored, 0, (trees, trees));
         write(&part, note);
         issues.add(part.stored)?;
         Some(Self {
             issues,
-            folder,
+            trees,
             last: part.sum,
             is_whole: true,
         })
     }
 
-    /// Adds what changed up to a folder.
-    pub(super) fn add(&mut self, folder: ObjectId, stored: Stored, note: &Scratch) -> Option<()> {
-        let part = Part::new(stored, self.last, (self.folder, folder));
+    /// Adds what changed up to these trees.
+    pub(super) fn add(&mut self, trees: Trees, stored: Stored, note: &Scratch) -> Option<()> {
+        let part = Part::new(stored, self.last, (self.trees, trees));
         let bytes = part.head_and_content();
-        (self.folder, self.last) = (folder, part.sum);
+        (self.trees, self.last) = (trees, part.sum);
         self.issues.add(part.stored)?;
         let (first, others) = self.issues.sizes();
         if self.is_whole && others <= APPENDED.max(first / 4) {
             // Without it, the next survey reads this again.
             let _ = note.append(&bytes);
         } else {
-            write(&Part::new(self.issues.as_one(), 0, (folder, folder)), note);
+            write(&Part::new(self.issues.as_one(), 0, (trees, trees)), note);
         }
         Some(())
     }
@@ -114,13 +146,13 @@ struct Part {
     sum: u32,
     /// The checksum of the part that it follows; 0 for the first.
     before: u32,
-    from: ObjectId,
-    to: ObjectId,
+    from: Trees,
+    to: Trees,
     stored: Stored,
 }
 
 impl Part {
-    fn new(stored: Stored, before: u32, (from, to): (ObjectId, ObjectId)) -> Self {
+    fn new(stored: Stored, before: u32, (from, to): (Trees, Trees)) -> Self {
         let mut part = Self {
             sum: 0,
             before,
@@ -140,8 +172,8 @@ impl Part {
         head.extend(self.before.to_le_bytes());
         head.extend(size(numbers.len()));
         head.extend(size(text.len()));
-        head.extend(self.from.as_bytes());
-        head.extend(self.to.as_bytes());
+        head.extend(self.from.stored());
+        head.extend(self.to.stored());
         head
     }
 
@@ -185,8 +217,8 @@ impl Part {
         let part = Self {
             sum,
             before,
-            from: ObjectId::from_bytes(*from),
-            to: ObjectId::from_bytes(*to),
+            from: Trees::read(from)?,
+            to: Trees::read(to)?,
             stored: Stored {
                 numbers,
                 text: String::from_utf8(text).ok()?,
