@@ -5,7 +5,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
-mod archive;
+mod archive_forged;
 mod attacks;
 mod audit;
 mod audit_trail;
