@@ -16,9 +16,12 @@ TRACKING = "refs/handoff/remotes/origin/handoffs"
 GAVE_UP = 7  # exit: the race was lost for the whole budget, and nothing written
 HERE_ALONE = 8  # exit: recorded in the clone, which brings it to the remote later
 # `ledger` is how many handoffs are there before; a server's every answer takes `slow` ms longer, with fewer steps for it.
+# Writers of one clone do `shared` steps in all, whose answers take one of `delays` ms longer; the row with a goal is `judged`.
 FULL = SimpleNamespace(ledger=1_000, clones=8, each=50, rounds=3, slow=50, each_slow=10, rounds_slow=1, offline=200)
+FULL.writers, FULL.shared, FULL.delays, FULL.judged = [1, 4, 16, 64], 128, [0, 50, 100], (16, 50)
 SMOKE = SimpleNamespace(ledger=10, clones=2, each=2, rounds=1, slow=5, each_slow=2, rounds_slow=1, offline=2)
-OVERHEAD, OVERHEAD_CPU, TOGETHER, OFFLINE = at_most(1.1), at_most(1.2), at_most(2), at_most(2, " s")
+SMOKE.writers, SMOKE.shared, SMOKE.delays, SMOKE.judged = [1, 2], 4, [5], (2, 5)
+OVERHEAD, OVERHEAD_CPU, TOGETHER, OFFLINE, SHARED = at_most(1.1), at_most(1.2), at_most(2), at_most(2, " s"), at_most(0.25)
 
 # What a fetch and a push of the ledger's branch need, and no more.
 FETCH = ["fetch", "--quiet", "--refmap=", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules"]
@@ -88,12 +91,12 @@ def connections(place, action):
 
 
 class Worker:
-    """One clone that does its steps one after the other; what it acknowledged and how long each took."""
+    """One writer in a clone that does its steps one after the other; what it acknowledged and how long each took."""
 
-    def __init__(self, bench, clone, steps):
+    def __init__(self, bench, clone, steps, number=0):
         self.bench, self.clone, self.steps = bench, clone, list(steps)
         self.walls, self.gave_up, self.here_alone, self.failed = [], 0, 0, None
-        self.trace = clone + ".trace"
+        self.trace = f"{clone}-{number}.trace"
 
     def work(self):
         try:
@@ -129,6 +132,7 @@ class Remote:
         # Of `together`: two runs in a round, two steps for an issue.
         issues += 3 * size.rounds * size.clones * size.each + size.rounds_slow * size.clones * size.each_slow
         issues += 2 * size.rounds * (size.offline // 2 + 1)  # of `offline`
+        issues += len(size.delays) * len(size.writers) * size.shared // 2  # of `writers`
         self.contracts = Contracts(bench.steps("remote/steps", issues, 500_001), issues)
         self.counts_programs = shutil.which("strace")
         if not self.counts_programs:
@@ -216,12 +220,8 @@ class Remote:
         for side in (repository, clone):
             run("git", "fsck", "--strict", "--no-dangling", "--no-progress", at=side)
 
-    def at_once(self, place, name, count, each, own_branch):
-        """So many clones that do so many steps each at once, checked: the wall in seconds, and the clones."""
-        repository = place.repository(f"{name}.git")
-        branches = [f"ledger-{n}" if own_branch else None for n in range(count)]
-        clones = [place.clone(f"{name}.git", f"{name}-{n}", branch=branch) for n, branch in enumerate(branches)]
-        workers = [Worker(self.bench, clone, self.contracts.steps(each)) for clone in clones]
+    def play(self, workers):
+        """Lets all work at once; the wall in seconds."""
         threads = [threading.Thread(target=worker.work) for worker in workers]
         start = time.perf_counter()
         for thread in threads:
@@ -232,6 +232,15 @@ class Remote:
         for worker in workers:
             if worker.failed:
                 raise worker.failed
+        return wall
+
+    def at_once(self, place, name, count, each, own_branch):
+        """So many clones that do so many steps each at once, checked: the wall in seconds, and the clones."""
+        repository = place.repository(f"{name}.git")
+        branches = [f"ledger-{n}" if own_branch else None for n in range(count)]
+        clones = [place.clone(f"{name}.git", f"{name}-{n}", branch=branch) for n, branch in enumerate(branches)]
+        workers = [Worker(self.bench, clone, self.contracts.steps(each)) for clone in clones]
+        wall = self.play(workers)
         if own_branch:
             for worker, branch in zip(workers, branches):
                 self.check(repository, worker.clone, [worker], branch)
@@ -264,6 +273,29 @@ class Remote:
             f"| {statistics.median(medians) * 1e3:.0f} ms | {statistics.median(lates):.2f} s | {max(longest):.1f} s "
             f"| {sum(gave_up)}, {sum(here_alone)} |"
         )
+
+    def writers(self, place, delay):
+        """Writers of one clone at once, and one that does all their steps."""
+        size, alone = self.size, None
+        for count in size.writers:
+            name = f"writers-{count}"
+            repository, clone = place.repository(f"{name}.git"), place.clone(f"{name}.git", name)
+            workers = [Worker(self.bench, clone, self.contracts.steps(size.shared // count), number) for number in range(count)]
+            wall = self.play(workers)
+            self.check(repository, clone, workers)
+            steps = sorted(wall for worker in workers for wall in worker.walls)
+            pushes = sum(worker.pushes() for worker in workers)
+            gave_up, here_alone = sum(w.gave_up for w in workers), sum(w.here_alone for w in workers)
+            alone = alone or wall
+            ratio = f"{wall / alone:.2f}×"
+            if (count, delay) == size.judged:
+                ratio += f": {self.bench.judge(f'{count} writers of one clone, answers {delay} ms later', wall / alone, SHARED)}"
+            print(
+                f"| {delay} ms | {count} | {wall:.1f} | {ratio} | {len(steps) / wall:.1f} | {len(steps) / pushes:.1f} "
+                f"| {statistics.median(steps) * 1e3:.0f} ms | {steps[len(steps) * 95 // 100] * 1e3:.0f} ms | {steps[-1]:.1f} s "
+                f"| {gave_up}, {here_alone} |",
+                flush=True,
+            )
 
     def offline(self, place):
         """`sync` of many offline steps on a branch that moved meanwhile, and the bare fetch and push of the same objects."""
@@ -300,7 +332,7 @@ class Remote:
         judged = self.bench.judge(f"{place.name}: `sync` besides the transport", own, OFFLINE)
         print(f"| {place.name} | {sync:.2f} | {fetch:.3f} | {push:.2f} | {own:.2f} s: {judged} |")
 
-    def print(self, path, http, slow):
+    def print(self, path, http, slow, delayed):
         size = self.size
         print(f"| median of {self.bench.runs} pairs, ms | the program | bare `git fetch` + `git push` | | started by the program | by the bare commands |")
         print("|---|---:|---:|---|---|---|")
@@ -312,6 +344,10 @@ class Remote:
         self.together(path, "path", size.each, size.rounds, own_branch=True)
         self.together(http, "http", size.each, size.rounds)
         self.together(slow, f"http, every answer {size.slow} ms later", size.each_slow, size.rounds_slow)
+        print(f"\n| each answer later by | writers of one clone, {size.shared} steps in all | s | over one writer | steps/s | steps a push | median | 95 % | longest | exits 7, 8 |")
+        print("|---|---:|---:|---|---:|---:|---:|---:|---:|---:|")
+        for delay, place in delayed:
+            self.writers(place, delay)
         print(f"\n| `sync` of {size.offline} offline steps, median of {size.rounds} | s | bare fetch, s | bare push, s | besides the transport |")
         print("|---|---:|---:|---:|---|")
         self.offline(path)
@@ -321,7 +357,9 @@ class Remote:
 def table(bench):
     remote, servers = Remote(bench), []
     try:
-        remote.print(remote.place("path"), remote.serve("http", 0, servers), remote.serve("slow", remote.size.slow, servers))
+        delayed = [(delay, remote.serve(f"delayed-{delay}", delay, servers)) for delay in remote.size.delays]
+        path, http = remote.place("path"), remote.serve("http", 0, servers)
+        remote.print(path, http, remote.serve("slow", remote.size.slow, servers), delayed)
     finally:
         for server in servers:
             server.terminate()
