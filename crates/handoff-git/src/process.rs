@@ -4,14 +4,14 @@ use std::io;
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The longest that a program may run.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How often a program is polled, at first and later.
-const POLL: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(5)];
+/// How often a program is polled: while it runs, and once it has closed its output.
+const POLL: [Duration; 2] = [Duration::from_millis(5), Duration::from_micros(100)];
 
 /// How many bytes of a program's output are kept.
 const KEPT: u64 = 1 << 16;
@@ -95,6 +95,8 @@ pub(super) fn run(
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let start = Instant::now();
+    let mut output = None;
+    let mut closed = None;
     let status = loop {
         if let Some(status) = running.0.try_wait().map_err(ProcessError::NoStart)? {
             break status;
@@ -106,12 +108,21 @@ pub(super) fn run(
         if patience.deadline.is_some_and(|end| now >= end) || now - start >= LONGEST {
             return Err(ProcessError::TimedOut);
         }
-        let [first, later] = POLL;
-        std::thread::sleep(if now - start < later * 4 {
-            first
-        } else {
-            later
-        });
+        let [coarse, fine] = POLL;
+        match closed {
+            // Its output ends just before it does.
+            None => match stdout.recv_timeout(coarse) {
+                Err(RecvTimeoutError::Timeout) => {}
+                ended => {
+                    output = ended.ok();
+                    closed = Some(Instant::now());
+                }
+            },
+            Some(at) if now.saturating_duration_since(at) < coarse * 4 => {
+                std::thread::sleep(fine);
+            }
+            Some(_) => std::thread::sleep(coarse),
+        }
     };
     // A shared ssh connection keeps these open after the program has ended.
     let end = |output: Receiver<Vec<u8>>| {
@@ -120,7 +131,7 @@ pub(super) fn run(
     };
     Ok(Ended {
         status,
-        stdout: end(stdout),
+        stdout: output.unwrap_or_else(|| end(stdout)),
         stderr: end(stderr),
     })
 }
