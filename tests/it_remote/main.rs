@@ -12,6 +12,8 @@ mod faults;
 #[cfg(unix)]
 mod fresh;
 #[cfg(unix)]
+mod group;
+#[cfg(unix)]
 mod killed;
 mod killing;
 mod light_clones;

@@ -115,6 +115,15 @@ impl Repository {
         Ok(object_id(id))
     }
 
+    /// Makes sure that what this process wrote survives a `git gc` that runs beside, once another
+    /// process moved a ref to it.
+    ///
+    /// # Errors
+    /// [`GitError`] when it has to be written again and can't be.
+    pub fn keep_written(&self) -> Result<(), GitError> {
+        self.keep_fresh().map(drop)
+    }
+
     /// Makes sure that the objects behind a ref that just moved survive a `git gc` that runs
     /// beside, and returns whether they had to be written again.
     ///

@@ -23,7 +23,7 @@ use super::error::{BranchError, ContractError, LedgerError, UpstreamError, Write
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::remote::{MADE_OFFLINE, OnDemand, SYNCED_FROM, Unpublished, Upstream};
+use super::remote::{GroupStep, MADE_OFFLINE, OnDemand, Place, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, SHAPE, Snapshot};
@@ -541,77 +541,182 @@ impl<'r> Ledger<'r> {
         // Opening a ledger for writing catches up once and reports the outcome.
         debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         let start = Instant::now();
-        let mut queue = None;
         let mut attempts = 0;
+        let mut queue = None;
+        // What was put into a group of steps for this request, with the outcomes.
+        let mut made: Vec<(ObjectId, Option<T>)> = Vec::new();
         loop {
             attempts += 1;
             let is_reached = self.upstream().is_some_and(Upstream::is_reached);
+            let place = self.place_of(session, &made)?;
+            if let Place::Settled(commit) = place {
+                let at = made.iter().position(|(made, _)| *made == commit);
+                match at.and_then(|at| made.swap_remove(at).1) {
+                    Some(outcome) => return self.ended(Some(commit), outcome),
+                    None => continue,
+                }
+            }
             if self.chain.is_none() && !is_reached && queue.is_none() {
                 queue = Some(self.join_queue(session));
             }
+            let base = place.base().map_or_else(|| self.existing(), Ok)?;
             let tip = match known.take() {
-                Some(known) if self.tip_id()? == Some(known.commit()) => known,
-                _ => self.tip()?,
+                Some(known) if base == known.commit() => known,
+                _ => self.at(base)?,
             };
             let now = session.clock.author();
-            let (mut draft, outcome) = match decide(self, &tip, to_millisecond(now))? {
-                Decided::Nothing(outcome) => {
-                    self.settle(None)?;
-                    return Ok((outcome, None));
+            let decided = decide(self, &tip, to_millisecond(now));
+            let (decided, place) = match (decided, place.waits_on()) {
+                // What waits may never be published, so it refuses nothing.
+                (Ok(Decided::Nothing(_)) | Err(_), Some(published)) => {
+                    drop(place);
+                    match decide(self, &self.at(published)?, to_millisecond(now))? {
+                        Decided::Nothing(outcome) => (Decided::Nothing(outcome), Place::Branch),
+                        Decided::Write(..) | Decided::First(_) => {
+                            self.await_group(session, base, attempts)?;
+                            continue;
+                        }
+                    }
                 }
+                (decided, _) => (decided?, place),
+            };
+            let (mut draft, outcome) = match decided {
+                Decided::Nothing(outcome) => return self.ended(None, outcome),
                 Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
                     Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
                     None => (draft, Some(outcome)),
                 },
                 Decided::First(draft) => (draft, None),
             };
-            if let (Some(origin), Some(_)) = (self.origin, &outcome) {
-                draft.message += &format!("{SYNCED_FROM}: {origin}\n");
-            } else if self.is_shared() && !is_reached && outcome.is_some() {
-                // Another clone may make the very same step now; only one of them is the first.
-                let own = (session.jitter)(u64::MAX);
-                draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
-            }
+            self.name_origin(session, &mut draft, is_reached, outcome.is_some());
             let prepared = self.prepared_step(session, &tip, &draft, now, start)?;
             let subject = draft.message.lines().next().unwrap_or_default();
             let reflog = format!("handoff: {subject}");
             let late = start.elapsed() >= session.patience;
-            let published = if is_reached {
-                let published = self.with_upstream(|ledger, upstream| {
-                    ledger.publish_there(upstream, session, prepared, &reflog, attempts)
-                })?;
-                published.ok_or(PublishError::Moved)
-            } else if let Some(queue) = &mut queue {
-                let published = in_turn(queue, prepared, &reflog);
-                if let Ok(commit) = published {
-                    self.memory().wrote(Some(tip.commit()), commit);
+            let (published, outcome) = if let Place::Group(place) = place {
+                let commit = place.add(&prepared);
+                made.push((commit, outcome));
+                if !self.publish_in_group(session, commit, &reflog, attempts)? {
+                    continue;
                 }
-                published
+                (Ok(commit), made.pop().and_then(|(_, outcome)| outcome))
             } else {
-                let commit = prepared.commit();
-                self.set_chain_tip(commit);
-                Ok(commit)
+                let queue = queue.as_mut();
+                (
+                    self.publish_step(session, queue, prepared, &reflog, attempts)?,
+                    outcome,
+                )
             };
-            match published {
-                Ok(commit) => match outcome {
-                    Some(outcome) => {
-                        self.settle(Some(commit))?;
-                        return Ok((outcome, Some(commit)));
-                    }
-                    None => attempts = 0,
-                },
+            match (published, outcome) {
+                (Ok(commit), Some(outcome)) => return self.ended(Some(commit), outcome),
+                (Ok(_), None) => attempts = 0,
                 // With a remote, its own time budget ends the attempts.
-                Err(PublishError::Moved) if late && !is_reached => {
+                (Err(PublishError::Moved), _) if late && !is_reached => {
                     return Err(WriteError::Contended(attempts).into());
                 }
-                Err(PublishError::Locked(path)) if late => {
+                (Err(PublishError::Locked(path)), _) if late => {
                     return Err(WriteError::Locked(path).into());
                 }
-                Err(PublishError::Moved) => {}
-                Err(PublishError::Locked(_)) => back_off(session, attempts),
-                Err(PublishError::Git(error)) => return Err(error.into()),
+                (Err(PublishError::Moved), _) => {}
+                (Err(PublishError::Locked(_)), _) => back_off(session, attempts),
+                (Err(PublishError::Git(error)), _) => return Err(error.into()),
             }
         }
+    }
+
+    /// Ends a write, with its outcome.
+    fn ended<T>(
+        &mut self,
+        commit: Option<ObjectId>,
+        outcome: T,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        self.settle(commit)?;
+        Ok((outcome, commit))
+    }
+
+    /// Adds the trailer that says where a step comes from, if it needs one.
+    fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool, is_asked: bool) {
+        if let (Some(origin), true) = (self.origin, is_asked) {
+            draft.message += &format!("{SYNCED_FROM}: {origin}\n");
+        } else if self.is_shared() && !is_reached && is_asked {
+            // Another clone may make the very same step now; only one of them is the first.
+            let own = (session.jitter)(u64::MAX);
+            draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
+        }
+    }
+
+    /// Where to plan the next step of a request, for which these were made before.
+    fn place_of<T>(
+        &mut self,
+        session: &Session,
+        made: &[(ObjectId, Option<T>)],
+    ) -> Result<Place, LedgerError> {
+        if self.chain.is_some() || !self.upstream().is_some_and(Upstream::is_reached) {
+            return Ok(Place::Branch);
+        }
+        let earlier: Vec<ObjectId> = made.iter().map(|(commit, _)| *commit).collect();
+        self.with_upstream(|ledger, upstream| ledger.place(session, upstream, &earlier))
+    }
+
+    /// Publishes a step by itself: on the remote if it can be reached, else here.
+    fn publish_step(
+        &mut self,
+        session: &Session,
+        queue: Option<&mut Queue>,
+        prepared: Prepared<'_>,
+        reflog: &str,
+        attempts: u32,
+    ) -> Result<Result<ObjectId, PublishError>, LedgerError> {
+        if self.upstream().is_some_and(Upstream::is_reached) {
+            let published = self.with_upstream(|ledger, upstream| {
+                ledger.publish_there(upstream, session, prepared, reflog, attempts)
+            })?;
+            return Ok(published.ok_or(PublishError::Moved));
+        }
+        let (parent, commit) = (prepared.parent(), prepared.commit());
+        let Some(queue) = queue else {
+            self.set_chain_tip(commit);
+            return Ok(Ok(commit));
+        };
+        let published = in_turn(queue, prepared, reflog);
+        if published.is_ok() {
+            self.memory().wrote(parent, commit);
+        }
+        Ok(published)
+    }
+
+    /// Publishes a step that waits in a group; returns `false` if it has to be planned again.
+    fn publish_in_group(
+        &mut self,
+        session: &Session,
+        commit: ObjectId,
+        reflog: &str,
+        attempts: u32,
+    ) -> Result<bool, LedgerError> {
+        let step = GroupStep {
+            commit,
+            is_own: true,
+            reflog,
+            attempts,
+        };
+        self.with_upstream(|ledger, upstream| ledger.publish_waiting(upstream, session, step))
+    }
+
+    /// Waits until it is decided what becomes of the steps that wait, up to this one.
+    fn await_group(
+        &mut self,
+        session: &Session,
+        commit: ObjectId,
+        attempts: u32,
+    ) -> Result<(), LedgerError> {
+        let step = GroupStep {
+            commit,
+            is_own: false,
+            reflog: "",
+            attempts,
+        };
+        self.with_upstream(|ledger, upstream| ledger.publish_waiting(upstream, session, step))
+            .map(drop)
     }
 
     /// Writes the commit of a step on a tip; nothing points to it yet. `start` is when the write

@@ -205,13 +205,21 @@ impl Remote {
         Ok(())
     }
 
-    /// Pushes a commit to the branch, which must be an ancestor of it.
+    /// Pushes a commit to the branch, which must be an ancestor of it. With `expected`, it must be
+    /// exactly there.
     ///
     /// # Errors
     /// [`RemoteError`]. After [`RemoteError::Failed`], [`RemoteError::TimedOut`] and
     /// [`RemoteError::Interrupted`] the branch may have moved all the same.
-    pub fn push(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
+    pub fn push(
+        &self,
+        commit: ObjectId,
+        expected: Option<ObjectId>,
+        patience: &Patience<'_>,
+    ) -> Result<Pushed, RemoteError> {
         let mut command = self.git("push");
+        // Its commit descends from that one, so nothing is forced.
+        command.args(expected.map(|id| format!("--force-with-lease={}:{id}", self.refname)));
         command.args([
             "--porcelain",
             "--no-verify",

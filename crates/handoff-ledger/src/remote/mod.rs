@@ -2,13 +2,15 @@
 //! a step counts only once the remote has it.
 //!
 //! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
-//! the remote. `publish` pushes one commit. `sync` brings both sides together; `rerun` makes a step
+//! the remote. `publish` pushes one commit, and `group` those of all processes of this clone that
+//! write at the same moment. `sync` brings both sides together; `rerun` makes a step
 //! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
 //! there. `look` looks at the remote for commands that wait, and `ask` for commands that read;
 //! `on_demand` fetches what they lack of archived issues.
 
 mod apart;
 mod ask;
+mod group;
 mod look;
 mod on_demand;
 mod publish;
@@ -29,6 +31,7 @@ use handoff_git::{Depth, Patience, Queue, Remote, RemoteError, Repository, maske
 use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
 
+pub(super) use group::{GroupStep, Place};
 pub use look::RemoteLook;
 pub(super) use on_demand::{OnDemand, ensure_here};
 pub use rejected::{Rejected, RejectedStep};
@@ -165,6 +168,8 @@ pub(super) struct Upstream<'r> {
     turn: Option<Queue>,
     attempts: Attempts,
     pushes: Pushes,
+    /// Whether this process publishes its step by itself.
+    is_alone: bool,
     /// Whether to fetch what seems to be here already.
     anew: bool,
     /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
@@ -187,6 +192,7 @@ impl<'r> Upstream<'r> {
             turn: None,
             attempts: Attempts::within(Duration::ZERO),
             pushes: Pushes::default(),
+            is_alone: false,
             anew: false,
             set_aside: false,
             unpublished: None,
@@ -254,12 +260,19 @@ impl<'r> Upstream<'r> {
             let common_dir = self.repository.common_dir();
             // Half of the time is kept for the remote, in case the turn never comes.
             let turn = Queue::join(common_dir, TURN, session.patience / 2);
-            if turn.is_held() {
-                let lock = common_dir.join(format!("{}.lock", self.tracking));
-                remove_abandoned(&lock, session);
-            }
-            self.turn = Some(turn);
+            self.take_turn(turn, session);
         }
+    }
+
+    /// Begins this process's turn.
+    fn take_turn(&mut self, turn: Queue, session: &Session) {
+        if turn.is_held() {
+            let common_dir = self.repository.common_dir();
+            let lock = common_dir.join(format!("{}.lock", self.tracking));
+            remove_abandoned(&lock, session);
+        }
+        self.attempts.began = Instant::now();
+        self.turn = Some(turn);
     }
 
     /// Passes the turn to the next process.
@@ -283,6 +296,7 @@ impl<'r> Upstream<'r> {
         if let Some(turn) = &mut self.turn {
             turn.leave(Some(&note));
         }
+        self.tell_seen(nanoseconds(at), tip);
     }
 
     /// The note that the remote's branch was at a commit.
@@ -405,6 +419,7 @@ impl<'r> Upstream<'r> {
     /// Ends the operation, and records whether the remote has a commit.
     pub(super) fn settle(&mut self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
         self.end();
+        self.is_alone = false;
         if matches!(self.reach, Reach::Unasked | Reach::Reached) {
             return Ok(());
         }

@@ -37,9 +37,22 @@ impl Upstream<'_> {
         session: &Session,
         commit: ObjectId,
     ) -> Result<Landing, LedgerError> {
+        self.push_from(session, commit, None)
+    }
+
+    /// Pushes a commit, if the remote's branch is exactly at `expected`, should that be given.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the remote refuses it.
+    pub(super) fn push_from(
+        &mut self,
+        session: &Session,
+        commit: ObjectId,
+        expected: Option<ObjectId>,
+    ) -> Result<Landing, LedgerError> {
         let at = (session.wall)();
         let doubted = self.is_doubtful(commit);
-        match self.remote.push(commit, &self.patience(&NEVER)) {
+        match (self.remote).push(commit, expected, &self.patience(&NEVER)) {
             Ok(Pushed::Done) => {}
             // If it was not pushed from here before, someone else made the very same commit.
             Ok(Pushed::Already) if doubted => {}
@@ -122,7 +135,7 @@ impl Upstream<'_> {
     }
 
     /// Whether it is unknown if the remote took a commit.
-    fn is_doubtful(&self, commit: ObjectId) -> bool {
+    pub(super) fn is_doubtful(&self, commit: ObjectId) -> bool {
         self.pushes.doubtful.contains(&commit)
     }
 
@@ -209,7 +222,7 @@ impl Ledger<'_> {
     /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
     /// that were made here offline meanwhile, this one was taken; an error about them comes up again
     /// in the next write.
-    fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
+    pub(super) fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
         let _ = self.reconcile(session, upstream);
     }
 

@@ -94,7 +94,9 @@ impl Ledger<'_> {
             return Ok(Synced::default());
         }
         self.guard(session)?;
-        upstream.begin(session);
+        if self.is_told(session, upstream)? {
+            return Ok(Synced::default());
+        }
         if upstream.was_seen_since(session, upstream.known()?) {
             upstream.reach = Reach::Reached;
             return self.reconcile(session, upstream);
