@@ -337,7 +337,7 @@ impl Judged<'_> {
             return vec![agent.clone()];
         }
         let own = self.protocol.definition().attention.get(&need);
-        let lead = decider(self.protocol, &self.handoff.from);
+        let lead = decider(self.protocol, self.handoff.from);
         let party = |party: &str| match party {
             SENDER => Some(self.handoff.from.clone()),
             RECEIVER => Some(self.handoff.to.clone()),
@@ -359,7 +359,7 @@ impl Judged<'_> {
                 self.awaited.cloned().into_iter().chain(usual).collect()
             }
         };
-        if need == Need::Failed && last.failure.as_deref() == Some(ROLE_VIOLATION) {
+        if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
             told.push(self.handoff.to.clone());
         }
         let mut seen = Vec::new();

@@ -158,7 +158,7 @@ impl<'p> Builder<'p> {
     }
 
     fn add(&mut self, handoff: &HandoffSurvey<'_>, now: Moment) {
-        let kind = self.protocol.contract_type(&handoff.contract_type);
+        let kind = self.protocol.contract_type(handoff.contract_type);
         let at = match self.route(handoff) {
             Some(route) => {
                 let from = self.sender(&route.from);
@@ -177,7 +177,7 @@ impl<'p> Builder<'p> {
                 };
                 let at = self.edge(from, to, kind_of);
                 let edge = &mut self.edges[at];
-                edge.carry(&handoff.contract_type);
+                edge.carry(handoff.contract_type);
                 if is_new && !is_answer {
                     let is_note = kind.is_some_and(|kind| kind.note);
                     let what = if is_note {

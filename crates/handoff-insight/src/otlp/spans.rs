@@ -206,8 +206,8 @@ impl Trace<'_> {
         attributes.add("git_handoff.state", handoff.state.as_str());
         attributes.add("git_handoff.attempt", handoff.attempt);
         attributes.add("git_handoff.summary", handoff.summary);
-        attributes.add_some("git_handoff.priority", handoff.priority.as_deref());
-        attributes.add_some("git_handoff.task", handoff.task.as_deref());
+        attributes.add_some("git_handoff.priority", handoff.priority);
+        attributes.add_some("git_handoff.task", handoff.task);
         attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
         self.contract_data(handoff, contract, &mut span, &mut attributes);
         self.relations(handoff, &mut span);
@@ -361,7 +361,7 @@ impl Trace<'_> {
 fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey<'_>>) {
     let code = why.and_then(|change| {
         let expired = change.event == Some(Happened::Expire);
-        change.failure.as_deref().or(expired.then_some("TIMEOUT"))
+        change.failure.or(expired.then_some("TIMEOUT"))
     });
     attributes.add_some("error.type", code);
     let reason = why.and_then(|change| change.reason.as_deref());

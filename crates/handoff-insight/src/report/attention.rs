@@ -136,7 +136,7 @@ fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey<'_>>) ->
         let handoff = issue.and_then(|issue| issue.handoff(one.id.number()));
         let code = handoff.and_then(|handoff| {
             let mut newest = handoff.changes.iter().rev();
-            newest.find_map(|change| change.failure.as_deref())
+            newest.find_map(|change| change.failure)
         });
         *reasons.entry(code.unwrap_or(&one.why)).or_default() += 1;
     }

@@ -70,7 +70,7 @@ pub(super) fn section(
     for issue in issues {
         for handoff in issue.handoffs.iter().filter(|h| !h.state.is_terminal()) {
             if let Some(last) = handoff.changes.last() {
-                let held = agents.entry(&handoff.to).or_default();
+                let held = agents.entry(handoff.to).or_default();
                 held.push((issue, handoff, last.at));
             }
         }
@@ -129,7 +129,7 @@ pub(super) fn section(
             } else {
                 (sign(handoff.state), state(handoff.state))
             };
-            *page += &if shown.has(&issue.key) {
+            *page += &if shown.has(issue.key) {
                 format!("<a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> ")
             } else {
                 format!("{sign} {id} ")

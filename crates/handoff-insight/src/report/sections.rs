@@ -117,7 +117,7 @@ impl<'a, 'r> Reader<'a, 'r> {
     }
 
     fn issue(&mut self, page: &mut String, survey: &IssueSurvey<'_>) -> Result<(), LedgerError> {
-        let folder = self.tip.issue(&survey.key)?;
+        let folder = self.tip.issue(survey.key)?;
         let Some(issue) = folder.issue()? else {
             return Ok(());
         };
@@ -125,7 +125,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         let handoffs = records.map(|record| self.details(&folder, record));
         let handoffs = handoffs.collect::<Result<Vec<HandoffDetails>, LedgerError>>()?;
         let now = self.report.now;
-        let protocol = self.report.protocols.get(&survey.protocol);
+        let protocol = self.report.protocols.get(survey.protocol);
         let stuck = protocol.map(|protocol| of_issue(survey, protocol, now));
         let facts = Facts {
             issue: &issue,

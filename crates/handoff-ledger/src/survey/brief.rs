@@ -206,13 +206,18 @@ fn invalid(error: IdError) -> StoredError {
     StoredError::Form(Error::custom(error))
 }
 
-/// Reads `issue.json`, without the handoffs; with the issue's key.
+/// Reads `issue.json`, without the handoffs; with the issue's key. Nobody is told any more how an
+/// archived issue ended.
 pub(super) fn issue(
     bytes: &[u8],
+    is_archived: bool,
     names: &mut Names<'_>,
 ) -> Result<(IssueKey, Packed), StoredError> {
-    let issue: Issue<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
+    let mut issue: Issue<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
     check(issue.version)?;
+    if is_archived {
+        issue.to_tell.clear();
+    }
     let mut packed = Packed::default();
     packed.text(&issue.title);
     packed.agent(names, &issue.protocol).map_err(invalid)?;
@@ -342,10 +347,8 @@ impl Record<'_> {
         for transition in &self.transitions {
             transition.pack(&mut packed, names)?;
         }
-        if let Some(name) = other_receiver {
-            packed.agent(names, name)?;
-        }
-        if let Some(Text(name)) = &self.intended {
+        let intended = self.intended.as_ref().map(|Text(name)| &**name);
+        for name in [other_receiver, intended].into_iter().flatten() {
             packed.agent(names, name)?;
         }
         for Text(word) in words.into_iter().filter_map(|(_, word)| word.as_ref()) {
@@ -354,9 +357,7 @@ impl Record<'_> {
         for number in numbers.into_iter().filter_map(|(_, number)| number) {
             packed.number(number);
         }
-        if let Some(task) = &self.task {
-            packed.text(&task.id);
-        }
+        self.task.iter().for_each(|task| packed.text(&task.id));
         if !self.waits_for.is_empty() {
             packed.ids(&self.waits_for);
         }

@@ -12,7 +12,6 @@ mod read;
 mod remembered;
 mod types;
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use handoff_base::ObjectId;
@@ -87,6 +86,7 @@ fn found_in_history(
     let folder = |line: ArchivedIssue| Folder {
         issue: line.issue,
         tree: line.tree,
+        is_archived: true,
     };
     Ok(archived.into_iter().map(folder).collect())
 }
@@ -112,29 +112,15 @@ impl Remembered {
         let (Ok(changes), Ok(archived)) = (changes, tip.archived_since(self.trees.archived)) else {
             return Ok(None);
         };
-        let mut archived: HashMap<String, ArchivedIssue> = archived
-            .into_iter()
-            .map(|line| (line.issue.to_string(), line))
-            .collect();
-        let (mut gone, mut folders) = (Vec::new(), Vec::new());
+        let (mut gone, mut folders) = (Vec::new(), found_in_history(tip, archived)?);
         for change in changes {
             let name = change.path.rsplit('/').next().unwrap_or_default();
-            // What was archived as it is known here stays.
-            let line = archived.get(name);
-            if change.new.is_none()
-                && line.map(|line| line.tree) == change.old
-                && change.old.is_some()
-            {
-                archived.remove(name);
-                continue;
-            }
             gone.push(name.to_owned());
             if let Some(tree) = change.new {
                 let path = change.path;
                 folders.extend(Place { path, tree }.folder());
             }
         }
-        folders.extend(found_in_history(tip, archived.into_values().collect())?);
         let stored = stored(tip, folders, &gone, self.issues.table(), threads)?;
         Ok(self.add(trees, stored, note))
     }
@@ -169,7 +155,7 @@ impl IssueFolder<'_> {
         };
         let table = Mutex::new(Table::default());
         let mut names = Names::new(&table);
-        let issue = brief::issue(&bytes, &mut names).map_err(|e| LedgerError::stored(&path, e))?;
+        let issue = brief::issue(&bytes, false, &mut names).map_err(|e| LedgerError::stored(&path, e))?;
         let mut handoffs = Vec::new();
         for number in 1_u32.. {
             let Some((bytes, path)) = read(&layout::record_name(number))? else {

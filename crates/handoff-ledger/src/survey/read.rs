@@ -36,6 +36,7 @@ pub(super) struct Place {
 pub(super) struct Folder {
     pub(super) issue: IssueKey,
     pub(super) tree: ObjectId,
+    pub(super) is_archived: bool,
 }
 
 /// A file of an issue that a survey reads: the issue's own, as number 0, or a handoff's record.
@@ -135,7 +136,7 @@ pub(super) fn issues(
         let mut names = Names::new(&shared);
         let folders = &folders;
         move |repository: &Repository, file: File, found: &mut Vec<(usize, Content)>| {
-            let content = file.read(repository, &folders[file.folder].issue, &mut names)?;
+            let content = file.read(repository, &folders[file.folder], &mut names)?;
             found.push((file.folder, content));
             Ok(())
         }
@@ -243,7 +244,11 @@ impl Place {
         let issue: IssueKey = name.parse().ok()?;
         let path = format!("{}/{}", layout::ISSUES, self.path);
         let tree = self.tree;
-        (path == layout::issue_folder(&issue)).then_some(Folder { issue, tree })
+        (path == layout::issue_folder(&issue)).then_some(Folder {
+            issue,
+            tree,
+            is_archived: false,
+        })
     }
 }
 
@@ -251,14 +256,14 @@ impl File {
     fn read(
         &self,
         repository: &Repository,
-        issue: &IssueKey,
+        folder: &Folder,
         names: &mut Names<'_>,
     ) -> Result<Content, LedgerError> {
         let path = || match self.number {
-            0 => layout::issue_file(issue),
+            0 => layout::issue_file(&folder.issue),
             number => format!(
                 "{}/{}",
-                layout::issue_folder(issue),
+                layout::issue_folder(&folder.issue),
                 layout::record_name(number)
             ),
         };
@@ -269,7 +274,7 @@ impl File {
         let stored = |error: StoredError| LedgerError::stored(&path(), error);
         let bytes = repository.blob(self.blob).map_err(object)?;
         Ok(if self.number == 0 {
-            let (key, packed) = brief::issue(&bytes, names).map_err(stored)?;
+            let (key, packed) = brief::issue(&bytes, folder.is_archived, names).map_err(stored)?;
             Content::Issue(key, packed)
         } else {
             let (number, packed) = brief::handoff(&bytes, names).map_err(stored)?;
