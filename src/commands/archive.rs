@@ -20,7 +20,7 @@ use crate::view::{Look, columns};
 ///
 /// Their folders stay in history, and an index says where: every command finds them there, and one
 /// that writes to an issue brings it back first. An issue is archived only if it is completed or
-/// cancelled and awaits nobody. There is one commit for at most 2,000 issues. Without a time, each
+/// cancelled. There is one commit for at most 2,000 issues. Without a time, each
 /// protocol's own rule says how old an issue must be.
 #[derive(Args)]
 #[command(after_help = "Examples:

@@ -4,10 +4,10 @@ use std::fs;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, sample};
-use test_support::team::{at_once, commits, exits};
+use test_support::team::{at_once, commits, exits, with_protocol};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, exchange};
 
 /// Opens an issue and gives it up.
 fn end(env: &TestEnvironment, issue: u32) {
@@ -401,5 +401,42 @@ fn a_protocol_says_when_its_issues_are_archived() {
     env.handoff(&["protocol", "set", "issue-to-pr", "archive", "default"])
         .success();
     env.handoff(&["archive"]).exits(6).says("no protocol here");
+    sound(&env);
+}
+
+#[test]
+fn who_has_yet_to_be_told_is_told_no_more_until_the_issue_comes_back() {
+    let env = with_protocol("delegation");
+    let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
+    let mut request = exchange::sample("delegation", "request");
+    request["traceId"] = json!(trace);
+    let mut answer = exchange::sample("delegation", "response");
+    answer["traceId"] = json!(trace);
+    let asker = request["sourceAgent"].as_str().unwrap();
+    let to = request["handoffTo"].as_str().unwrap();
+    answer["respondingAgent"] = json!(to);
+    let id = format!("{trace}.1");
+    env.send(request.to_string()).success();
+    env.handoff(&["claim", &id, "--as", to, "--lease", "1h"])
+        .success();
+    env.send(answer.to_string()).success();
+    let waits = paths(&env, "awaiting/");
+    assert!(waits.contains(asker), "{waits}");
+    let stuck = || env.data(&["metrics"])["stuck"].as_array().unwrap().len();
+    assert_eq!(stuck(), 1);
+    env.handoff(&["archive", trace]).success();
+    assert_eq!(paths(&env, "awaiting/"), "");
+    assert_eq!(stuck(), 0);
+    let reopen = ["reopen", trace, "--as", to, "--reason", "wrong"];
+    let note = ["annotate", trace, "--as", to, "--note", "it was wrong"];
+    if env.handoff(&reopen).status != 0 {
+        env.handoff(&note).success();
+    }
+    let back = env.git(
+        &env.repo(),
+        &["show", "--format=%s", "--name-only", "handoffs~1"],
+    );
+    assert!(back.starts_with("Bring issue"), "{back}");
+    assert!(back.contains(waits.trim()), "{back}");
     sound(&env);
 }

@@ -15,7 +15,10 @@ use handoff_model::archive::{
     archive_message, ensure_archivable, find_in_index, read_index, unarchive_message,
     with_archived, without_archived,
 };
-use handoff_model::{ArchivedIssue, IssueStatus, NotArchivable, Refusal, View, layout};
+use handoff_model::open_entry::awaiting_path;
+use handoff_model::{
+    ArchivedIssue, FileChanges, Issue, IssueStatus, NotArchivable, Refusal, View, layout,
+};
 use serde::Deserialize;
 
 use super::draft::Decided;
@@ -26,9 +29,15 @@ use super::signing::{By, Demand};
 use super::snapshot::{IssueFolder, SHAPE, Snapshot};
 use super::write::Ledger;
 
-/// How many issues one step archives at most. A reader accepts [`MOST_ENTRIES`] changed entries, and
-/// an archived issue changes up to five: its folder, the two above it, and as much of the index.
-const MOST_IN_STEP: usize = 2_000;
+/// How many entries of folders one step changes at most, as [`entries`] counts them: enough for 2,000
+/// issues, and less than the [`MOST_ENTRIES`] that a reader accepts.
+const MOST_IN_STEP: usize = 10_000;
+
+/// How many entries archiving an issue changes at most: its folder, the two above it, as much of the
+/// index, and those of who has yet to be told of its end.
+fn entries(issue: &Issue) -> usize {
+    5 + issue.to_tell.len()
+}
 
 /// Which issues to archive.
 #[derive(Clone, Debug)]
@@ -65,10 +74,9 @@ impl<'r> Ledger<'r> {
         session: &Session,
         request: &ArchiveRequest,
     ) -> Result<Vec<ArchivedTogether>, LedgerError> {
-        let keys = self.to_archive(request)?;
         let mut done = Vec::new();
-        for part in keys.chunks(MOST_IN_STEP) {
-            let together = self.archive_together(session, part, request.before)?;
+        for part in self.to_archive(request)? {
+            let together = self.archive_together(session, &part, request.before)?;
             if !together.issues.is_empty() {
                 done.push(together);
             }
@@ -84,12 +92,10 @@ impl<'r> Ledger<'r> {
         &self,
         request: &ArchiveRequest,
     ) -> Result<Vec<ArchivedTogether>, LedgerError> {
-        let keys = self.to_archive(request)?;
+        let parts = self.to_archive(request)?;
         let tip = self.tip()?;
-        let parts = keys.chunks(MOST_IN_STEP).map(|part| {
-            let lines = part
-                .iter()
-                .map(|key| Ok(archivable(&tip, key, request.before)?));
+        let parts = parts.into_iter().map(|part| {
+            let lines = part.iter().map(|key| archivable(&tip, key, request.before));
             let lines: Vec<_> = lines.collect::<Result<_, LedgerError>>()?;
             let issues = lines.into_iter().flatten().collect();
             Ok(ArchivedTogether {
@@ -101,15 +107,15 @@ impl<'r> Ledger<'r> {
         parts.collect()
     }
 
-    /// The keys of the issues to archive, in the order of their folders.
-    fn to_archive(&self, request: &ArchiveRequest) -> Result<Vec<IssueKey>, LedgerError> {
+    /// The keys of the issues to archive, in the order of their folders, divided into steps.
+    fn to_archive(&self, request: &ArchiveRequest) -> Result<Vec<Vec<IssueKey>>, LedgerError> {
         let tip = self.tip()?;
         let mut ended = Vec::new();
         for key in &request.issues {
             match tip.folder(key)?.issue()? {
                 Some(issue) => {
                     ensure_archivable(&issue, request.before)?;
-                    ended.push((issue.updated_at, key.clone()));
+                    ended.push((issue.updated_at, key.clone(), entries(&issue)));
                 }
                 None if tip.archived(key)?.is_some() => {}
                 None => return Err(Refusal::no_issue(key).into()),
@@ -122,11 +128,24 @@ impl<'r> Ledger<'r> {
             ended.sort();
             ended.truncate(limit);
         }
-        let keys: BTreeSet<_> = ended
+        let by_folder: BTreeMap<String, (IssueKey, usize)> = ended
             .into_iter()
-            .map(|(_, key)| (layout::issue_folder(&key), key))
+            .map(|(_, key, entries)| (layout::issue_folder(&key), (key, entries)))
             .collect();
-        Ok(keys.into_iter().map(|(_, key)| key).collect())
+        let (mut parts, mut met): (Vec<Vec<IssueKey>>, usize) = (Vec::new(), 0);
+        for (key, entries) in by_folder.into_values() {
+            match parts.last_mut() {
+                Some(part) if met + entries <= MOST_IN_STEP => {
+                    part.push(key);
+                    met += entries;
+                }
+                _ => {
+                    parts.push(vec![key]);
+                    met = entries;
+                }
+            }
+        }
+        Ok(parts)
     }
 
     /// Archives those of these issues that can be, in one step; nothing, if none can.
@@ -187,7 +206,7 @@ struct Ended {
 fn ended_before(
     tip: &Snapshot<'_>,
     request: &ArchiveRequest,
-) -> Result<Vec<(Moment, IssueKey)>, LedgerError> {
+) -> Result<Vec<(Moment, IssueKey, usize)>, LedgerError> {
     let before = request.before;
     let wants = |issue: &Ended| {
         let protocol = request.protocol.as_ref();
@@ -209,7 +228,7 @@ fn ended_before(
             continue;
         };
         if ensure_archivable(&issue, before).is_ok() {
-            found.push((issue.updated_at, key));
+            found.push((issue.updated_at, key, entries(&issue)));
         }
     }
     Ok(found)
@@ -251,6 +270,9 @@ fn archive_step(
     let mut new: BTreeMap<String, Vec<ArchivedIssue>> = BTreeMap::new();
     for line in lines {
         files.push((layout::issue_folder(&line.issue), Edit::Gone));
+        // Nobody is told of it any more.
+        let told = to_tell(&IssueFolder::of_archived(tip.repository(), &line)?)?;
+        files.extend(told.into_iter().map(|(path, _)| (path, Edit::Gone)));
         let file = layout::archived_file(&line.issue);
         new.entry(file).or_default().push(line);
     }
@@ -282,11 +304,29 @@ pub(super) fn unarchive_step(
         Edit::Bytes(left)
     };
     let folder = (layout::issue_folder(&line.issue), Edit::Folder(line.tree));
+    let mut files = vec![folder, (path, index)];
+    tip.ensure_here(std::slice::from_ref(line))?;
+    files.extend(to_tell(&IssueFolder::of_archived(tip.repository(), line)?)?);
     Ok(SharedStep {
-        files: vec![folder, (path, index)],
+        files,
         message: unarchive_message(line),
         demand: demand(tip, BTreeSet::from([line.protocol.clone()]))?,
     })
+}
+
+/// The entries of an ended issue's handoffs of which somebody has yet to be told.
+fn to_tell(folder: &IssueFolder<'_>) -> Result<FileChanges, LedgerError> {
+    let issue = folder.issue()?;
+    let all = issue.map(|issue| issue.to_tell).unwrap_or_default();
+    let entries = all.into_iter().map(|one| {
+        let name = layout::record_name(one.id.number());
+        let record = folder.read(&name)?;
+        let (_, bytes) =
+            record.ok_or_else(|| LedgerError::missing(layout::record_file(&one.id)))?;
+        let path = awaiting_path(&one.id, &one.agent);
+        Ok((path, Edit::Bytes(bytes.to_vec())))
+    });
+    entries.collect()
 }
 
 /// The signature of a step about issues of these protocols: by any key of the default protocol, else

@@ -114,6 +114,14 @@ impl Happening {
         }
     }
 
+    /// What a commit's own subject says.
+    fn of_commit(kind: Kind, commit: &Commit) -> Self {
+        let mut plain = Self::new(kind, commit.author.at, &commit.author.name);
+        let subject = commit.message.lines().next().unwrap_or_default();
+        subject.clone_into(&mut plain.summary);
+        plain
+    }
+
     /// Whether this agent made the change, sent the handoff or receives it.
     pub fn concerns(&self, agent: &AgentName) -> bool {
         let named = [&self.from_agent, &self.to_agent];
@@ -130,24 +138,11 @@ impl Happening {
 pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happening>, LedgerError> {
     let parent = commit.parents.first();
     let before = parent.map(|&id| repository.commit(id)).transpose()?;
-    let plain = |kind| {
-        let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
-        let subject = commit.message.lines().next().unwrap_or_default();
-        subject.clone_into(&mut plain.summary);
-        plain
-    };
+    let plain = |kind| Happening::of_commit(kind, commit);
     if let Some(before) = &before
         && changes_archive(repository, before.tree, commit.tree)?
     {
-        let changes = step_changes(repository, before.tree, commit.tree)?;
-        return Ok(vec![match archive_step_of(&changes) {
-            Some(ArchiveStep::Archive(_)) => plain(Kind::Archive),
-            Some(ArchiveStep::Unarchive(key)) => Happening {
-                issue: Some(key),
-                ..plain(Kind::Archive)
-            },
-            _ => plain(Kind::Other),
-        }]);
+        return Ok(vec![of_archive(repository, before.tree, commit)?]);
     }
     let tree = Tree::new(repository, commit.tree);
     // Open entries repeat the records, and a failure's context never changes.
@@ -216,6 +211,24 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         found.push(other);
     }
     Ok(found)
+}
+
+/// What happened in a commit that changes the archive.
+fn of_archive(
+    repository: &Repository,
+    before: ObjectId,
+    commit: &Commit,
+) -> Result<Happening, LedgerError> {
+    let changes = step_changes(repository, before, commit.tree)?;
+    let of_commit = |kind| Happening::of_commit(kind, commit);
+    Ok(match archive_step_of(&changes) {
+        Some(ArchiveStep::Archive(_)) => of_commit(Kind::Archive),
+        Some(ArchiveStep::Unarchive(key)) => Happening {
+            issue: Some(key),
+            ..of_commit(Kind::Archive)
+        },
+        _ => of_commit(Kind::Other),
+    })
 }
 
 fn stored<T: handoff_model::stored::Stored>(

@@ -74,14 +74,6 @@ pub enum NotArchivable {
     /// Work continues in it.
     #[error("issue {0} is open")]
     Open(IssueKey),
-    /// Somebody has yet to be told how a handoff of it ended.
-    #[error("issue {issue} ended, and {agent} has yet to be told of it")]
-    Awaits {
-        /// The issue.
-        issue: IssueKey,
-        /// The agent.
-        agent: AgentName,
-    },
     /// Its last step is not old enough.
     #[error("issue {issue} was last written to at {}, which is not before {}", rfc3339(*at), rfc3339(*before))]
     TooRecent {
@@ -94,19 +86,17 @@ pub enum NotArchivable {
     },
 }
 
-/// Refuses an issue that cannot be archived: one that has not ended, that has an entry among the
-/// open handoffs or those that await somebody, or whose last step was not made before this moment.
+/// Refuses an issue that cannot be archived: one that has not ended, or whose last step was not made
+/// before this moment. That somebody has yet to be told of its end holds nothing up: nobody has to
+/// answer that, so it may never end.
 ///
 /// # Errors
 /// [`NotArchivable`].
 pub fn ensure_archivable(issue: &Issue, before: Moment) -> Result<(), NotArchivable> {
     let key = issue.issue.clone();
-    if issue.status == IssueStatus::Open || !issue.open.is_empty() {
+    let moves = !issue.open.is_empty() || !issue.awaiting.is_empty();
+    if issue.status == IssueStatus::Open || moves {
         return Err(NotArchivable::Open(key));
-    }
-    if let Some(one) = issue.awaiting.iter().chain(&issue.to_tell).next() {
-        let agent = one.agent.clone();
-        return Err(NotArchivable::Awaits { issue: key, agent });
     }
     if issue.updated_at >= before {
         let at = issue.updated_at;

@@ -11,9 +11,6 @@ impl From<NotArchivable> for Failure {
             NotArchivable::Open(key) => failure.hint(format!(
                 "nothing was written; `git handoff status {key}` shows what it waits for"
             )),
-            NotArchivable::Awaits { agent, .. } => failure.hint(format!(
-                "nothing was written; `git handoff inbox --as {agent}` tells it"
-            )),
             NotArchivable::TooRecent { .. } => {
                 failure.advice("nothing was written; leave out the time to archive it all the same")
             }
