@@ -3,6 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::WorkerId;
+use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
 use handoff_contract::{FILL, Source};
 use handoff_protocol::{
@@ -146,7 +147,7 @@ fn applying<'p>(
     rules.filter(move |rule| {
         let is_of = rule.of.is_empty() || rule.of.contains(&kind.name);
         let holds = |(at, words): (&String, &Words)| {
-            let text = contract.pointer(at).map(shown_plain);
+            let text = lookup(contract, at).map(shown_plain);
             text.is_some_and(|text| words.accept(&text))
         };
         is_of && rule.policy != Policy::Off && rule.when.iter().all(holds)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::pointer::escaped_part;
+use handoff_base::pointer::{escaped_part, lookup};
 use handoff_base::text::{quoted, summary_line};
 use handoff_contract::{Allowance, Checked, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
@@ -62,7 +62,7 @@ impl Contract {
     /// The commit that it says it reviewed.
     pub fn reviewed_commit(&self, kind: &ContractType) -> Option<&str> {
         let at = kind.reviews.as_ref()?.commit.as_deref()?;
-        self.value.pointer(at)?.as_str()
+        lookup(&self.value, at)?.as_str()
     }
 
     /// Reads a contract without faults.
@@ -76,9 +76,9 @@ impl Contract {
     ) -> Self {
         let Resolved { kind, from, to } = resolved;
         let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
-            scalar(value.pointer(protocol.field(kind, field)?)?)
+            scalar(lookup(&value, protocol.field(kind, field)?)?)
         };
-        let own_summary = || scalar(value.pointer(kind.summary.as_deref()?)?);
+        let own_summary = || scalar(lookup(&value, kind.summary.as_deref()?)?);
         let summary = text(|f| &f.summary)
             .or_else(own_summary)
             .unwrap_or_else(|| kind.title.clone());
@@ -94,7 +94,7 @@ impl Contract {
             status: text(|f| &f.status).or_else(|| {
                 // A log says with true or false how it ended.
                 let at = protocol.field(kind, |f| &f.status)?;
-                Some(value.pointer(at)?.as_bool()?.to_string())
+                Some(lookup(&value, at)?.as_bool()?.to_string())
             }),
             priority: text(|f| &f.priority),
             title: text(|f| &f.title)
@@ -450,7 +450,7 @@ fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -
 /// The issue key that a protocol gives, or that a contract has at a pointer.
 fn issue_at(at: &str, value: &Value) -> Option<IssueKey> {
     if at.starts_with('/') {
-        return scalar(value.pointer(at)?)?.parse().ok();
+        return scalar(lookup(value, at)?)?.parse().ok();
     }
     at.parse().ok()
 }
@@ -614,9 +614,9 @@ pub fn placed<S: Schemas>(
 
 /// The failure that a contract reports.
 fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
-    let text = |pointer: &str| scalar(value.pointer(pointer)?);
+    let text = |pointer: &str| scalar(lookup(value, pointer)?);
     let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
-    let is = |at: &Option<String>| value.pointer(at.as_deref()?)?.as_bool();
+    let is = |at: &Option<String>| lookup(value, at.as_deref()?)?.as_bool();
     let code = if fields.code.starts_with('/') {
         text(&fields.code)?
     } else {
@@ -642,7 +642,7 @@ fn issue_of(
     findings: &mut Vec<Finding>,
 ) -> Option<IssueKey> {
     let at = protocol.field(kind, |f| &f.issue);
-    let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(value.pointer(at)?)?))) else {
+    let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(lookup(value, at)?)?))) else {
         if hint.is_none() {
             // Not a fault of the contract: the sender may give the issue.
             let text = match at {
@@ -695,7 +695,7 @@ fn closes_badly(
     value: &Value,
 ) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
-    let word = scalar(value.pointer(at)?)?;
+    let word = scalar(lookup(value, at)?)?;
     let fails = protocol.outcome(kind, Some(&word)) != Outcome::Complete;
     if !fails || !protocol.is_kind(to.as_str(), AgentKind::End) {
         return None;
@@ -709,7 +709,7 @@ fn closes_badly(
 /// has begun.
 fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
-    let word = scalar(value.pointer(at)?)?;
+    let word = scalar(lookup(value, at)?)?;
     let state = *protocol.definition().status.get(&word)?;
     if !matches!(state, State::Pending | State::InProgress) {
         return None;

@@ -1,5 +1,6 @@
 //! The facts about an issue, gathered from its contracts as they arrive.
 
+use handoff_base::pointer::lookup;
 use serde_json::{Map, Value};
 
 use crate::definition::FactRule;
@@ -22,7 +23,7 @@ impl Protocol {
             let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);
             match rule {
                 FactRule::Last(pointers) => {
-                    let found = pointers.iter().find_map(|p| contract.pointer(p));
+                    let found = pointers.iter().find_map(|p| lookup(contract, p));
                     if let Some(value) = found {
                         facts.insert(name.clone(), value.clone());
                         stated.push(name.as_str());
@@ -33,13 +34,13 @@ impl Protocol {
                         continue;
                     }
                     facts.shift_remove(name);
-                    if let Some(value) = at.iter().find_map(|p| contract.pointer(p)) {
+                    if let Some(value) = at.iter().find_map(|p| lookup(contract, p)) {
                         facts.insert(name.clone(), value.clone());
                         stated.push(name.as_str());
                     }
                 }
                 FactRule::Sum(pointers) => {
-                    let found = pointers.iter().filter_map(|p| contract.pointer(p));
+                    let found = pointers.iter().filter_map(|p| lookup(contract, p));
                     let mut counts = found.filter_map(quantity).peekable();
                     if counts.peek().is_some() {
                         let sum = counts.fold(number(facts).unwrap_or(0), u64::saturating_add);
@@ -47,7 +48,7 @@ impl Protocol {
                     }
                 }
                 FactRule::Collect(pointers) => {
-                    let found = pointers.iter().filter_map(|p| contract.pointer(p));
+                    let found = pointers.iter().filter_map(|p| lookup(contract, p));
                     let items = found.filter_map(Value::as_array).flatten();
                     for item in items {
                         let known = facts.entry(name.clone());

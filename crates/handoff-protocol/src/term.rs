@@ -7,6 +7,7 @@
 //! /findings/*/severity|is critical|count  how many findings have this severity
 //! ```
 
+use handoff_base::pointer::lookup;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -239,7 +240,7 @@ impl Term {
                     Some((above, _)) => (above, true),
                     None => (at.as_str(), false),
                 };
-                if found.is_empty() && !(is_spread && contract.pointer(above).is_some()) {
+                if found.is_empty() && !(is_spread && lookup(contract, above).is_some()) {
                     return None;
                 }
                 self.filtered(found.into_iter().cloned().collect())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
-use handoff_base::pointer::parts;
+use handoff_base::pointer::borrowed_parts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -244,8 +244,16 @@ impl EventRule {
 /// The values that a JSON Pointer leads to, in which `*` stands for every item of a list, and for
 /// every member of an object that has none of that name.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
+    if !pointer.contains('*') {
+        let found = borrowed_parts(pointer).try_fold(value, |here, part| match here {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            Value::Object(members) => members.get(&*part),
+            _ => None,
+        });
+        return found.into_iter().collect();
+    }
     let mut here = vec![value];
-    for part in parts(pointer) {
+    for part in borrowed_parts(pointer) {
         let below = |value: &'v Value| -> Vec<&'v Value> {
             match value {
                 Value::Array(items) if part == "*" => items.iter().collect(),
@@ -256,7 +264,7 @@ pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
                 Value::Object(members) if part == "*" && !members.contains_key("*") => {
                     members.values().collect()
                 }
-                Value::Object(members) => members.get(&part).into_iter().collect(),
+                Value::Object(members) => members.get(&*part).into_iter().collect(),
                 _ => Vec::new(),
             }
         };
