@@ -132,7 +132,16 @@ fn opened(
     met: &mut usize,
     most: usize,
 ) -> Result<Vec<Item>, GitError> {
-    let entries = Tree::new(repository, group.id).entries()?;
+    items_of(group, Tree::new(repository, group.id).entries()?, met, most)
+}
+
+/// The items with these entries in a group.
+fn items_of(
+    group: &FlatEntry,
+    entries: Vec<FlatEntry>,
+    met: &mut usize,
+    most: usize,
+) -> Result<Vec<Item>, GitError> {
     *met += entries.len();
     ensure_few(*met, most)?;
     let above = &group.path;
@@ -171,6 +180,17 @@ pub(super) fn changes(
         }
         // The larger group is opened first: the other may be in it.
         let shortest = groups.iter().flatten().map(|group| group.path.len()).min();
+        if let [Some(old), Some(new)] = &groups
+            && old.path == new.path
+        {
+            let folders = [old, new].map(|group| Tree::new(repository, group.id));
+            let inside = Tree::entries_that_differ(folders)?;
+            for ((items, group), entries) in ahead.iter_mut().zip([old, new]).zip(inside) {
+                items.pop();
+                items.extend(items_of(group, entries, met, most)?.into_iter().rev());
+            }
+            continue;
+        }
         if let Some(shortest) = shortest {
             for (group, items) in groups.iter().zip(&mut ahead) {
                 if let Some(group) = group.as_ref().filter(|g| g.path.len() == shortest) {

@@ -5,7 +5,8 @@
 //! its one useful method publishes it by compare-and-swap. `tree` edits and compares trees in their
 //! stored form, `tree_transfer` copies whole trees between repositories, `history` reads commits,
 //! `shallow` and `boundary` know what a clone is missing, `object_cache` holds recently read
-//! objects; `bulk` keeps the new ones of many commits in memory, until `pack_writer` has a pack of them. `code` queries the user's branches, `evidence` their commits, `merging` how they were
+//! objects, `pack_reader` reads packs for walks that read nearly all of them; `bulk` keeps the new objects of many commits in memory, until `pack_writer` has a
+//! pack of them. `code` queries the user's branches, `evidence` their commits, `merging` how they were
 //! merged, and `signature` verifies who signed one. `worktree` reads uncommitted changes
 //! (`capture`, `disk`, `racy_files`) without touching the working tree or its index; `restore`
 //! writes only into a worktree that it just created. `ref_files` tells from git's locks and logs
@@ -33,6 +34,8 @@ mod object_cache;
 mod object_id;
 mod objects;
 mod obstacle;
+mod pack_index;
+mod pack_reader;
 mod pack_writer;
 mod packs;
 mod position;
@@ -41,6 +44,7 @@ mod process;
 mod program;
 mod queue;
 mod racy_files;
+mod read_at;
 mod ref_files;
 mod refs;
 mod remote;

@@ -1,12 +1,12 @@
 //! A bounded cache of objects.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use handoff_base::ObjectId;
 
-/// Hashes an object id to its first bytes: it is a hash already. Ids made to collide only slow down
-/// a small cache.
+/// Hashes a key to its first bytes: an object id is a hash already. Ids made to collide only slow
+/// down a small cache.
 #[derive(Default)]
 pub struct Start(u64);
 
@@ -25,17 +25,17 @@ impl Hasher for Start {
 /// A map keyed by object ids.
 pub type ById<V> = HashMap<ObjectId, V, BuildHasherDefault<Start>>;
 
-type Values<V> = ById<(V, usize)>;
+type Values<V, K> = HashMap<K, (V, usize), BuildHasherDefault<Start>>;
 
 /// A bounded cache that keeps what was used recently.
-pub struct Recent<V> {
-    young: Values<V>,
-    old: Values<V>,
+pub struct Recent<V, K = ObjectId> {
+    young: Values<V, K>,
+    old: Values<V, K>,
     weight: usize,
     limit: usize,
 }
 
-impl<V: Clone> Recent<V> {
+impl<V: Clone, K: Copy + Eq + Hash> Recent<V, K> {
     /// Creates a cache for values of this total weight, plus as much again that is about to be
     /// dropped.
     pub fn new(limit: usize) -> Self {
@@ -47,8 +47,8 @@ impl<V: Clone> Recent<V> {
         }
     }
 
-    /// The cached value of an object.
-    pub fn get(&mut self, id: ObjectId) -> Option<V> {
+    /// The cached value of a key.
+    pub fn get(&mut self, id: K) -> Option<V> {
         if let Some((value, _)) = self.young.get(&id) {
             return Some(value.clone());
         }
@@ -58,7 +58,7 @@ impl<V: Clone> Recent<V> {
     }
 
     /// Adds a value of this weight.
-    pub fn put(&mut self, id: ObjectId, value: V, weight: usize) {
+    pub fn put(&mut self, id: K, value: V, weight: usize) {
         if self.weight + weight > self.limit {
             self.old = std::mem::take(&mut self.young);
             self.weight = 0;

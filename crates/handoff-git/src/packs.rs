@@ -9,18 +9,8 @@ use std::{fs, io};
 use handoff_base::ObjectId;
 
 use super::object_id::ToOid;
+use super::pack_index::{CHECKSUM, ID, IDS, MAGIC, OFFSET};
 use super::repository::Repository;
-
-/// The signature of version 2 of a pack's index, the only one that git has written since 2007.
-const MAGIC: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
-
-/// The offset of the ids: after the fan-out table.
-const IDS: u64 = 8 + 256 * 4;
-
-/// The size of an id, a checksum or an offset.
-const ID: u64 = 20;
-const CHECKSUM: u64 = 4;
-const OFFSET: u64 = 4;
 
 impl Repository {
     /// Sorts items by where their objects are stored: pack by pack, in each pack's order. Objects

@@ -17,6 +17,7 @@ use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
 use super::objects::{Fresh, Grown, PAUSES};
+use super::pack_reader::{Check, Object, PackReader};
 use super::program::{Program, ProgramError};
 
 /// What the environment says about the repository.
@@ -47,6 +48,8 @@ pub struct Repository {
     config: RefCell<Option<git2::Config>>,
     /// Objects that are likely to be read again.
     recent: Option<RefCell<Recent<Object>>>,
+    /// Reads objects that are in packs.
+    packs: Option<RefCell<PackReader>>,
     /// Whether objects were written or fetched.
     pub(super) grown: Grown,
     /// What was written since a ref moved.
@@ -62,8 +65,6 @@ pub struct Repository {
     /// Finds the content of objects that the program ships.
     shipped: fn(ObjectId) -> Option<&'static [u8]>,
 }
-
-type Object = (ObjectType, Rc<[u8]>);
 
 /// How many bytes of objects are cached while history is walked.
 const RECENT: usize = 8 << 20;
@@ -148,6 +149,7 @@ impl Repository {
             inner,
             config: RefCell::default(),
             recent: None,
+            packs: None,
             grown: Grown::default(),
             fresh: RefCell::default(),
             bulk: RefCell::default(),
@@ -188,12 +190,18 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be opened again.
     pub fn open_for_history() -> Result<Self, GitError> {
+        Self::open_to_read_much(true)
+    }
+
+    fn open_to_read_much(is_verifying: bool) -> Result<Self, GitError> {
         // libgit2's own cache would take a quarter of a gigabyte.
         git2::opts::enable_caching(false);
         Self::map_little();
         let inner = git2::Repository::open_from_env()?;
+        let packs = inner.commondir().join("objects/pack");
         Ok(Self {
             recent: Some(RefCell::new(Recent::new(RECENT))),
+            packs: Some(RefCell::new(PackReader::open(&packs, is_verifying))),
             ..Self::of(inner)
         })
     }
@@ -206,7 +214,7 @@ impl Repository {
     /// [`GitError`] when it can't be opened again.
     pub fn open_for_report() -> Result<Self, GitError> {
         git2::opts::strict_hash_verification(false);
-        Self::open_for_history()
+        Self::open_to_read_much(false)
     }
 
     /// The same for a thread that reads many objects once, without a cache.
@@ -394,7 +402,15 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when the object is missing, damaged, or not a blob.
     pub fn blob(&self, id: ObjectId) -> Result<Rc<[u8]>, GitError> {
-        self.object(id, ObjectType::Blob)
+        self.checked(id, ObjectType::Blob, Check::AndCollisions)
+    }
+
+    /// The bytes of a blob that is compared with what a step writes.
+    ///
+    /// # Errors
+    /// [`GitError`] when the object is missing, damaged, or not a blob.
+    pub fn derived_blob(&self, id: ObjectId) -> Result<Rc<[u8]>, GitError> {
+        self.checked(id, ObjectType::Blob, Check::Hash)
     }
 
     /// The size of an object in bytes, without its content.
@@ -405,17 +421,33 @@ impl Repository {
         Ok(self.inner.odb()?.read_header(id.oid())?.0)
     }
 
+    /// Reads a folder that no step makes; what is in it is not read.
+    ///
+    /// # Errors
+    /// [`GitError`] when the object is missing, damaged, or not a tree.
+    pub fn ensure_tree(&self, id: ObjectId) -> Result<(), GitError> {
+        self.checked(id, ObjectType::Tree, Check::AndCollisions)?;
+        Ok(())
+    }
+
+    /// A commit's or a tree's bytes: the audit compares them with what a step makes.
     pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Rc<[u8]>, GitError> {
+        self.checked(id, kind, Check::Hash)
+    }
+
+    fn checked(&self, id: ObjectId, kind: ObjectType, check: Check) -> Result<Rc<[u8]>, GitError> {
         let recent = self.recent.as_ref();
         let known = recent.and_then(|recent| recent.borrow_mut().get(id));
         let known = known.or_else(|| self.collected(id));
         let (found, bytes) = match known {
             Some(known) => known,
             None => {
-                let odb = self.inner.odb()?;
-                let object = self.patiently(|| odb.read(id.oid()));
-                let object = object.map_err(|error| self.without(error))?;
-                let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
+                let packed = self.packs.as_ref();
+                let packed = packed.and_then(|packs| packs.borrow_mut().read(id, check));
+                let (found, bytes) = match packed {
+                    Some(object) => object,
+                    None => self.read(id)?,
+                };
                 // A walk reads each commit only once.
                 if let Some(recent) = recent
                     && found != ObjectType::Commit
@@ -432,6 +464,14 @@ impl Repository {
             return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, text).into());
         }
         Ok(bytes)
+    }
+
+    /// Reads an object as libgit2 does.
+    fn read(&self, id: ObjectId) -> Result<Object, GitError> {
+        let odb = self.inner.odb()?;
+        let object = self.patiently(|| odb.read(id.oid()));
+        let object = object.map_err(|error| self.without(error))?;
+        Ok((object.kind(), object.data().into()))
     }
 
     /// Removes a ref's lock file that a process left when it was killed while publishing this

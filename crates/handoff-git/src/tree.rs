@@ -310,15 +310,26 @@ impl<'r> Tree<'r> {
     /// [`GitError`] when it can't be read.
     pub(crate) fn entries(&self) -> Result<Vec<FlatEntry>, GitError> {
         let data = self.repository.object(self.id, ObjectType::Tree)?;
-        let entries = raw_entries(&data).map(|entry| {
-            let octal = std::str::from_utf8(entry.mode).unwrap_or_default();
-            Ok(FlatEntry {
-                path: entry.name.to_vec(),
-                mode: u32::from_str_radix(octal, 8).unwrap_or_default(),
-                id: entry.id()?,
-            })
-        });
-        entries.collect()
+        flat_entries(&data)
+    }
+
+    /// The entries of two folders without those that both begin with.
+    ///
+    /// # Errors
+    /// [`GitError`] when one can't be read.
+    pub(crate) fn entries_that_differ(folders: [Self; 2]) -> Result<[Vec<FlatEntry>; 2], GitError> {
+        let [old, new] =
+            folders.map(|folder| folder.repository.object(folder.id, ObjectType::Tree));
+        let (old, new) = (old?, new?);
+        let (mut from, mut to) = (&old[..], &new[..]);
+        while let (Some(a), Some(b)) = (first_entry(from), first_entry(to)) {
+            let length = a.length();
+            if length != b.length() || from[..length] != to[..length] {
+                break;
+            }
+            (from, to) = (&from[length..], &to[length..]);
+        }
+        Ok([flat_entries(from)?, flat_entries(to)?])
     }
 
     /// All files, in all folders, with their modes.
@@ -468,6 +479,25 @@ impl RawEntry<'_> {
             },
         )
     }
+}
+
+fn flat_entries(data: &[u8]) -> Result<Vec<FlatEntry>, GitError> {
+    let entries = raw_entries(data).map(|entry| {
+        let mode = match entry.mode {
+            b"40000" => Mode::Folder.number(),
+            b"100644" => Mode::Plain.number(),
+            other => {
+                let octal = std::str::from_utf8(other).unwrap_or_default();
+                u32::from_str_radix(octal, 8).unwrap_or_default()
+            }
+        };
+        Ok(FlatEntry {
+            path: entry.name.to_vec(),
+            mode,
+            id: entry.id()?,
+        })
+    });
+    entries.collect()
 }
 
 fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {

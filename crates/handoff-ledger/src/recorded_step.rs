@@ -74,8 +74,8 @@ impl RecordedStep {
 /// An issue before and after a commit.
 pub(super) struct States<'r> {
     /// The issue before, if it was opened.
-    pub(super) was: Option<Issue>,
-    pub(super) is: Issue,
+    pub(super) was: Option<Rc<Issue>>,
+    pub(super) is: Rc<Issue>,
     pub(super) before: IssueFolder<'r>,
     pub(super) after: IssueFolder<'r>,
     /// The issue's protocol before the commit.
@@ -145,7 +145,7 @@ impl States<'_> {
 
     /// The step of a commit that changes the issue alone.
     fn issue_update(&self, changes: &[Change]) -> Recorded {
-        let Some((actor, update)) = recorded_update(self.was.as_ref(), &self.is) else {
+        let Some((actor, update)) = recorded_update(self.was.as_deref(), &self.is) else {
             let all = changes.iter().map(|change| difference(change, false));
             return Err(all.collect());
         };
@@ -162,7 +162,7 @@ impl States<'_> {
     /// The step of a commit that changes a handoff.
     fn handoff_update(&self, record: &Record, path: String) -> Result<RecordedStep, LedgerError> {
         let old = self.before.record(record.id.number())?;
-        let update = recorded_change(old.as_ref(), record, self.was.as_ref(), &self.is);
+        let update = recorded_change(old.as_ref(), record, self.was.as_deref(), &self.is);
         let last = match update.event() {
             Some(Event::Extend) => None,
             _ => record.latest(),
@@ -273,7 +273,7 @@ impl<'r> StepReader<'r> {
     ) -> Result<Option<States<'r>>, LedgerError> {
         let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
         let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
-        let (was, Some(is)) = (before.issue()?, after.issue()?) else {
+        let (was, Some(is)) = (before.shared_issue()?, after.shared_issue()?) else {
             return Ok(None);
         };
         let protocol = &was.as_ref().unwrap_or(&is).protocol;

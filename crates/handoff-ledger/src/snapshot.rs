@@ -8,7 +8,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
 use handoff_git::{
-    Divided, Entry, EntryKind, Listing, MOST_IN_ALL, Recent, Repository, Shape, Tree, blob_id,
+    Divided, Entry, EntryKind, GitError, Listing, MOST_IN_ALL, Recent, Repository, Shape, Tree,
+    blob_id,
 };
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
@@ -434,6 +435,8 @@ impl<'r> OpenFolder<'r> {
 /// A file's object id and its bytes.
 pub(super) type Blob = (ObjectId, Rc<[u8]>);
 
+type ReadBlob = fn(&Repository, ObjectId) -> Result<Rc<[u8]>, GitError>;
+
 /// An issue's folder at one commit.
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
@@ -535,10 +538,14 @@ impl<'r> IssueFolder<'r> {
 
     /// A file's object id and its bytes, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
+        self.read_by(name, Repository::blob)
+    }
+
+    fn read_by(&self, name: &str, read: ReadBlob) -> Result<Option<Blob>, LedgerError> {
         let Some(id) = self.listing.find(name)? else {
             return Ok(None);
         };
-        match self.repository.blob(id) {
+        match read(self.repository, id) {
             Ok(bytes) => Ok(Some((id, bytes))),
             Err(source) => Err(DamageError::Object {
                 path: format!("{}/{name}", layout::issue_folder(&self.key)),
@@ -552,23 +559,28 @@ impl<'r> IssueFolder<'r> {
         &self,
         name: &str,
         parsed: Option<&RefCell<Recent<Rc<T>>>>,
-    ) -> Result<Option<T>, LedgerError> {
+    ) -> Result<Option<Rc<T>>, LedgerError> {
         if let Some(parsed) = parsed
             && let Some(id) = self.listing.find(name)?
             && let Some(known) = parsed.borrow_mut().get(id)
         {
-            return Ok(Some(T::clone(&known)));
+            return Ok(Some(known));
         }
-        let Some((id, bytes)) = self.read(name)? else {
+        let Some((id, bytes)) = self.read_by(name, Repository::derived_blob)? else {
             return Ok(None);
         };
         let path = || format!("{}/{name}", layout::issue_folder(&self.key));
         let value: T = record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))?;
+        let value = Rc::new(value);
         if let Some(parsed) = parsed {
-            let known = Rc::new(value.clone());
-            parsed.borrow_mut().put(id, known, bytes.len());
+            parsed.borrow_mut().put(id, Rc::clone(&value), bytes.len());
         }
         Ok(Some(value))
+    }
+
+    /// The issue, as it may be shared with others.
+    pub(super) fn shared_issue(&self) -> Result<Option<Rc<Issue>>, LedgerError> {
+        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
     }
 
     /// Every record, the oldest first.
@@ -600,12 +612,13 @@ impl IssueFolder<'_> {
 
 impl View<LedgerError> for IssueFolder<'_> {
     fn issue(&self) -> Result<Option<Issue>, LedgerError> {
-        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
+        Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
     }
 
     fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
         let parsed = self.parsed.as_ref().map(|p| &p.records);
-        self.stored(&layout::record_name(number), parsed)
+        let record = self.stored(&layout::record_name(number), parsed)?;
+        Ok(record.map(Rc::unwrap_or_clone))
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {

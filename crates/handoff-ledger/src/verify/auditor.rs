@@ -394,7 +394,7 @@ impl<'r, 's> Auditor<'r, 's> {
 
     /// Reports a folder if its object can't be read.
     fn listable(&mut self, path: &str, id: ObjectId) {
-        if let Err(source) = Tree::new(self.repository, id).list("") {
+        if let Err(source) = self.repository.ensure_tree(id) {
             let path = path.to_owned();
             self.report(unreadable(&DamageError::Object { path, source }.into()));
         }
@@ -502,7 +502,7 @@ impl<'r, 's> Auditor<'r, 's> {
 
     /// Whether a blob has these bytes; reports a blob that has their id but can't be read.
     fn holds(&mut self, change: &Change, id: ObjectId, bytes: &[u8]) -> Result<bool, LedgerError> {
-        match self.repository.blob(id) {
+        match self.repository.derived_blob(id) {
             Ok(found) => Ok(*found == *bytes),
             Err(source) => {
                 let right = blob_id(bytes)? == id;

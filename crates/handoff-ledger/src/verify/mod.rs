@@ -29,7 +29,7 @@ use handoff_git::{GitError, Repository};
 
 /// How many commits an auditor takes at once; the first parts are smaller, so that a short history
 /// is shared too.
-const PART: usize = 512;
+const PART: usize = 2048;
 
 /// The size of the first part; each following one is twice as large.
 const FIRST_PART: usize = 32;
@@ -54,7 +54,7 @@ impl Audit {
             tally.begin(Work::Verifying, None);
         }
         audit.cut_off = repository.is_cut_off(tip).unwrap_or_default();
-        let parts = audit.in_parallel(repository, tip, scope, threads.max(1))?;
+        let parts = audit.in_parallel(tip, scope, threads.max(1))?;
         for part in parts {
             audit.commits += part.commits;
             audit.handoffs += part.handoffs;
@@ -80,7 +80,6 @@ impl Audit {
     /// found, the oldest part first.
     fn in_parallel(
         &mut self,
-        repository: &Repository,
         tip: ObjectId,
         scope: AuditScope<'_>,
         threads: usize,
@@ -112,12 +111,16 @@ impl Audit {
                 })
                 .collect();
             drop(queue);
-            self.walk(repository, tip, scope.since, &send);
+            let walked = Repository::open_for_history();
+            if let Ok(repository) = &walked {
+                self.walk(repository, tip, scope.since, &send);
+            }
             drop(send);
-            workers
+            let audited = workers
                 .into_iter()
                 .map(|w| w.join().expect("an auditor does not panic"))
-                .collect::<Result<Vec<_>, GitError>>()
+                .collect::<Result<Vec<_>, GitError>>();
+            walked.and(audited)
         })?;
         let mut audited: Vec<_> = audited.into_iter().flatten().collect();
         audited.sort_by_key(|(number, _)| std::cmp::Reverse(*number));

@@ -1,0 +1,138 @@
+//! A pack's index, searched in its file: it need not be in memory, however large it is.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use handoff_base::ObjectId;
+
+use super::read_at::{invalid, read_at};
+
+/// The signature of version 2 of a pack's index, the only one that git has written since 2007.
+pub(super) const MAGIC: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
+
+/// How many groups the ids are in, by their first byte.
+const GROUPS: usize = 256;
+
+/// The offset of the ids: after the table of groups.
+pub(super) const IDS: u64 = 8 + GROUPS as u64 * 4;
+
+/// The size of an id or a checksum of the whole, of an object's checksum, of an offset, and of one
+/// beyond two gigabytes.
+pub(super) const ID: u64 = 20;
+pub(super) const CHECKSUM: u64 = 4;
+pub(super) const OFFSET: u64 = 4;
+const LARGE_OFFSET: u64 = 8;
+
+/// Marks a place in the table of large offsets.
+const IS_LARGE: u32 = 1 << 31;
+
+/// An open index.
+pub(super) struct PackIndex {
+    file: File,
+    /// How many ids come before each group, and how many there are.
+    groups: [u32; GROUPS + 1],
+    /// The checksum of the pack.
+    pub(super) pack: [u8; ID as usize],
+    /// The ids that were read last, from this position on.
+    read: Vec<u8>,
+}
+
+impl PackIndex {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut start = [0; IDS as usize];
+        read_at(&file, &mut start, 0)?;
+        if start[..8] != MAGIC {
+            return Err(invalid());
+        }
+        let mut groups = [0; GROUPS + 1];
+        let (ends, _) = start[8..].as_chunks::<4>();
+        for (group, end) in ends.iter().enumerate() {
+            groups[group + 1] = u32::from_be_bytes(*end);
+        }
+        let count = u64::from(groups[GROUPS]);
+        let length = file.metadata()?.len();
+        let least = IDS + count * (ID + CHECKSUM + OFFSET) + 2 * ID;
+        if !groups.is_sorted() || length < least {
+            return Err(invalid());
+        }
+        let mut pack = [0; ID as usize];
+        read_at(&file, &mut pack, length - 2 * ID)?;
+        Ok(Self {
+            file,
+            groups,
+            pack,
+            read: Vec::new(),
+        })
+    }
+
+    /// How many objects the pack has.
+    pub(super) fn count(&self) -> u32 {
+        self.groups[GROUPS]
+    }
+
+    /// The offset of an object in the pack, if it has it.
+    pub(super) fn find(&mut self, id: ObjectId) -> io::Result<Option<u64>> {
+        match self.position(id)? {
+            Some(position) => self.offset(position).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The position of an id. Ids are evenly spread, so that it is near where its value says: nearly
+    /// always one read finds it.
+    fn position(&mut self, id: ObjectId) -> io::Result<Option<u32>> {
+        let wanted = id.as_bytes();
+        let group = usize::from(wanted[0]);
+        let (mut low, mut high) = (self.groups[group], self.groups[group + 1]);
+        let share = u32::from_be_bytes([wanted[1], wanted[2], wanted[3], wanted[4]]);
+        let spread = (high - low).isqrt() + 8;
+        let mut reach = spread;
+        let before = (u64::from(high - low) * u64::from(share)) >> 32;
+        let mut near = low + before as u32;
+        while low < high {
+            let from = near.saturating_sub(reach).max(low);
+            let to = near.saturating_add(reach).min(high);
+            let ids = self.ids(from, to)?;
+            let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+                return Ok(None);
+            };
+            if wanted < first {
+                (high, near) = (from, from);
+            } else if wanted > last {
+                (low, near) = (to, to);
+            } else {
+                let found = ids.binary_search(wanted);
+                return Ok(found.ok().map(|at| from + at as u32));
+            }
+            reach = reach.saturating_mul(4);
+        }
+        Ok(None)
+    }
+
+    fn ids(&mut self, from: u32, to: u32) -> io::Result<&[[u8; ID as usize]]> {
+        self.read.resize((to - from) as usize * ID as usize, 0);
+        read_at(&self.file, &mut self.read, IDS + u64::from(from) * ID)?;
+        Ok(self.read.as_chunks().0)
+    }
+
+    fn offset(&self, position: u32) -> io::Result<u64> {
+        let offsets = IDS + u64::from(self.count()) * (ID + CHECKSUM);
+        let mut small = [0; OFFSET as usize];
+        read_at(
+            &self.file,
+            &mut small,
+            offsets + u64::from(position) * OFFSET,
+        )?;
+        let small = u32::from_be_bytes(small);
+        if small & IS_LARGE == 0 {
+            return Ok(small.into());
+        }
+        let large_offsets = offsets + u64::from(self.count()) * OFFSET;
+        let at = large_offsets + u64::from(small ^ IS_LARGE) * LARGE_OFFSET;
+        let mut large = [0; LARGE_OFFSET as usize];
+        read_at(&self.file, &mut large, at)?;
+        Ok(u64::from_be_bytes(large))
+    }
+}

@@ -1,0 +1,582 @@
+//! Reads objects from packs, for walks that read nearly all of them.
+//!
+//! libgit2 reads an object at about twice the cost of `git fsck`: it makes a new inflater for each,
+//! hashes trees and commits with a function that looks for collisions, and maps whole indices. What
+//! is here reads the usual packs only, in little memory, and gives up on whatever is not as it
+//! should be: a missing object, an unknown form, damage, a wrong id. libgit2 then reads the object
+//! and says what is wrong with it.
+
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use git2::{ObjectType, Oid};
+use handoff_base::ObjectId;
+use libdeflater::Decompressor;
+use sha1::{Digest, Sha1};
+
+use super::object_cache::Recent;
+use super::object_id::object_id;
+use super::pack_index::{ID, PackIndex};
+use super::read_at::{invalid, read_at};
+
+/// An object's type and bytes.
+pub(super) type Object = (ObjectType, Rc<[u8]>);
+
+/// The most packs that are kept open; libgit2 reads the others.
+const MOST_PACKS: usize = 64;
+
+/// The largest object that is read here. What a step writes is a hundredth of it.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The most deltas that lead to an object: git's own limit.
+const MOST_DELTAS: usize = 4095;
+
+/// How many bytes of objects are kept for the deltas to them.
+const BASES: usize = 8 << 20;
+
+/// The size of a pack's header: its signature, version and count of objects.
+const HEADER: u64 = 12;
+
+/// The most bytes that come before an object's deflated ones: its type and size, and the distance
+/// or the id of its base.
+const MOST_OF_ENTRY: usize = 10 + ID as usize;
+
+/// How an object is compared with its id.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// By its hash. It is enough for what is compared byte for byte with what a step makes: there is
+    /// no room in it for a collision.
+    Hash,
+    /// Also for the kind of collision that git looks for, as libgit2 does: others chose the bytes.
+    AndCollisions,
+}
+
+/// A pack and its index.
+struct Pack {
+    index: PackIndex,
+    file: File,
+    /// Where its objects end.
+    end: u64,
+}
+
+impl Pack {
+    /// Opens the pack of an index; it must be the one that the index was made for.
+    fn open(index: &Path) -> io::Result<Self> {
+        let file = File::open(index.with_extension("pack"))?;
+        let index = PackIndex::open(index)?;
+        let end = file.metadata()?.len().saturating_sub(ID);
+        let (mut header, mut checksum) = ([0; HEADER as usize], [0; ID as usize]);
+        read_at(&file, &mut header, 0)?;
+        read_at(&file, &mut checksum, end)?;
+        let [version, count] = [4, 8].map(|at| header[at..].first_chunk());
+        let is_as_indexed = header.starts_with(b"PACK")
+            && version == Some(&2_u32.to_be_bytes())
+            && count == Some(&index.count().to_be_bytes())
+            && checksum == index.pack;
+        if is_as_indexed {
+            Ok(Self { index, file, end })
+        } else {
+            Err(invalid())
+        }
+    }
+}
+
+/// Where an object is: in which pack, and at which offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    pack: usize,
+    offset: u64,
+}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        /// Spreads numbers that are near each other (Fibonacci hashing).
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let both = self.offset ^ (self.pack as u64) << 48;
+        state.write(&both.wrapping_mul(SPREAD).to_ne_bytes());
+    }
+}
+
+/// Reads objects from the packs of a repository.
+pub(super) struct PackReader {
+    packs: Vec<Pack>,
+    /// The pack that had the last object.
+    last: usize,
+    windows: Windows,
+    inflater: Decompressor,
+    bases: Recent<Object, Place>,
+    /// Buffers: the deltas that lead to an object, and an object being made.
+    deltas: Vec<(Place, Vec<u8>)>,
+    made: Vec<u8>,
+    /// Whether each object is compared with its id.
+    is_verifying: bool,
+}
+
+impl PackReader {
+    /// Opens the packs in a folder, of which those that came last are searched first. Those that
+    /// can't be read here are left to libgit2.
+    pub(super) fn open(folder: &Path, is_verifying: bool) -> Self {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut indices: Vec<_> = entries
+            .filter(|entry| {
+                Path::new(&entry.file_name())
+                    .extension()
+                    .is_some_and(|e| e == "idx")
+            })
+            .map(|entry| {
+                let modified = entry.metadata().and_then(|found| found.modified());
+                (modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path())
+            })
+            .collect();
+        indices.sort_unstable_by(|a, b| b.cmp(a));
+        let indices = indices.iter().take(MOST_PACKS);
+        Self {
+            packs: indices
+                .filter_map(|(_, path)| Pack::open(path).ok())
+                .collect(),
+            last: 0,
+            windows: Windows::default(),
+            inflater: Decompressor::new(),
+            bases: Recent::new(BASES),
+            deltas: Vec::new(),
+            made: Vec::new(),
+            is_verifying,
+        }
+    }
+
+    /// Reads an object; `None` if libgit2 must.
+    pub(super) fn read(&mut self, id: ObjectId, check: Check) -> Option<Object> {
+        let place = self.find(id)?;
+        let object = self.unpack(place).ok()?;
+        (!self.is_verifying || is_id_of(id, &object, check)).then_some(object)
+    }
+
+    fn find(&mut self, id: ObjectId) -> Option<Place> {
+        let last = self.last;
+        let others = (0..self.packs.len()).filter(|&pack| pack != last);
+        for pack in std::iter::once(last).chain(others) {
+            let found = self.packs.get_mut(pack)?.index.find(id);
+            // What a damaged index has may be in another pack.
+            if let Ok(Some(offset)) = found {
+                self.last = pack;
+                return Some(Place { pack, offset });
+            }
+        }
+        None
+    }
+
+    /// Inflates an object, after what it is a delta to.
+    fn unpack(&mut self, place: Place) -> io::Result<Object> {
+        let (mut next, mut deltas) = (place, 0);
+        let mut object = loop {
+            if let Some(known) = self.bases.get(next) {
+                break known;
+            }
+            let pack = self.packs.get_mut(next.pack).ok_or_else(invalid)?;
+            let entry = Entry::read(self.windows.read(pack, next, MOST_OF_ENTRY)?)?;
+            let most = entry.length + most_deflated(entry.size);
+            let stored = self.windows.read(pack, next, most)?;
+            let stored = stored.get(entry.length..).ok_or_else(invalid)?;
+            let offset = match entry.form {
+                Form::Whole(kind) => {
+                    inflate(&mut self.inflater, stored, entry.size, &mut self.made)?;
+                    let object = (kind, Rc::from(&*self.made));
+                    self.keep(next, &object);
+                    break object;
+                }
+                Form::DeltaToEarlier(distance) => next.offset.checked_sub(distance),
+                Form::DeltaTo(id) => pack.index.find(id)?,
+            };
+            if deltas == MOST_DELTAS {
+                return Err(invalid());
+            }
+            if deltas == self.deltas.len() {
+                self.deltas.push((next, Vec::new()));
+            }
+            let (made, delta) = &mut self.deltas[deltas];
+            *made = next;
+            inflate(&mut self.inflater, stored, entry.size, delta)?;
+            deltas += 1;
+            let offset = offset.ok_or_else(invalid)?;
+            next = Place { offset, ..next };
+        };
+        while deltas > 0 {
+            deltas -= 1;
+            let (place, delta) = &self.deltas[deltas];
+            apply(&object.1, delta, &mut self.made)?;
+            let place = *place;
+            object.1 = Rc::from(&*self.made);
+            self.keep(place, &object);
+        }
+        Ok(object)
+    }
+
+    fn keep(&mut self, place: Place, object: &Object) {
+        let (kind, bytes) = object;
+        self.bases
+            .put(place, (*kind, Rc::clone(bytes)), bytes.len());
+    }
+}
+
+/// How an object is stored.
+enum Form {
+    /// By itself.
+    Whole(ObjectType),
+    /// As a delta to the object that begins this many bytes before it.
+    DeltaToEarlier(u64),
+    /// As a delta to the object with this id.
+    DeltaTo(ObjectId),
+}
+
+/// What comes before an object's deflated bytes.
+struct Entry {
+    form: Form,
+    /// The size of the inflated bytes: an object, or a delta.
+    size: usize,
+    /// Its own size.
+    length: usize,
+}
+
+impl Entry {
+    fn read(stored: &[u8]) -> io::Result<Self> {
+        let mut rest = stored;
+        let first = byte(&mut rest)?;
+        let more = if first & 0x80 == 0 {
+            0
+        } else {
+            number(&mut rest)?
+        };
+        let size = usize::from(first & 0x0f)
+            | usize::try_from(more)
+                .ok()
+                .and_then(|n| n.checked_mul(16))
+                .ok_or_else(invalid)?;
+        let form = match first >> 4 & 7 {
+            1 => Form::Whole(ObjectType::Commit),
+            2 => Form::Whole(ObjectType::Tree),
+            3 => Form::Whole(ObjectType::Blob),
+            6 => {
+                // Each further byte counts on from the end of those before.
+                let mut digit = byte(&mut rest)?;
+                let mut distance = u64::from(digit & 0x7f);
+                while digit & 0x80 != 0 {
+                    digit = byte(&mut rest)?;
+                    distance = ((distance + 1) << 7) | u64::from(digit & 0x7f);
+                    if distance >> 48 != 0 {
+                        return Err(invalid());
+                    }
+                }
+                Form::DeltaToEarlier(distance)
+            }
+            7 => {
+                let (id, after) = rest.split_first_chunk().ok_or_else(invalid)?;
+                rest = after;
+                Form::DeltaTo(ObjectId::from_bytes(*id))
+            }
+            _ => return Err(invalid()),
+        };
+        if size > MOST_BYTES {
+            return Err(invalid());
+        }
+        let length = stored.len() - rest.len();
+        Ok(Self { form, size, length })
+    }
+}
+
+fn byte(rest: &mut &[u8]) -> io::Result<u8> {
+    let (first, others) = rest.split_first().ok_or_else(invalid)?;
+    *rest = others;
+    Ok(*first)
+}
+
+/// Reads a number: seven bits in each byte, the lowest first.
+fn number(rest: &mut &[u8]) -> io::Result<u64> {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let digit = byte(rest)?;
+        value |= u64::from(digit & 0x7f) << shift;
+        shift += 7;
+        if digit & 0x80 == 0 {
+            return Ok(value);
+        }
+        if shift > 35 {
+            return Err(invalid());
+        }
+    }
+}
+
+/// The most bytes to which zlib deflates so many: a little more, since it stores what it can't make
+/// smaller.
+fn most_deflated(size: usize) -> usize {
+    size + (size >> 10) + 64
+}
+
+/// Inflates bytes that must be exactly so many.
+fn inflate(
+    inflater: &mut Decompressor,
+    stored: &[u8],
+    size: usize,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    out.resize(size, 0);
+    match inflater.zlib_decompress(stored, out) {
+        Ok(made) if made == size => Ok(()),
+        _ => Err(invalid()),
+    }
+}
+
+/// Makes an object from its base and a delta: the sizes of both, then pieces of the base by place
+/// and length, and new bytes.
+fn apply(base: &[u8], delta: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    let mut rest = delta;
+    let sizes = (number(&mut rest)?, number(&mut rest)?);
+    if sizes.0 != base.len() as u64 || sizes.1 > MOST_BYTES as u64 {
+        return Err(invalid());
+    }
+    let size = sizes.1 as usize;
+    out.clear();
+    out.reserve(size);
+    while let Some((&code, others)) = rest.split_first() {
+        rest = others;
+        let piece = if code & 0x80 != 0 {
+            let mut field = |bits: std::ops::Range<u32>| -> io::Result<usize> {
+                let mut value = 0;
+                for (place, bit) in bits.enumerate() {
+                    if code >> bit & 1 != 0 {
+                        value |= usize::from(byte(&mut rest)?) << (8 * place);
+                    }
+                }
+                Ok(value)
+            };
+            let (from, length) = (field(0..4)?, field(4..7)?);
+            let length = if length == 0 { 0x10000 } else { length };
+            base.get(from..from + length)
+        } else {
+            let (new, others) = rest.split_at_checked(code.into()).ok_or_else(invalid)?;
+            rest = others;
+            (code != 0).then_some(new)
+        };
+        out.extend_from_slice(piece.ok_or_else(invalid)?);
+        if out.len() > size {
+            return Err(invalid());
+        }
+    }
+    if out.len() == size {
+        Ok(())
+    } else {
+        Err(invalid())
+    }
+}
+
+/// Whether an object has this id.
+fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
+    if check == Check::AndCollisions {
+        return Oid::hash_object(*kind, bytes).is_ok_and(|found| object_id(found) == id);
+    }
+    let header = format!("{} {}\0", kind.str(), bytes.len());
+    let found = Sha1::new().chain_update(header).chain_update(bytes);
+    found.finalize().as_slice() == id.as_bytes()
+}
+
+/// The parts of packs that were read last.
+#[derive(Default)]
+struct Windows {
+    /// The one read last comes first.
+    open: Vec<Window>,
+    /// What is larger than a window.
+    large: Vec<u8>,
+}
+
+struct Window {
+    place: Place,
+    bytes: Vec<u8>,
+}
+
+impl Windows {
+    const SIZE: usize = 16 * 1024;
+    const COUNT: usize = 32;
+
+    /// At least so many bytes from a place on, or all that come before the end of the pack.
+    fn read(&mut self, pack: &Pack, place: Place, least: usize) -> io::Result<&[u8]> {
+        let left = pack.end.checked_sub(place.offset).ok_or_else(invalid)?;
+        let least = usize::try_from(left).map_or(least, |left| least.min(left));
+        let within = |window: &Window| {
+            let at = place.offset.checked_sub(window.place.offset)?;
+            let at = usize::try_from(at).ok()?;
+            let is_in = window.place.pack == place.pack && at + least <= window.bytes.len();
+            is_in.then_some(at)
+        };
+        let known = self.open.iter().enumerate();
+        let mut known = known.filter_map(|(number, window)| Some((number, within(window)?)));
+        if let Some((number, at)) = known.next() {
+            self.open[..=number].rotate_right(1);
+            return Ok(&self.open[0].bytes[at..]);
+        }
+        if least > Self::SIZE / 2 {
+            self.large.resize(least, 0);
+            read_at(&pack.file, &mut self.large, place.offset)?;
+            return Ok(&self.large);
+        }
+        // Half of it is kept for what comes before: history is also walked backwards.
+        let offset = place.offset - place.offset % (Self::SIZE as u64 / 2);
+        let size =
+            usize::try_from(pack.end - offset).map_or(Self::SIZE, |left| left.min(Self::SIZE));
+        let mut bytes = match self.open.len() {
+            Self::COUNT => self
+                .open
+                .pop()
+                .map(|window| window.bytes)
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        bytes.resize(size, 0);
+        read_at(&pack.file, &mut bytes, offset)?;
+        self.open.insert(
+            0,
+            Window {
+                place: Place { offset, ..place },
+                bytes,
+            },
+        );
+        Ok(&self.open[0].bytes[(place.offset - offset) as usize..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A repository with texts that are like each other, and the pack that has them and a tree.
+    struct Fixture {
+        repository: git2::Repository,
+        ids: Vec<Oid>,
+        folder: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let repository = git2::Repository::init_bare(folder.path()).unwrap();
+            let odb = repository.odb().unwrap();
+            let mut ids = Vec::new();
+            for number in 0..120 {
+                let lines = (0..40).map(|line| format!("line {} of a text\n", line + number % 7));
+                let text: String = lines.chain([format!("the end of {number}\n")]).collect();
+                ids.push(odb.write(ObjectType::Blob, text.as_bytes()).unwrap());
+            }
+            let mut tree = repository.treebuilder(None).unwrap();
+            for (number, id) in ids.iter().enumerate() {
+                tree.insert(number.to_string(), *id, 0o100_644).unwrap();
+            }
+            ids.push(tree.write().unwrap());
+            drop(tree);
+            drop(odb);
+            Self {
+                repository,
+                ids,
+                folder,
+            }
+        }
+
+        fn packs(&self) -> PathBuf {
+            self.folder.path().join("objects/pack")
+        }
+
+        /// The file of the pack with this ending, after the objects were packed.
+        fn pack(&self, ending: &str) -> PathBuf {
+            let mut pack = self.repository.packbuilder().unwrap();
+            for id in &self.ids {
+                pack.insert_object(*id, None).unwrap();
+            }
+            pack.write(&self.packs(), 0).unwrap();
+            let files = fs::read_dir(self.packs()).unwrap();
+            let mut files = files.map(|file| file.unwrap().path());
+            files
+                .find(|p| p.extension().is_some_and(|e| e == ending))
+                .unwrap()
+        }
+
+        /// How many objects are read; the others are left to libgit2.
+        fn read(&self, check: Check) -> usize {
+            let odb = self.repository.odb().unwrap();
+            let mut reader = PackReader::open(&self.packs(), true);
+            let read = self.ids.iter().filter(|id| {
+                let Some((kind, bytes)) = reader.read(object_id(**id), check) else {
+                    return false;
+                };
+                // The loose objects are whole, whatever happened to the pack.
+                let object = odb.read(**id).unwrap();
+                assert_eq!((kind, &*bytes), (object.kind(), object.data()));
+                true
+            });
+            read.count()
+        }
+    }
+
+    #[test]
+    fn objects_and_deltas_are_read_as_libgit2_reads_them() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.read(Check::Hash), 0);
+        let pack = fixture.pack("pack");
+        let bytes = fs::read(pack).unwrap();
+        assert!(bytes.len() < 20_000, "nothing is a delta: {}", bytes.len());
+        assert_eq!(fixture.read(Check::Hash), fixture.ids.len());
+        assert_eq!(fixture.read(Check::AndCollisions), fixture.ids.len());
+        let missing = ObjectId::from_bytes([7; 20]);
+        let mut reader = PackReader::open(&fixture.packs(), true);
+        assert!(reader.read(missing, Check::Hash).is_none());
+    }
+
+    /// Wherever a pack or its index is damaged, what is read is right, or left to libgit2.
+    #[test]
+    fn nothing_wrong_is_read_from_what_is_damaged() {
+        for ending in ["pack", "idx"] {
+            let fixture = Fixture::new();
+            let path = fixture.pack(ending);
+            let whole = fs::read(&path).unwrap();
+            let mut left = 0;
+            for at in (0..whole.len()).step_by(97) {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << (at % 8);
+                fs::remove_file(&path).unwrap();
+                fs::write(&path, &damaged).unwrap();
+                left += fixture.ids.len() - fixture.read(Check::Hash);
+            }
+            assert!(left > 0, "{ending}");
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+            assert_eq!(fixture.read(Check::Hash), 0, "{ending}");
+        }
+    }
+
+    #[test]
+    fn a_delta_that_does_not_fit_is_refused() {
+        let base = b"0123456789";
+        let made = |delta: &[u8]| {
+            let mut out = Vec::new();
+            apply(base, delta, &mut out).ok().map(|()| out)
+        };
+        assert_eq!(made(b"\x0a\x05\x91\x02\x03\x02xy").unwrap(), b"234xy");
+        for bad in [
+            &b""[..],
+            b"\x0a",
+            b"\x09\x05\x91\x02\x03\x02xy",
+            b"\x0a\x06\x91\x02\x03\x02xy",
+            b"\x0a\x04\x91\x02\x03\x02xy",
+            b"\x0a\x05\x91\x09\x03\x02xy",
+            b"\x0a\x05\x91\x02\x03\x03xy",
+            b"\x0a\x05\x00\x91\x02\x03\x02xy",
+            b"\x0a\x05\x91\x02\x03\x02xy\x91",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x05",
+        ] {
+            assert_eq!(made(bad), None, "{bad:?}");
+        }
+    }
+}
