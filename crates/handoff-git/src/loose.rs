@@ -42,7 +42,7 @@ fn adler32(bytes: &[u8]) -> u32 {
         sum += u32::from(byte);
         sums += sum;
     }
-    (sums % MODULUS) << 16 | sum % MODULUS
+    ((sums % MODULUS) << 16) | (sum % MODULUS)
 }
 
 /// Writes an object to its file, which is there whole or not at all, and replaces one that is there.

@@ -5,11 +5,10 @@
 //! all that differs is one stretch of bytes: so a ledger's trees and records change.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
 use git2::ObjectType;
+use libdeflater::{CompressionLvl, Compressor};
 use sha1::{Digest, Sha1};
 
 /// How many deltas may lead to an object: git's own limit.
@@ -37,7 +36,7 @@ pub(super) struct PackWriter {
     objects: Vec<Packed>,
     newest: HashMap<Start, usize>,
     /// Used again for each object: making one takes longer than deflating.
-    encoder: ZlibEncoder<Vec<u8>>,
+    compressor: Compressor,
 }
 
 impl PackWriter {
@@ -46,7 +45,7 @@ impl PackWriter {
             entries: Vec::new(),
             objects: Vec::new(),
             newest: HashMap::new(),
-            encoder: ZlibEncoder::new(Vec::new(), Compression::fast()),
+            compressor: Compressor::new(CompressionLvl::fastest()),
         }
     }
 
@@ -91,9 +90,14 @@ impl PackWriter {
     }
 
     fn deflate(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.encoder.write_all(bytes)?;
-        let deflated = self.encoder.reset(Vec::new())?;
-        self.entries.extend_from_slice(&deflated);
+        let start = self.entries.len();
+        let most = self.compressor.zlib_compress_bound(bytes.len());
+        self.entries.resize(start + most, 0);
+        let deflated = self
+            .compressor
+            .zlib_compress(bytes, &mut self.entries[start..]);
+        self.entries
+            .truncate(start + deflated.map_err(io::Error::other)?);
         Ok(())
     }
 

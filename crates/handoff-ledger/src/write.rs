@@ -590,8 +590,7 @@ impl<'r> Ledger<'r> {
             };
             self.name_origin(session, &mut draft, is_reached, outcome.is_some());
             let prepared = self.prepared_step(session, &tip, &draft, now, start)?;
-            let subject = draft.message.lines().next().unwrap_or_default();
-            let reflog = format!("handoff: {subject}");
+            let reflog = reflog_of(&draft);
             let late = start.elapsed() >= session.patience;
             let (published, outcome) = if let Place::Group(place) = place {
                 let commit = place.add(&prepared);
@@ -775,6 +774,12 @@ impl Ledger<'_> {
         }
         self.with_upstream(|ledger, upstream| upstream.settle(wrote.or(ledger.tip_id()?)))
     }
+}
+
+/// What the ref's log says of a step.
+fn reflog_of(draft: &Draft) -> String {
+    let subject = draft.message.lines().next().unwrap_or_default();
+    format!("handoff: {subject}")
 }
 
 /// Publishes a commit after noting it for recovery from a crash.
