@@ -43,5 +43,6 @@ def table(bench):
     light(bench, repository, f"{handoffs:,} handoffs", contracts, 0)
     if not run(bench.handoff, "archive", "--help", codes=(0, 2)):
         return bench.leave_out("a light clone of an archived ledger: the program has no `archive`")
-    run(bench.handoff, "archive", "--older", OLDER, "--as", "orchestrator", at=repository)
+    # In the smallest ledger, no issue has ended.
+    run(bench.handoff, "archive", "--older", OLDER, at=repository, codes=(0, 6))
     light(bench, repository, f"{handoffs:,} handoffs, those that ended archived", contracts, 1)

@@ -130,9 +130,9 @@ error_codes! {
     NoWorker = "no_worker", USAGE;
     NoWorkflow = "no_workflow", USAGE;
     NotALedger = "not_a_ledger", ENVIRONMENT;
-    NotArchivable = "not_archivable", PROTOCOL;
     NotAbout = "not_about", PROTOCOL;
     NotAcknowledged = "not_acknowledged", PROTOCOL;
+    NotArchivable = "not_archivable", PROTOCOL;
     NotAssignable = "not_assignable", PROTOCOL;
     NotClaimed = "not_claimed", PROTOCOL;
     NotCompleted = "not_completed", PROTOCOL;

@@ -430,12 +430,12 @@ fn markdown_is_a_contract_where_it_begins_as_one() {
 
 #[test]
 fn a_gate_that_cannot_tell_refuses() {
-    // The protocol in force is damaged.
+    // The folder of the protocol in force is missing.
     let env = hooked();
     put(&env, "handoffs/a.xml", opening(88));
     let broken = env.git(
         &env.repo(),
-        &["rev-parse", "handoffs:protocols/issue-to-pr/protocol.json"],
+        &["rev-parse", "handoffs:protocols/issue-to-pr"],
     );
     let loose = |id: &str| {
         env.repo()

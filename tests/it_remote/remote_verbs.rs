@@ -135,7 +135,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 23] = [
+const VERBS: [Verb; 24] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "id"),
     verb("claim", opened, CLAIM, "record"),
@@ -217,6 +217,7 @@ const VERBS: [Verb; 23] = [
         "document set tech-stack ../stack.json --as @frontend-specialist",
         "document",
     ),
+    verb("archive", completed, "archive 87", "count"),
     verb("import", empty, "import ../exported", "imported"),
     verb(
         "rejected retry",

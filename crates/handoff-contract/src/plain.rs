@@ -14,6 +14,9 @@ use super::pattern::is_not_blank;
 /// Schemas may refer to themselves.
 const MAX_DEPTH: usize = 200;
 
+/// Moments as nearly all are written.
+const DATE_TIME: &str = "^[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+\\-]([01][0-9]|2[0-3]):[0-5][0-9])$";
+
 /// The longest text that a pattern is tried on: the small engine compiles at once, and matches slowly.
 const MAX_TEXT: usize = 4096;
 
@@ -80,7 +83,15 @@ impl<'a> Plain<'a> {
             // These belong to another keyword.
             "then" | "else" => Some(schema.contains_key("if")),
             "$ref" => self.holds(self.referred(given.as_str()?)?, value),
-            "type" => is_of_type(given.as_str()?, value),
+            "type" => match given {
+                Value::Array(names) => any(names.iter().map(|name| is_of_type(name, value))),
+                name => is_of_type(name, value),
+            },
+            "format" if given == "date-time" => match text {
+                None => Some(true),
+                // Others are allowed, too.
+                Some(text) => self.matches(DATE_TIME, text)?.then_some(true),
+            },
             "const" => is_equal(given, value),
             "enum" => any(given.as_array()?.iter().map(|one| is_equal(one, value))),
             "minimum" => in_order(value, given, value),
@@ -92,6 +103,7 @@ impl<'a> Plain<'a> {
             "minProperties" => at_least(members.map(Map::len), given),
             "maxProperties" => at_most(members.map(Map::len), given),
             "pattern" => text.map_or(Some(true), |text| self.matches(given.as_str()?, text)),
+            "uniqueItems" => items.map_or(Some(true), |items| are_unique(given, items)),
             "items" => self.all(given, items.into_iter().flatten()),
             "required" => {
                 let mut names = given.as_array()?.iter();
@@ -217,8 +229,8 @@ fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
 }
 
 /// A number with a fraction may be a whole one to some, so it is not known.
-fn is_of_type(name: &str, value: &Value) -> Option<bool> {
-    Some(match name {
+fn is_of_type(name: &Value, value: &Value) -> Option<bool> {
+    Some(match name.as_str()? {
         "string" => value.is_string(),
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -236,12 +248,26 @@ fn is_equal(one: &Value, other: &Value) -> Option<bool> {
     (is_known(one) && is_known(other)).then(|| one == other)
 }
 
+/// Whether no text is in a list twice.
+fn are_unique(given: &Value, items: &[Value]) -> Option<bool> {
+    let mut texts: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
+    texts.sort_unstable();
+    Some(!given.as_bool()? || texts.windows(2).all(|pair| pair[0] != pair[1]))
+}
+
 /// Whether a value is no number, or two whole numbers are in order.
 fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
     if !value.is_number() {
         return Some(true);
     }
-    Some(one.as_i64()? <= other.as_i64()?)
+    Some(exact(one)? <= exact(other)?)
+}
+
+/// A number that floating point holds exactly.
+fn exact(number: &Value) -> Option<f64> {
+    const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+    let is_exact = number.is_f64() || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT);
+    number.as_f64().filter(|_| is_exact)
 }
 
 fn at_least(count: Option<usize>, given: &Value) -> Option<bool> {
@@ -262,9 +288,14 @@ fn is_plain(pattern: &str) -> bool {
     while let Some(character) = characters.next() {
         let next = characters.peek().copied();
         let is_known = match character {
-            '\\' => characters
-                .next()
-                .is_some_and(|c| r"\/.-[](){}*+?^$|tnr".contains(c)),
+            '\\' => match characters.next() {
+                // A character by its number, in four digits.
+                Some('u') => {
+                    (0..4).all(|_| characters.next().is_some_and(|c| c.is_ascii_hexdigit()))
+                }
+                Some(c) => r"\/.-[](){}*+?^$|tnr".contains(c),
+                None => false,
+            },
             '[' if in_set => false,
             '[' => {
                 in_set = true;
@@ -299,12 +330,13 @@ mod tests {
             "^[A-Za-z0-9][A-Za-z0-9_.\\-]{0,63}$",
             "^https?://[^ \\t\\n\\r<>\"]+$",
             "^([0-9]{1,9}|\\[count\\])$",
+            "[^/\\u0000-\\u001f]",
         ] {
             assert!(is_plain(pattern), "{pattern}");
         }
         for pattern in [
-            "\\d", "\\w+", "\\bx", "\\u0041", "\\p{L}", "a.b", "(?i)a", "(?=a)", "[[a]", "[]a]",
-            "[^]a]", "[a&&b]", "[a--b]", "[-a]", "é", "\t", "[a", "]", "\\",
+            "\\d", "\\w+", "\\bx", "\\u{41}", "\\u41", "\\p{L}", "a.b", "(?i)a", "(?=a)", "[[a]",
+            "[]a]", "[^]a]", "[a&&b]", "[a--b]", "[-a]", "é", "\t", "[a", "]", "\\",
         ] {
             assert!(!is_plain(pattern), "{pattern}");
         }
