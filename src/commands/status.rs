@@ -34,8 +34,7 @@ pub(crate) struct Arguments {
     /// The issue; by default, everything that is open
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Also list open issues without an open handoff: an agent has to send one.
-    /// Reads every issue
+    /// Also list open issues without an open handoff: an agent has to send one
     #[arg(long, conflicts_with = "issue")]
     idle: bool,
     #[command(flatten)]
