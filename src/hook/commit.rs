@@ -169,6 +169,11 @@ fn unreadable(error: &dyn std::error::Error) -> Failure {
 
 /// Whether a path ends like a contract's.
 fn may_be_contract(path: &[u8]) -> bool {
+    // It is asked of every file of the index.
+    let last = path.last().map(u8::to_ascii_lowercase);
+    if !matches!(last, Some(b'l' | b'n' | b'd')) {
+        return false;
+    }
     let ends = |extension: &&str| {
         let start = path.len().checked_sub(extension.len());
         start.is_some_and(|start| path[start..].eq_ignore_ascii_case(extension.as_bytes()))

@@ -22,7 +22,7 @@ pub struct Schema {
     /// What the validator is compiled from when it is needed.
     sound: Option<Value>,
     shape: Shape,
-    contains: Contains,
+    contains: OnceLock<Contains>,
     budget: Arc<Budget>,
     /// Why its values have no XML form, if so.
     without_xml: Option<ShapeError>,
@@ -100,7 +100,7 @@ impl Schema {
             sound: None,
             shape,
             without_xml,
-            contains: contains::wanted(schema),
+            contains: contains::wanted(schema).into(),
             budget: Arc::default(),
         })
     }
@@ -119,7 +119,7 @@ impl Schema {
             sound: None,
             shape,
             without_xml,
-            contains: contains::wanted(schema),
+            contains: contains::wanted(schema).into(),
             budget,
         })
     }
@@ -135,7 +135,7 @@ impl Schema {
             validator: OnceLock::new(),
             shape,
             without_xml,
-            contains: contains::wanted(&schema),
+            contains: OnceLock::new(),
             budget: Arc::default(),
             sound: Some(schema),
         })
@@ -215,7 +215,10 @@ impl Schema {
             let mut explainer = Explainer {
                 source,
                 shape: &self.shape,
-                contains: &self.contains,
+                contains: self.contains.get_or_init(|| {
+                    let schema = self.sound.as_ref();
+                    schema.map(contains::wanted).unwrap_or_default()
+                }),
                 wrapper,
                 value: &value,
                 findings: &mut findings,

@@ -174,20 +174,27 @@ impl Repository {
     ) -> Result<Vec<StagedFile>, IndexError> {
         let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
         let tree = self.head_tree();
+        let passed = passed_over(&path, &wanted);
+        let bytes;
+        let read = match &passed {
+            Some(passed) => passed.index(),
+            None => {
+                bytes = match std::fs::read(&path) {
+                    Ok(bytes) => bytes,
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        return Ok(Vec::new());
+                    }
+                    Err(source) => return Err(IndexError::Unreadable { path, source }),
+                };
+                let malformed = || IndexError::Malformed { path: path.clone() };
+                read(&bytes, &wanted).ok_or_else(malformed)?
+            }
+        };
+        let tree = tree.map_err(IndexError::Head)?;
         // `git commit` works the trees out before it runs a hook.
-        if let Ok(Some(tree)) = tree
-            && root_tree(&path) == Some(tree)
-        {
+        if tree.is_some() && cached_trees(read.trees).next().map(|(_, id)| id) == Some(tree) {
             return Ok(Vec::new());
         }
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(IndexError::Unreadable { path, source }),
-        };
-        let malformed = || IndexError::Malformed { path: path.clone() };
-        let read = read(&bytes, &wanted).ok_or_else(malformed)?;
-        let tree = tree.map_err(IndexError::Head)?;
         let staged = cached_trees(read.trees);
         let mut head = HeadFiles {
             repository: self,
@@ -445,51 +452,101 @@ impl Window {
         }
         self.bytes.get(self.at..self.at + count)
     }
+}
 
-    fn skip(&mut self, count: usize) -> Option<()> {
-        self.peek(count)?;
-        self.at += count;
-        Some(())
+/// What is kept of an index file that was read in passing.
+struct Passed {
+    /// The paths and ids of the files that are wanted, one after the other, with the paths' lengths.
+    files: Vec<u8>,
+    lengths: Vec<usize>,
+    is_known: bool,
+    trees: Vec<u8>,
+}
+
+impl Passed {
+    fn index(&self) -> Index<'_> {
+        let mut rest = &self.files[..];
+        let files = self.lengths.iter().filter_map(|length| {
+            let (path, after) = rest.split_at_checked(*length)?;
+            let (id, after) = after.split_at_checked(ID)?;
+            rest = after;
+            Some((Cow::Borrowed(path), id))
+        });
+        Index {
+            files: files.collect(),
+            is_known: self.is_known,
+            trees: &self.trees,
+        }
     }
 }
 
-/// The tree that git has worked out for a whole index file. Its entries are passed over, and not
-/// kept. `None` if there is no such tree, or the file is stored so that it is not found like this.
-fn root_tree(path: &Path) -> Option<ObjectId> {
-    /// More than the first tree of the extension takes.
-    const FIRST: usize = 64;
+/// Reads an index file as [`read`] does, without keeping what is not wanted. `None` if it can't be
+/// read, has names without lengths (version 4) or very long ones, or is not an index.
+fn passed_over(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<Passed> {
+    let file = File::open(path).ok()?;
+    let end = file.metadata().ok()?.len().checked_sub(ID as u64)?;
     let mut window = Window {
-        file: File::open(path).ok()?,
+        file,
         bytes: Vec::with_capacity(Window::PART),
         at: 0,
     };
     let header = window.peek(HEADER)?;
-    // The names of version 4 have no lengths.
     if !header.starts_with(b"DIRC\0\0\0\x02") && !header.starts_with(b"DIRC\0\0\0\x03") {
         return None;
     }
     let count = u32::from_be_bytes(number(header, 8)?);
-    window.skip(HEADER)?;
+    window.at += HEADER;
+    let mut place = HEADER as u64;
+    let mut passed = Passed {
+        files: Vec::new(),
+        lengths: Vec::new(),
+        is_known: true,
+        trees: Vec::new(),
+    };
     for _ in 0..count {
         let flags = u16::from_be_bytes(number(window.peek(FIXED)?, STAT + ID)?);
-        let length = flags & NAME_LENGTH;
-        if length == NAME_LENGTH {
+        let length = usize::from(flags & NAME_LENGTH);
+        let start = if flags & EXTENDED == 0 {
+            FIXED
+        } else {
+            FIXED + 2
+        };
+        let size = padded(start + length);
+        let entry = window.peek(size)?;
+        let name = &entry[start..start + length];
+        // Other readers go by the length that is stored.
+        if flags & NAME_LENGTH == NAME_LENGTH || memchr::memchr(0, &entry[start..]) != Some(length)
+        {
             return None;
         }
-        let more = if flags & EXTENDED == 0 { 0 } else { 2 };
-        window.skip(padded(FIXED + more + usize::from(length)))?;
+        let is_intended =
+            flags & EXTENDED != 0 && u16::from_be_bytes(number(entry, FIXED)?) & INTENDED != 0;
+        let mode = u32::from_be_bytes(number(entry, MODE)?);
+        if flags & STAGE == 0 && !is_intended && is_file(mode) && wanted(name) {
+            passed.files.extend_from_slice(name);
+            passed.files.extend_from_slice(&entry[STAT..STAT + ID]);
+            passed.lengths.push(length);
+        }
+        window.at += size;
+        place += size as u64;
     }
-    loop {
+    while place < end {
         let extension = window.peek(8)?;
         let size = usize::try_from(u32::from_be_bytes(number(extension, 4)?)).ok()?;
+        passed.is_known &= !extension[0].is_ascii_lowercase();
         let is_trees = extension.starts_with(b"TREE");
-        window.skip(8)?;
-        if is_trees {
-            let trees = window.peek(size.min(FIRST))?;
-            return cached_trees(trees).next()?.1;
+        place += 8 + size as u64;
+        if place > end {
+            return None;
         }
-        window.skip(size)?;
+        window.at += 8;
+        let content = window.peek(size)?;
+        if is_trees {
+            passed.trees = content.to_vec();
+        }
+        window.at += size;
     }
+    (place == end).then_some(passed)
 }
 
 /// The size of an object's id.
@@ -501,8 +558,11 @@ const HEADER: usize = 12;
 const STAT: usize = 40;
 /// An entry up to its name, or to its second flags.
 const FIXED: usize = STAT + ID + 2;
+const MODE: usize = 24;
 const NAME_LENGTH: u16 = 0x0fff;
+const STAGE: u16 = 0x3000;
 const EXTENDED: u16 = 0x4000;
+const INTENDED: u16 = 0x2000;
 
 /// The size of an entry that is padded with one to eight zeros.
 fn padded(size: usize) -> usize {
@@ -512,9 +572,6 @@ fn padded(size: usize) -> usize {
 /// Reads an index file, see gitformat-index(5); `None` if it is not one. Entries that have a conflict
 /// stage or are only intended to be added are left out.
 fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
-    const MODE: usize = 24;
-    const STAGE: u16 = 0x3000;
-    const INTENDED: u16 = 0x2000;
     if !bytes.starts_with(b"DIRC") {
         return None;
     }
