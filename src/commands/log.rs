@@ -125,7 +125,7 @@ impl Arguments {
             if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
                 continue;
             }
-            // It is no step of the issue itself.
+            // It is not a step of the issue itself.
             if step.event.as_deref() != Some(StepEvent::Unarchive.as_str()) {
                 left -= 1;
             }

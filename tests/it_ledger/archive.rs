@@ -172,7 +172,7 @@ fn every_command_finds_an_archived_issue_as_it_was() {
         };
         commands.iter().map(answer).collect()
     };
-    // The clock stands still, so that ages are the same.
+    // The clock does not move, so that ages are the same.
     env.pace(0);
     let before = answers();
     env.handoff(&["archive", "--older", "2d"]).success();
