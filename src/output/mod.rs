@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::io;
 use std::io::Write;
 
-use anstream::adapter::strip_str;
+use anstream::adapter::{strip_bytes, strip_str};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use handoff_base::finding::{Finding, Severity};
@@ -113,6 +113,12 @@ impl Sink {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
+            Self::Stdout(stream) if stream.current_choice() == ColorChoice::Never => {
+                // Written at once: the stream would write each piece between two styles.
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&strip_bytes(bytes).into_vec())?;
+                stdout.flush()
+            }
             Self::Stdout(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
             Self::Kept(kept) => {
                 kept.extend_from_slice(bytes);

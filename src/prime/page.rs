@@ -38,13 +38,17 @@ pub(super) fn quote(text: &str, most: usize) -> String {
 
 /// The beginning of a text that costs no more than this many tokens.
 pub(super) fn clip(text: &str, most: usize) -> String {
-    let mut end = 0;
-    for (at, c) in text.char_indices() {
-        let next = at + c.len_utf8();
-        if foreign_cost(&text[..next]) > most * TOKEN {
-            break;
+    let (mut left, mut end) = (most * TOKEN, 0);
+    for run in runs(text) {
+        if let Some(rest) = left.checked_sub(run_cost(run)) {
+            left = rest;
+            end += run.len();
+            continue;
         }
-        end = next;
+        let ends = run.char_indices().map(|(at, c)| at + c.len_utf8());
+        let part = ends.take_while(|&end| run_cost(&run[..end]) <= left);
+        end += part.last().unwrap_or(0);
+        break;
     }
     text[..end].to_owned()
 }
@@ -67,16 +71,25 @@ fn cost(text: &str) -> usize {
 
 /// The cost of unknown text, in hundredths of a token.
 fn foreign_cost(text: &str) -> usize {
-    let kind = |c: char| match c {
+    runs(text).map(run_cost).sum()
+}
+
+/// What a character is, as far as it says where the next token begins.
+fn kind(c: char) -> u8 {
+    match c {
         'a'..='z' => 0,
         'A'..='Z' => 1,
         '0'..='9' => 2,
         c if c.is_ascii_whitespace() => 3,
         _ => 4,
-    };
-    let mut sum = 0;
+    }
+}
+
+/// The words, numbers and blanks of a text, and all other characters one by one.
+fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
         // A capital starts a word.
         let mut end = first.len_utf8();
         let mut before = kind(first);
@@ -93,16 +106,21 @@ fn foreign_cost(text: &str) -> usize {
             before = kind(c);
         }
         let (run, after) = rest.split_at(end);
-        sum += match kind(first) {
-            0 | 1 => word_cost(run),
-            2 => run.len() * 50,
-            3 => run.matches('\n').count().max(usize::from(run.len() > 1)) * 60,
-            _ if first.is_ascii() => 80,
-            _ => run.len() * 100,
-        };
         rest = after;
+        Some(run)
+    })
+}
+
+/// The cost of a run, in hundredths of a token.
+fn run_cost(run: &str) -> usize {
+    let first = run.chars().next().unwrap_or(' ');
+    match kind(first) {
+        0 | 1 => word_cost(run),
+        2 => run.len() * 50,
+        3 => run.matches('\n').count().max(usize::from(run.len() > 1)) * 60,
+        _ if first.is_ascii() => 80,
+        _ => run.len() * 100,
     }
-    sum
 }
 
 /// The cost of a run of letters: less if it could be a word.

@@ -17,7 +17,15 @@ const INDENT: &str = "  ";
 
 /// The width of a text on a terminal; styles have none.
 pub(super) fn width(text: &str) -> usize {
+    if is_plain(text) {
+        return text.len();
+    }
     anstream::adapter::strip_str(text).to_string().width()
+}
+
+/// Whether each byte of a text is a character of one column.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Lines up columns, however wide they get.
@@ -130,6 +138,9 @@ fn flow(text: &mut String, row: &[String], most: usize) {
 
 /// A text of at most this width, with a mark if it was cut. Grapheme clusters are not split.
 pub(crate) fn cut_to_columns(text: &str, most: usize, ellipsis: &str) -> String {
+    if is_plain(text) && text.len() <= most {
+        return text.to_owned();
+    }
     // The text has no styles: it is foreign, and control characters were made visible.
     if text.graphemes(true).map(room_for).sum::<usize>() <= most {
         return text.to_owned();

@@ -32,6 +32,7 @@ mod maintenance;
 mod merging;
 mod object_cache;
 mod object_id;
+mod object_reader;
 mod objects;
 mod obstacle;
 mod pack_index;

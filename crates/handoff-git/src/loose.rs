@@ -1,4 +1,4 @@
-//! Writes small objects as files of their own.
+//! Reads and writes objects that are files of their own.
 //!
 //! libgit2 lists the folder of packs before each object that it writes, and deflates it. A file of
 //! one block takes as much room however small it is, so such an object is stored as it is, in the
@@ -7,8 +7,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io, process};
+
+use git2::ObjectType;
+use libdeflater::{DecompressionError, Decompressor};
+
+use super::object_reader::{MOST_BYTES, Object};
+use super::read_at::{invalid, read_at};
 
 /// The size of a block on most file systems.
 const BLOCK: usize = 4096;
@@ -49,6 +56,48 @@ fn adler32(bytes: &[u8]) -> u32 {
         sums += sum;
     }
     ((sums % MODULUS) << 16) | (sum % MODULUS)
+}
+
+/// The most bytes of an object's type and size.
+const MOST_OF_HEADER: usize = 32;
+
+/// Reads an object from its file.
+///
+/// # Errors
+/// Any I/O error, and `InvalidData` for what is no such file or too large.
+pub(super) fn read(path: &Path, inflater: &mut Decompressor) -> io::Result<Object> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > (MOST_BYTES + MOST_OF_HEADER) as u64 {
+        return Err(invalid());
+    }
+    let mut stored = vec![0; length as usize];
+    read_at(&file, &mut stored, 0)?;
+    let mut inflated = vec![0; stored.len().max(BLOCK / 2)];
+    let size = loop {
+        match inflater.zlib_decompress(&stored, &mut inflated) {
+            Ok(size) => break size,
+            Err(DecompressionError::InsufficientSpace) if inflated.len() <= MOST_BYTES => {
+                inflated.resize(4 * inflated.len(), 0);
+            }
+            Err(_) => return Err(invalid()),
+        }
+    };
+    parsed(&inflated[..size]).ok_or_else(invalid)
+}
+
+fn parsed(inflated: &[u8]) -> Option<Object> {
+    let start = &inflated[..inflated.len().min(MOST_OF_HEADER)];
+    let end = start.iter().position(|&byte| byte == 0)?;
+    let (kind, size) = str::from_utf8(&start[..end]).ok()?.split_once(' ')?;
+    let kind = match kind {
+        "blob" => ObjectType::Blob,
+        "tree" => ObjectType::Tree,
+        "commit" => ObjectType::Commit,
+        _ => return None,
+    };
+    let bytes = &inflated[end + 1..];
+    (size.parse() == Ok(bytes.len())).then(|| (kind, Rc::from(bytes)))
 }
 
 /// Writes an object to its file, which is there whole or not at all, and replaces one that is there.
@@ -104,8 +153,9 @@ mod tests {
     use std::process::Command;
 
     use git2::{ObjectType, Oid};
+    use libdeflater::Decompressor;
 
-    use super::{BLOCK, write};
+    use super::{BLOCK, read, write};
     use crate::objects::file_of;
 
     #[test]
@@ -122,6 +172,8 @@ mod tests {
             assert_eq!(path.exists(), fits, "{length}");
             if fits {
                 assert_eq!(repository.find_blob(id).unwrap().content(), bytes);
+                let (kind, found) = read(&path, &mut Decompressor::new()).unwrap();
+                assert_eq!((kind, &*found), (ObjectType::Blob, &*bytes));
             }
         }
         let fsck = Command::new("git")
@@ -131,6 +183,35 @@ mod tests {
             .output()
             .unwrap();
         assert!(fsck.status.success(), "{fsck:?}");
+    }
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what libgit2 writes is read here"
+    )]
+    fn what_libgit2_writes_is_read_or_refused_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init_bare(dir.path()).unwrap();
+        let mut inflater = Decompressor::new();
+        for length in [0, 1, 1000, BLOCK, 500_000] {
+            let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
+            let id = repository.odb().unwrap().write(ObjectType::Blob, &bytes);
+            let path = file_of(&dir.path().join("objects"), id.unwrap());
+            let (kind, found) = read(&path, &mut inflater).unwrap();
+            assert_eq!((kind, &*found), (ObjectType::Blob, &*bytes));
+            let whole = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
+                fs::write(&path, &whole[..cut]).unwrap();
+                read(&path, &mut inflater).unwrap_err();
+            }
+        }
+        let path = dir.path().join("text");
+        fs::write(&path, "blob 3\0abc").unwrap();
+        read(&path, &mut inflater).unwrap_err();
+        read(&dir.path().join("missing"), &mut inflater).unwrap_err();
+        read(dir.path(), &mut inflater).unwrap_err();
     }
 
     #[test]

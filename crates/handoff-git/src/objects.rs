@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use git2::{ErrorClass, ErrorCode, ObjectType, OdbLookupFlags, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
@@ -92,18 +92,18 @@ impl Repository {
         if let Some(bulk) = &mut *self.bulk.borrow_mut() {
             return bulk.add(kind, bytes);
         }
-        let odb = self.inner.odb()?;
         if self.writes_files && !self.fresh.borrow().in_memory {
             let id = Oid::hash_object(kind, bytes)?;
             let path = file_of(&self.common_dir().join("objects"), id);
             // A file that is there may be one that a power cut emptied.
-            let is_packed = odb.exists_ext(id, OdbLookupFlags::NO_REFRESH) && !path.exists();
+            let is_packed = self.is_packed(object_id(id)) && !path.exists();
             // What can't be written here, libgit2 can't write either, and it says why.
             if is_packed || written(|| loose::write(&path, kind.str(), bytes)) {
                 self.fresh.borrow_mut().note(id, kind, bytes);
                 return Ok(object_id(id));
             }
         }
+        let odb = self.inner.odb()?;
         let mut id = retried(|| odb.write(kind, bytes))?;
         // libgit2 takes a file that is there for the object, also one that a power cut emptied. If
         // it can't be removed, the object stays unreadable, which is reported.

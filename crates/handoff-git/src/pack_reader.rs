@@ -1,36 +1,23 @@
-//! Reads objects from packs, for walks that read nearly all of them.
-//!
-//! libgit2 reads an object at about twice the cost of `git fsck`: it makes a new inflater for each,
-//! hashes trees and commits with a function that looks for collisions, and maps whole indices. What
-//! is here reads the usual packs only, in little memory, and gives up on whatever is not as it
-//! should be: a missing object, an unknown form, damage, a wrong id. libgit2 then reads the object
-//! and says what is wrong with it.
+//! Reads objects from packs of the usual form, in little memory.
 
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use git2::{ObjectType, Oid};
+use git2::ObjectType;
 use handoff_base::ObjectId;
 use libdeflater::Decompressor;
-use sha1::{Digest, Sha1};
 
 use super::object_cache::Recent;
-use super::object_id::object_id;
+use super::object_reader::{MOST_BYTES, Object};
 use super::pack_index::{ID, PackIndex};
 use super::read_at::{invalid, read_at};
 
-/// An object's type and bytes.
-pub(super) type Object = (ObjectType, Rc<[u8]>);
-
 /// The most packs that are kept open; libgit2 reads the others.
 const MOST_PACKS: usize = 64;
-
-/// The largest object that is read here. What a step writes is a hundredth of it.
-const MOST_BYTES: usize = 1 << 20;
 
 /// The most deltas that lead to an object: git's own limit.
 const MOST_DELTAS: usize = 4095;
@@ -44,16 +31,6 @@ const HEADER: u64 = 12;
 /// The most bytes that come before an object's deflated ones: its type and size, and the distance
 /// or the id of its base.
 const MOST_OF_ENTRY: usize = 10 + ID as usize;
-
-/// How an object is compared with its id.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
-    /// By its hash. It is enough for what is compared byte for byte with what a step makes: there is
-    /// no room in it for a collision.
-    Hash,
-    /// Also for the kind of collision that git looks for, as libgit2 does: others chose the bytes.
-    AndCollisions,
-}
 
 /// A pack and its index.
 struct Pack {
@@ -87,7 +64,7 @@ impl Pack {
 
 /// Where an object is: in which pack, and at which offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
+pub(super) struct Place {
     pack: usize,
     offset: u64,
 }
@@ -101,76 +78,102 @@ impl Hash for Place {
     }
 }
 
+/// How much of a repository will be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// A few objects.
+    Few,
+    /// A walk through history.
+    Many,
+}
+
 /// Reads objects from the packs of a repository.
 pub(super) struct PackReader {
+    /// The packs that were searched, of which those that came last are searched first. Those that
+    /// can't be read here are left out.
     packs: Vec<Pack>,
+    /// The indices of the others: the last is opened next.
+    others: Vec<PathBuf>,
     /// The pack that had the last object.
     last: usize,
     windows: Windows,
-    inflater: Decompressor,
     bases: Recent<Object, Place>,
     /// Buffers: the deltas that lead to an object, and an object being made.
     deltas: Vec<(Place, Vec<u8>)>,
     made: Vec<u8>,
-    /// Whether each object is compared with its id.
-    is_verifying: bool,
 }
 
 impl PackReader {
-    /// Opens the packs in a folder, of which those that came last are searched first. Those that
-    /// can't be read here are left to libgit2.
-    pub(super) fn open(folder: &Path, is_verifying: bool) -> Self {
+    /// Finds the packs in a folder.
+    pub(super) fn new(folder: &Path, reads: Reads) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut indices: Vec<_> = entries
-            .filter(|entry| {
-                Path::new(&entry.file_name())
-                    .extension()
-                    .is_some_and(|e| e == "idx")
-            })
-            .map(|entry| {
-                let modified = entry.metadata().and_then(|found| found.modified());
-                (modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path())
-            })
-            .collect();
-        indices.sort_unstable_by(|a, b| b.cmp(a));
-        let indices = indices.iter().take(MOST_PACKS);
+        let indices = entries.filter(|entry| {
+            Path::new(&entry.file_name())
+                .extension()
+                .is_some_and(|e| e == "idx")
+        });
+        let mut others: Vec<PathBuf> = indices.map(|entry| entry.path()).collect();
+        if others.len() > 1 {
+            others.sort_by_cached_key(|path| {
+                let modified = path.metadata().and_then(|found| found.modified());
+                (modified.unwrap_or(SystemTime::UNIX_EPOCH), path.clone())
+            });
+        }
         Self {
-            packs: indices
-                .filter_map(|(_, path)| Pack::open(path).ok())
-                .collect(),
+            packs: Vec::new(),
+            others,
             last: 0,
-            windows: Windows::default(),
-            inflater: Decompressor::new(),
+            windows: Windows::new(reads),
             bases: Recent::new(BASES),
             deltas: Vec::new(),
             made: Vec::new(),
-            is_verifying,
         }
     }
 
-    /// Reads an object; `None` if libgit2 must.
-    pub(super) fn read(&mut self, id: ObjectId, check: Check) -> Option<Object> {
-        let place = self.find(id)?;
-        let object = self.unpack(place).ok()?;
-        (!self.is_verifying || is_id_of(id, &object, check)).then_some(object)
+    /// Finds an object in the pack that had the last one.
+    pub(super) fn find_near(&mut self, id: ObjectId) -> Option<Place> {
+        // What a damaged index has may be in another pack.
+        let found = self.packs.get_mut(self.last)?.index.find(id);
+        let offset = found.ok()??;
+        let pack = self.last;
+        Some(Place { pack, offset })
     }
 
-    fn find(&mut self, id: ObjectId) -> Option<Place> {
-        let last = self.last;
-        let others = (0..self.packs.len()).filter(|&pack| pack != last);
-        for pack in std::iter::once(last).chain(others) {
-            let found = self.packs.get_mut(pack)?.index.find(id);
-            // What a damaged index has may be in another pack.
-            if let Ok(Some(offset)) = found {
+    /// Finds an object in any other pack.
+    pub(super) fn find_elsewhere(&mut self, id: ObjectId) -> Option<Place> {
+        let searched = (!self.packs.is_empty()).then_some(self.last);
+        let mut pack = 0;
+        loop {
+            if pack == self.packs.len() {
+                self.open_next()?;
+            }
+            if searched != Some(pack)
+                && let Ok(Some(offset)) = self.packs[pack].index.find(id)
+            {
                 self.last = pack;
                 return Some(Place { pack, offset });
+            }
+            pack += 1;
+        }
+    }
+
+    /// Opens the next pack that can be read here.
+    fn open_next(&mut self) -> Option<()> {
+        while self.packs.len() < MOST_PACKS {
+            if let Ok(pack) = Pack::open(&self.others.pop()?) {
+                self.packs.push(pack);
+                return Some(());
             }
         }
         None
     }
 
     /// Inflates an object, after what it is a delta to.
-    fn unpack(&mut self, place: Place) -> io::Result<Object> {
+    pub(super) fn unpack(
+        &mut self,
+        place: Place,
+        inflater: &mut Decompressor,
+    ) -> io::Result<Object> {
         let (mut next, mut deltas) = (place, 0);
         let mut object = loop {
             if let Some(known) = self.bases.get(next) {
@@ -178,13 +181,11 @@ impl PackReader {
             }
             let pack = self.packs.get_mut(next.pack).ok_or_else(invalid)?;
             let entry = Entry::read(self.windows.read(pack, next, MOST_OF_ENTRY)?)?;
-            let most = entry.length + most_deflated(entry.size);
-            let stored = self.windows.read(pack, next, most)?;
-            let stored = stored.get(entry.length..).ok_or_else(invalid)?;
             let offset = match entry.form {
                 Form::Whole(kind) => {
-                    inflate(&mut self.inflater, stored, entry.size, &mut self.made)?;
-                    let object = (kind, Rc::from(&*self.made));
+                    let made = &mut self.made;
+                    self.windows.inflate(inflater, pack, next, &entry, made)?;
+                    let object = (kind, Rc::from(&**made));
                     self.keep(next, &object);
                     break object;
                 }
@@ -199,7 +200,7 @@ impl PackReader {
             }
             let (made, delta) = &mut self.deltas[deltas];
             *made = next;
-            inflate(&mut self.inflater, stored, entry.size, delta)?;
+            self.windows.inflate(inflater, pack, next, &entry, delta)?;
             deltas += 1;
             let offset = offset.ok_or_else(invalid)?;
             next = Place { offset, ..next };
@@ -372,19 +373,14 @@ fn apply(base: &[u8], delta: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Whether an object has this id.
-fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
-    if check == Check::AndCollisions {
-        return Oid::hash_object(*kind, bytes).is_ok_and(|found| object_id(found) == id);
-    }
-    let header = format!("{} {}\0", kind.str(), bytes.len());
-    let found = Sha1::new().chain_update(header).chain_update(bytes);
-    found.finalize().as_slice() == id.as_bytes()
-}
-
 /// The parts of packs that were read last.
-#[derive(Default)]
 struct Windows {
+    /// The size of each.
+    size: usize,
+    /// Each begins at a multiple of this.
+    step: u64,
+    /// How many there are at most.
+    most: usize,
     /// The one read last comes first.
     open: Vec<Window>,
     /// What is larger than a window.
@@ -397,8 +393,43 @@ struct Window {
 }
 
 impl Windows {
-    const SIZE: usize = 16 * 1024;
-    const COUNT: usize = 32;
+    fn new(reads: Reads) -> Self {
+        // The deltas that lead to one object are far apart. In a walk, half of a window is kept for
+        // what comes before: history is also walked backwards.
+        let (size, step, most) = match reads {
+            Reads::Few => (1024, 1, 8),
+            Reads::Many => (16 * 1024, 8 * 1024, 32),
+        };
+        let (open, large) = (Vec::new(), Vec::new());
+        Self {
+            size,
+            step,
+            most,
+            open,
+            large,
+        }
+    }
+
+    /// Inflates what an entry has.
+    fn inflate(
+        &mut self,
+        inflater: &mut Decompressor,
+        pack: &Pack,
+        place: Place,
+        entry: &Entry,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        // What is deflated is nearly always in the window in which it begins.
+        let stored = self.read(pack, place, MOST_OF_ENTRY)?;
+        let stored = stored.get(entry.length..).ok_or_else(invalid)?;
+        if stored.len() >= entry.size / 2 && inflate(inflater, stored, entry.size, out).is_ok() {
+            return Ok(());
+        }
+        let most = entry.length + most_deflated(entry.size);
+        let stored = self.read(pack, place, most)?;
+        let stored = stored.get(entry.length..).ok_or_else(invalid)?;
+        inflate(inflater, stored, entry.size, out)
+    }
 
     /// At least so many bytes from a place on, or all that come before the end of the pack.
     fn read(&mut self, pack: &Pack, place: Place, least: usize) -> io::Result<&[u8]> {
@@ -416,23 +447,15 @@ impl Windows {
             self.open[..=number].rotate_right(1);
             return Ok(&self.open[0].bytes[at..]);
         }
-        if least > Self::SIZE / 2 {
+        if least > self.size / 2 {
             self.large.resize(least, 0);
             read_at(&pack.file, &mut self.large, place.offset)?;
             return Ok(&self.large);
         }
-        // Half of it is kept for what comes before: history is also walked backwards.
-        let offset = place.offset - place.offset % (Self::SIZE as u64 / 2);
-        let size =
-            usize::try_from(pack.end - offset).map_or(Self::SIZE, |left| left.min(Self::SIZE));
-        let mut bytes = match self.open.len() {
-            Self::COUNT => self
-                .open
-                .pop()
-                .map(|window| window.bytes)
-                .unwrap_or_default(),
-            _ => Vec::new(),
-        };
+        let offset = place.offset - place.offset % self.step;
+        let size = usize::try_from(pack.end - offset).map_or(self.size, |left| left.min(self.size));
+        let oldest = (self.open.len() == self.most).then(|| self.open.pop());
+        let mut bytes = oldest.flatten().map_or(Vec::new(), |window| window.bytes);
         bytes.resize(size, 0);
         read_at(&pack.file, &mut bytes, offset)?;
         self.open.insert(
@@ -451,7 +474,11 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
     use std::path::PathBuf;
 
+    use git2::Oid;
+
     use super::*;
+    use crate::object_id::object_id;
+    use crate::object_reader::{Check, ObjectReader};
 
     /// A repository with texts that are like each other, and the pack that has them and a tree.
     struct Fixture {
@@ -486,7 +513,7 @@ mod tests {
         }
 
         fn packs(&self) -> PathBuf {
-            self.folder.path().join("objects/pack")
+            self.folder.path().join("packed/pack")
         }
 
         /// The file of the pack with this ending, after the objects were packed.
@@ -495,6 +522,7 @@ mod tests {
             for id in &self.ids {
                 pack.insert_object(*id, None).unwrap();
             }
+            fs::create_dir_all(self.packs()).unwrap();
             pack.write(&self.packs(), 0).unwrap();
             let files = fs::read_dir(self.packs()).unwrap();
             let mut files = files.map(|file| file.unwrap().path());
@@ -503,10 +531,15 @@ mod tests {
                 .unwrap()
         }
 
+        /// A reader of the packs only, without the files of the same objects.
+        fn reader(&self) -> ObjectReader {
+            ObjectReader::new(&self.folder.path().join("packed"), Reads::Many)
+        }
+
         /// How many objects are read; the others are left to libgit2.
         fn read(&self, check: Check) -> usize {
             let odb = self.repository.odb().unwrap();
-            let mut reader = PackReader::open(&self.packs(), true);
+            let mut reader = self.reader();
             let read = self.ids.iter().filter(|id| {
                 let Some((kind, bytes)) = reader.read(object_id(**id), check) else {
                     return false;
@@ -530,7 +563,7 @@ mod tests {
         assert_eq!(fixture.read(Check::Hash), fixture.ids.len());
         assert_eq!(fixture.read(Check::AndCollisions), fixture.ids.len());
         let missing = ObjectId::from_bytes([7; 20]);
-        let mut reader = PackReader::open(&fixture.packs(), true);
+        let mut reader = fixture.reader();
         assert!(reader.read(missing, Check::Hash).is_none());
     }
 

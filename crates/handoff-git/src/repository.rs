@@ -1,6 +1,6 @@
 //! Opening a repository; its configuration, refs and objects.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -16,8 +16,9 @@ use super::durability::waits_for_disk;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
+use super::object_reader::{Check, Object, ObjectReader};
 use super::objects::{Fresh, Grown, PAUSES};
-use super::pack_reader::{Check, Object, PackReader};
+use super::pack_reader::Reads;
 use super::program::{Program, ProgramError};
 
 /// What the environment says about the repository.
@@ -48,8 +49,11 @@ pub struct Repository {
     config: RefCell<Option<git2::Config>>,
     /// Objects that are likely to be read again.
     recent: Option<RefCell<Recent<Object>>>,
-    /// Reads objects that are in packs.
-    packs: Option<RefCell<PackReader>>,
+    /// Reads objects; opened on first use.
+    reader: OnceCell<RefCell<ObjectReader>>,
+    /// How much will be read, and how far it is checked at most.
+    reads: Reads,
+    checks: Check,
     /// Whether objects were written or fetched.
     pub(super) grown: Grown,
     /// What was written since a ref moved.
@@ -148,8 +152,10 @@ impl Repository {
         Self {
             inner,
             config: RefCell::default(),
-            recent: None,
-            packs: None,
+            recent: Some(RefCell::new(Recent::new(RECENT))),
+            reader: OnceCell::new(),
+            reads: Reads::Few,
+            checks: Check::Hash,
             grown: Grown::default(),
             fresh: RefCell::default(),
             bulk: RefCell::default(),
@@ -190,18 +196,17 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be opened again.
     pub fn open_for_history() -> Result<Self, GitError> {
-        Self::open_to_read_much(true)
+        Self::open_to_read_much(Check::AndCollisions)
     }
 
-    fn open_to_read_much(is_verifying: bool) -> Result<Self, GitError> {
+    fn open_to_read_much(checks: Check) -> Result<Self, GitError> {
         // libgit2's own cache would take a quarter of a gigabyte.
         git2::opts::enable_caching(false);
         Self::map_little();
         let inner = git2::Repository::open_from_env()?;
-        let packs = inner.commondir().join("objects/pack");
         Ok(Self {
-            recent: Some(RefCell::new(Recent::new(RECENT))),
-            packs: Some(RefCell::new(PackReader::open(&packs, is_verifying))),
+            reads: Reads::Many,
+            checks,
             ..Self::of(inner)
         })
     }
@@ -214,7 +219,7 @@ impl Repository {
     /// [`GitError`] when it can't be opened again.
     pub fn open_for_report() -> Result<Self, GitError> {
         git2::opts::strict_hash_verification(false);
-        Self::open_to_read_much(false)
+        Self::open_to_read_much(Check::Nothing)
     }
 
     /// The same for a thread that reads many objects once, without a cache.
@@ -442,9 +447,8 @@ impl Repository {
         let (found, bytes) = match known {
             Some(known) => known,
             None => {
-                let packed = self.packs.as_ref();
-                let packed = packed.and_then(|packs| packs.borrow_mut().read(id, check));
-                let (found, bytes) = match packed {
+                let read = self.reader().borrow_mut().read(id, check.min(self.checks));
+                let (found, bytes) = match read {
                     Some(object) => object,
                     None => self.read(id)?,
                 };
@@ -464,6 +468,18 @@ impl Repository {
             return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, text).into());
         }
         Ok(bytes)
+    }
+
+    fn reader(&self) -> &RefCell<ObjectReader> {
+        self.reader.get_or_init(|| {
+            let objects = self.common_dir().join("objects");
+            RefCell::new(ObjectReader::new(&objects, self.reads))
+        })
+    }
+
+    /// Whether an object is in a pack that was there when the first object was read.
+    pub(super) fn is_packed(&self, id: ObjectId) -> bool {
+        self.reader().borrow_mut().is_packed(id)
     }
 
     /// Reads an object as libgit2 does.

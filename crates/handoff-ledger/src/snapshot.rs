@@ -3,7 +3,9 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
@@ -44,7 +46,7 @@ pub struct Snapshot<'r> {
 
 /// Protocols that were already read, by the id of their folder: checking one costs as much as
 /// writing an object.
-pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Rc<Protocol>>>>;
+pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Arc<Protocol>>>>;
 
 impl<'r> Snapshot<'r> {
     /// Reads the ledger at a commit.
@@ -640,9 +642,21 @@ pub struct Rules<'r> {
     repository: &'r Repository,
     tree: Tree<'r>,
     id: ObjectId,
-    protocol: Rc<Protocol>,
+    protocol: Arc<Protocol>,
     signers: OnceCell<Option<Rc<Signers>>>,
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
+}
+
+/// A protocol that ships with the program, which is read once in a process.
+fn shipped(id: ObjectId, bytes: &[u8]) -> Result<Arc<Protocol>, Vec<Finding>> {
+    static READ: Mutex<BTreeMap<ObjectId, Arc<Protocol>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(protocol) = read.get(&id) {
+        return Ok(Arc::clone(protocol));
+    }
+    let protocol = Arc::new(Protocol::sound(bytes)?);
+    read.insert(id, Arc::clone(&protocol));
+    Ok(protocol)
 }
 
 /// The most bytes that all files of a protocol have.
@@ -678,15 +692,14 @@ impl<'r> Rules<'r> {
             None => {
                 let (_, definition) = tree.entry(DEFINITION)?.ok_or_else(missing)?;
                 let loaded = match repository.shipped(definition) {
-                    Some(bytes) => Protocol::sound(bytes),
-                    None => Protocol::load(&repository.blob(definition)?),
+                    Some(bytes) => shipped(definition, bytes),
+                    None => Protocol::load(&repository.blob(definition)?).map(Arc::new),
                 };
                 let protocol = loaded.map_err(|findings| DamageError::Protocol {
                     name: name.to_owned(),
                     findings,
                 })?;
-                let protocol = Rc::new(protocol);
-                known.borrow_mut().insert(id, Rc::clone(&protocol));
+                known.borrow_mut().insert(id, Arc::clone(&protocol));
                 protocol
             }
         };
