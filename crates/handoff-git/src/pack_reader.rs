@@ -98,9 +98,11 @@ pub(super) struct PackReader {
     last: usize,
     windows: Windows,
     bases: Recent<Object, Place>,
-    /// Buffers: the deltas that lead to an object, and an object being made.
+    /// Buffers: the deltas that lead to an object, an object being made, and the one before it.
     deltas: Vec<(Place, Vec<u8>)>,
     made: Vec<u8>,
+    between: Vec<u8>,
+    reads: Reads,
 }
 
 impl PackReader {
@@ -127,6 +129,8 @@ impl PackReader {
             bases: Recent::new(BASES),
             deltas: Vec::new(),
             made: Vec::new(),
+            between: Vec::new(),
+            reads,
         }
     }
 
@@ -175,7 +179,7 @@ impl PackReader {
         inflater: &mut Decompressor,
     ) -> io::Result<Object> {
         let (mut next, mut deltas) = (place, 0);
-        let mut object = loop {
+        let object = loop {
             if let Some(known) = self.bases.get(next) {
                 break known;
             }
@@ -205,15 +209,23 @@ impl PackReader {
             let offset = offset.ok_or_else(invalid)?;
             next = Place { offset, ..next };
         };
-        while deltas > 0 {
-            deltas -= 1;
-            let (place, delta) = &self.deltas[deltas];
-            apply(&object.1, delta, &mut self.made)?;
-            let place = *place;
-            object.1 = Rc::from(&*self.made);
-            self.keep(place, &object);
+        let (kind, mut bytes) = object;
+        let mut is_between = false;
+        for at in (0..deltas).rev() {
+            let (place, delta) = &self.deltas[at];
+            let base = if is_between { &*self.between } else { &*bytes };
+            apply(base, delta, &mut self.made)?;
+            // What lies between is only kept for a walk.
+            is_between = at > 0 && self.reads == Reads::Few;
+            if is_between {
+                std::mem::swap(&mut self.made, &mut self.between);
+            } else {
+                bytes = Rc::from(&*self.made);
+                let place = *place;
+                self.keep(place, &(kind, Rc::clone(&bytes)));
+            }
         }
-        Ok(object)
+        Ok((kind, bytes))
     }
 
     fn keep(&mut self, place: Place, object: &Object) {
@@ -394,10 +406,9 @@ struct Window {
 
 impl Windows {
     fn new(reads: Reads) -> Self {
-        // The deltas that lead to one object are far apart. In a walk, half of a window is kept for
-        // what comes before: history is also walked backwards.
+        // Half of a window is kept for what comes before: deltas lead backwards.
         let (size, step, most) = match reads {
-            Reads::Few => (1024, 1, 8),
+            Reads::Few => (4 * 1024, 2 * 1024, 8),
             Reads::Many => (16 * 1024, 8 * 1024, 32),
         };
         let (open, large) = (Vec::new(), Vec::new());
@@ -532,14 +543,20 @@ mod tests {
         }
 
         /// A reader of the packs only, without the files of the same objects.
-        fn reader(&self) -> ObjectReader {
-            ObjectReader::new(&self.folder.path().join("packed"), Reads::Many)
+        fn reader(&self, reads: Reads) -> ObjectReader {
+            ObjectReader::new(&self.folder.path().join("packed"), reads)
         }
 
         /// How many objects are read; the others are left to libgit2.
         fn read(&self, check: Check) -> usize {
+            let read = [Reads::Few, Reads::Many].map(|reads| self.read_with(reads, check));
+            assert_eq!(read[0], read[1]);
+            read[0]
+        }
+
+        fn read_with(&self, reads: Reads, check: Check) -> usize {
             let odb = self.repository.odb().unwrap();
-            let mut reader = self.reader();
+            let mut reader = self.reader(reads);
             let read = self.ids.iter().filter(|id| {
                 let Some((kind, bytes)) = reader.read(object_id(**id), check) else {
                     return false;
@@ -563,7 +580,7 @@ mod tests {
         assert_eq!(fixture.read(Check::Hash), fixture.ids.len());
         assert_eq!(fixture.read(Check::AndCollisions), fixture.ids.len());
         let missing = ObjectId::from_bytes([7; 20]);
-        let mut reader = fixture.reader();
+        let mut reader = fixture.reader(Reads::Few);
         assert!(reader.read(missing, Check::Hash).is_none());
     }
 
