@@ -29,15 +29,23 @@ impl Spell<'_> {
     pub(crate) fn length(&self, now: Moment) -> TimeDelta {
         let end = self.until.unwrap_or(now);
         let end = self.lease_until.map_or(end, |lease| lease.min(end));
-        (end - self.since).max(TimeDelta::zero())
+        between(self.since, end)
     }
 
     /// How long ago the lease ran out, if that was not recorded.
     pub(crate) fn overdue(&self, now: Moment) -> TimeDelta {
-        let over = self.lease_until.filter(|_| self.until.is_none());
-        let over = over.map(|end| (now - end).min(now - self.since));
-        over.unwrap_or_default().max(TimeDelta::zero())
+        match self.lease_until {
+            Some(end) if self.until.is_none() => between(end.max(self.since), now),
+            _ => TimeDelta::zero(),
+        }
     }
+}
+
+/// The time from one moment to another, both to the millisecond; none if a clock was set back.
+/// `chrono` takes several times as long to subtract dates.
+fn between(from: Moment, to: Moment) -> TimeDelta {
+    let length = to.timestamp_millis() - from.timestamp_millis();
+    TimeDelta::milliseconds(length.max(0))
 }
 
 /// The periods of a handoff in non-terminal states, in order.
@@ -106,17 +114,21 @@ impl Times {
         self.failed += other.failed;
     }
 
-    /// Adds a period. Time after the lease ran out counts as failed.
-    pub(crate) fn add(&mut self, spell: &Spell<'_>, now: Moment) {
+    /// The time of a period. Time after the lease ran out counts as failed.
+    pub(crate) fn of(spell: &Spell<'_>, now: Moment) -> Self {
         let length = spell.length(now);
-        self.failed += spell.overdue(now);
+        let mut times = Self {
+            failed: spell.overdue(now),
+            ..Self::default()
+        };
         match spell.state {
-            State::Pending => self.waiting += length,
-            State::InProgress => self.working += length,
-            State::Blocked => self.blocked += length,
-            State::Failed | State::Dead => self.failed += length,
+            State::Pending => times.waiting = length,
+            State::InProgress => times.working = length,
+            State::Blocked => times.blocked = length,
+            State::Failed | State::Dead => times.failed += length,
             State::Completed | State::Rejected | State::Cancelled => {}
         }
+        times
     }
 }
 
@@ -124,7 +136,7 @@ impl Times {
 pub fn times(handoff: &HandoffSurvey<'_>, now: Moment) -> Times {
     let mut times = Times::default();
     for spell in spells(handoff) {
-        times.add(&spell, now);
+        times.add_all(&Times::of(&spell, now));
     }
     times
 }
@@ -134,13 +146,13 @@ pub(crate) fn acknowledgment(handoff: &HandoffSurvey<'_>) -> Option<TimeDelta> {
     let claimed = |event| event == Some(Event::Claim);
     let mut changes = handoff.changes.iter();
     let claim = changes.find(|change| claimed(change.event))?;
-    Some((claim.at - handoff.sent_at()?).max(TimeDelta::zero()))
+    Some(between(handoff.sent_at()?, claim.at))
 }
 
 /// The time from sending to the end: completed, rejected or cancelled.
 pub(crate) fn resolution(handoff: &HandoffSurvey<'_>) -> Option<TimeDelta> {
     let last = handoff.changes.last().filter(|c| c.to.is_terminal())?;
-    Some((last.at - handoff.sent_at()?).max(TimeDelta::zero()))
+    Some(between(handoff.sent_at()?, last.at))
 }
 
 /// The times from each failure to the next claim, with the date of that claim.
@@ -151,8 +163,8 @@ pub(crate) fn recovered(handoff: &HandoffSurvey<'_>) -> Vec<(Moment, TimeDelta)>
         match change.event {
             Some(Event::Fail | Event::Expire) => failed = Some(change.at),
             Some(Event::Claim) => {
-                let length = failed.take().map(|at| change.at - at);
-                found.extend(length.map(|length| (change.at, length.max(TimeDelta::zero()))));
+                let length = failed.take().map(|at| between(at, change.at));
+                found.extend(length.map(|length| (change.at, length)));
             }
             _ => {}
         }
@@ -167,6 +179,5 @@ pub(crate) fn recoveries(handoff: &HandoffSurvey<'_>) -> Vec<TimeDelta> {
 
 /// The time from an issue's first contract to its completion.
 pub(crate) fn cycle_time(issue: &IssueSurvey<'_>) -> Option<TimeDelta> {
-    let length = issue.completed_at? - issue.opened_at;
-    Some(length.max(TimeDelta::zero()))
+    Some(between(issue.opened_at, issue.completed_at?))
 }

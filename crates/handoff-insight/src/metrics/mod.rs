@@ -278,9 +278,10 @@ impl OfProtocol<'_> {
         self.is_counted = true;
         let mut spent = times::Times::default();
         for spell in spells {
-            spent.add(spell, now);
+            let own = times::Times::of(spell, now);
+            spent.add_all(&own);
             if !handoff.is_note() {
-                self.spent_by(spell.agent).times.add(spell, now);
+                self.spent_by(spell.agent).times.add_all(&own);
             }
         }
         self.tally.add(handoff, events, &spent);
