@@ -17,6 +17,7 @@ mod group;
 mod killed;
 mod killing;
 mod light_clones;
+mod notes;
 #[cfg(unix)]
 mod obstacles;
 #[cfg(unix)]
