@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use crate::check::faults;
 use crate::definition::{
-    Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Outcome, Policy,
-    Route,
+    Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Github, Outcome,
+    Policy, Route,
 };
 use crate::lifecycle::State;
 
@@ -38,7 +39,7 @@ impl Protocol {
     /// # Errors
     /// If it does not have the form of a protocol.
     pub fn sound(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
-        let definition = read(bytes).map_err(|finding| vec![*finding])?;
+        let definition = read_part(bytes).map_err(|finding| vec![*finding])?;
         Ok(Self { definition })
     }
 
@@ -327,6 +328,27 @@ impl Protocol {
 
 /// Parses the stored form; a fault comes with its place.
 fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
+    let definition: Definition = read_part(bytes)?;
+    if let Some(github) = &definition.github {
+        let text = github.text();
+        read_part::<Github>(text.as_bytes()).map_err(|mut finding| {
+            finding.path.insert_str(0, "/github");
+            let before = str::from_utf8(bytes).ok().and_then(|all| {
+                let start = all.find(text)?;
+                all.get(..start)
+            });
+            finding.line = finding.line.zip(before).map(|(line, before)| {
+                let above = before.matches('\n').count();
+                line + u32::try_from(above).unwrap_or_default()
+            });
+            finding
+        })?;
+    }
+    Ok(definition)
+}
+
+/// Parses a value; a fault comes with its place within the text.
+fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     let syntax = |pointer: String, error: &serde_json::Error| {
         let shown = error.to_string();
         let said = shown
@@ -339,8 +361,8 @@ fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
         }
         Box::new(finding)
     };
-    if let Ok(definition) = serde_json::from_slice(bytes) {
-        return Ok(definition);
+    if let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
     }
     // The place is only needed once there is a fault.
     let whole: Result<Value, _> = serde_json::from_slice(bytes);

@@ -71,10 +71,7 @@ fn check(protocols: &[Protocol], bytes: &[u8]) {
     if let Some(number) = subject.pull_request {
         assert!(payload_has(&second, number), "{number}");
     }
-    let rules = protocols
-        .iter()
-        .filter_map(|p| p.definition().github.as_ref());
-    for rule in rules.flat_map(|github| &github.rules) {
+    for rule in protocols.iter().flat_map(|p| p.definition().event_rules()) {
         for (name, value) in facts(rule, &event) {
             assert!(rule.facts.contains_key(&name), "{name}");
             assert!(!value.is_null(), "{name}");

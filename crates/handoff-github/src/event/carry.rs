@@ -116,8 +116,7 @@ fn governing<'r>(
     for name in tip.protocols()? {
         let rules = tip.rules(&name)?;
         let protocol = rules.protocol();
-        let github = protocol.definition().github.iter();
-        let mut all = github.flat_map(|github| &github.rules);
+        let mut all = protocol.definition().event_rules().iter();
         any |= protocol.definition().github.is_some();
         if all.any(|rule| rule.is_about(kind, event.action()) && begins(protocol, rule)) {
             return Ok(Ok(rules));
@@ -167,8 +166,7 @@ fn applying(
     kind: EventKind,
     why: &mut Vec<String>,
 ) -> Vec<EventRule> {
-    let github = protocol.definition().github.iter();
-    let about = github.flat_map(|github| &github.rules);
+    let about = protocol.definition().event_rules().iter();
     let about: Vec<&EventRule> = about
         .filter(|rule| rule.is_about(kind, event.action()))
         .collect();

@@ -81,12 +81,8 @@ impl Checker<'_> {
 
     /// Whether contracts or events state a fact of this name.
     pub(super) fn states(&self, name: &str) -> bool {
-        let rules = self
-            .definition
-            .github
-            .iter()
-            .flat_map(|github| &github.rules);
-        let mut noted = rules.flat_map(|rule| rule.facts.keys());
+        let rules = self.definition.event_rules();
+        let mut noted = rules.iter().flat_map(|rule| rule.facts.keys());
         self.definition.facts.contains_key(name) || noted.any(|fact| fact == name)
     }
 }

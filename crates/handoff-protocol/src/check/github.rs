@@ -16,9 +16,8 @@ impl Checker<'_> {
     /// Checks the rules about events.
     pub(super) fn github(&mut self) {
         let definition = self.definition;
-        let rules = definition.github.iter().flat_map(|github| &github.rules);
         let mut names = BTreeSet::new();
-        for (i, rule) in rules.enumerate() {
+        for (i, rule) in definition.event_rules().iter().enumerate() {
             let at = format!("/github/rules/{i}");
             if !names.insert(&rule.name) {
                 let text = format!("rule `{}` is defined twice", rule.name);

@@ -13,6 +13,7 @@ mod evidence;
 mod fields;
 mod findings;
 mod github;
+mod later;
 mod limits;
 mod requirement;
 mod tasks;
@@ -46,6 +47,7 @@ pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
     Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
 };
+pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use tasks::{TaskFields, TaskState};
@@ -454,10 +456,17 @@ pub struct Definition {
     pub alerts: Vec<Alert>,
     /// What follows from events of GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub github: Option<Github>,
+    #[schemars(with = "Option<Github>")]
+    pub github: Option<Later<Github>>,
 }
 
 impl Definition {
+    /// The rules for GitHub's events.
+    pub fn event_rules(&self) -> &[EventRule] {
+        let rules = self.github.as_ref().map(|github| &*github.get().rules);
+        rules.unwrap_or_default()
+    }
+
     /// Whether a contract can close an issue: there is an agent of kind `end`.
     pub fn has_end(&self) -> bool {
         self.agents.iter().any(|agent| agent.kind == AgentKind::End)
