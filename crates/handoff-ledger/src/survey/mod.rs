@@ -155,8 +155,9 @@ impl IssueFolder<'_> {
         };
         let table = Mutex::new(Table::default());
         let mut names = Names::new(&table);
-        let issue =
-            brief::issue(&bytes, false, &mut names).map_err(|e| LedgerError::stored(&path, e))?;
+        let is_archived = self.archived_in().is_some();
+        let issue = brief::issue(&bytes, is_archived, &mut names)
+            .map_err(|e| LedgerError::stored(&path, e))?;
         let mut handoffs = Vec::new();
         for number in 1_u32.. {
             let Some((bytes, path)) = read(&layout::record_name(number))? else {
