@@ -66,26 +66,22 @@ impl Arguments {
                 limit: None,
             }],
         };
-        let (mut steps, mut count) = (Vec::new(), 0);
+        let mut steps = Vec::new();
         for request in &mut requests {
+            let count = counted_in(&steps);
             request.limit = self.limit.map(|most| most.get().saturating_sub(count));
-            let new = if self.dry_run {
-                ledger.would_archive(request)?
-            } else {
-                ledger.archive(&session, request)?
-            };
-            count += new.iter().map(|step| step.issues.len()).sum::<usize>();
-            steps.extend(new.into_iter().map(ArchiveStepView::from));
+            if self.dry_run {
+                steps.extend(ledger.would_archive(request)?);
+            } else if let Err(error) = ledger.archive(&session, request, &mut steps) {
+                output.follow(&ledger);
+                return Err(half_way(error.into(), steps));
+            }
         }
         output.follow(&ledger);
-        if count == 0 {
+        if steps.is_empty() {
             return Err(nothing(&requests));
         }
-        output.answer(&ArchiveView {
-            dry_run: self.dry_run,
-            count,
-            steps,
-        })
+        output.answer(&ArchiveView::new(self.dry_run, steps))
     }
 
     /// The moment before which issues are archived, if one is given.
@@ -128,6 +124,23 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
         .hint("say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME archive SECONDS` says it for good"))
 }
 
+/// How many issues these steps archive.
+fn counted_in(steps: &[ArchivedTogether]) -> usize {
+    steps.iter().map(|step| step.issues.len()).sum()
+}
+
+/// A failure, after these steps were made.
+fn half_way(failure: Failure, steps: Vec<ArchivedTogether>) -> Failure {
+    if steps.is_empty() {
+        return failure;
+    }
+    let view = ArchiveView::new(false, steps);
+    let done = counted(view.count, "issue");
+    let message = format!("archived {done}, but not the rest: {}", failure.message);
+    let advice = "what was archived stays archived; once the cause is gone, run the command again";
+    Failure { message, ..failure }.advice(advice).data(&view)
+}
+
 /// The failure if there is no issue to archive.
 fn nothing(requests: &[ArchiveRequest]) -> Failure {
     let text = match requests {
@@ -167,6 +180,16 @@ struct ArchiveStepView {
     before: Moment,
     /// the issues, as the index has them, in the order of their folders
     issues: Vec<ArchivedIssue>,
+}
+
+impl ArchiveView {
+    fn new(dry_run: bool, steps: Vec<ArchivedTogether>) -> Self {
+        Self {
+            dry_run,
+            count: counted_in(&steps),
+            steps: steps.into_iter().map(ArchiveStepView::from).collect(),
+        }
+    }
 }
 
 impl From<ArchivedTogether> for ArchiveStepView {

@@ -11,7 +11,7 @@ use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::failure::{AGENT, assert_same};
 use test_support::files::write;
-use test_support::team::commits;
+use test_support::team::{Folder, commits};
 
 /// Shoots at a command and then runs it again, to its end: it is told what it
 /// was told before, if it was told anything.
@@ -296,5 +296,88 @@ fn heartbeats_decisions_and_reaping_that_are_killed_need_no_help() {
         }
     }
     stand.stand(&env);
+    killer.finish(stand.count());
+}
+
+/// Two issues that were given up, each under a protocol that says when they are archived: what
+/// archives them makes two steps.
+fn ended_under_two_protocols(env: &TestEnvironment) {
+    let folder = Folder::copy(env, "issue-to-pr", "second");
+    folder.define(|definition| definition["name"] = "second".into());
+    folder.put("add").success();
+    for (issue, protocol) in [(1, "issue-to-pr"), (2, "second")] {
+        let after = ["protocol", "set", protocol, "archive", "60"];
+        env.handoff(&after).success();
+        let open = ["send", "-", "--protocol", protocol];
+        env.handoff_with(&open, opening(issue)).success();
+        let (id, key) = (format!("{issue}.1"), issue.to_string());
+        env.handoff(&["reject", &id, "--as", AGENT, "--reason", "no"])
+            .success();
+        give_up(env, &key);
+    }
+}
+
+fn give_up(env: &TestEnvironment, key: &str) {
+    env.handoff(&["cancel", key, "--as", "issue-manager", "--reason", "no"])
+        .success();
+}
+
+/// The folders of issues and the files of the index at the tip.
+fn places(env: &TestEnvironment) -> Vec<String> {
+    let list = ["ls-tree", "-r", "--name-only", "handoffs"];
+    let files = env.git(&env.repo(), &list);
+    let own = |path: &&str| path.ends_with("/issue.json") || path.starts_with("archived/");
+    files.lines().filter(own).map(str::to_owned).collect()
+}
+
+#[test]
+fn archiving_that_is_killed_is_finished_by_the_next_run() {
+    let env = TestEnvironment::with_ledger();
+    unfinished(&env);
+    ended_under_two_protocols(&env);
+    let bystanders = Bystanders::note(&env, &[]);
+    let (mut killer, mut stand) = (Killer::new(6, 120), Acknowledged::default());
+    let (mut rounds, mut half_way) = (0, 0);
+    while killer.goes_on() {
+        rounds += 1;
+        env.wait_minutes(5);
+        let told = killer.shoot(env.program(&["archive", "--json"]), true);
+        for step in told
+            .iter()
+            .flat_map(|told| told["steps"].as_array().unwrap())
+        {
+            stand.note(step);
+        }
+        // Each issue is in one place, whenever it was killed.
+        let left = places(&env);
+        assert_eq!(left.len(), 2, "{left:?}");
+        let archived = left.iter().filter(|path| path.starts_with("archived/"));
+        let archived = archived.count();
+        assert!(told.is_none() || archived == 2, "{left:?}");
+        half_way += usize::from(archived == 1);
+        let next = env.handoff(&["archive"]);
+        next.exits(if archived == 2 { 6 } else { 0 });
+        let all = ["archived/01/00.jsonl", "archived/02/00.jsonl"];
+        assert_eq!(places(&env), all);
+        // One of them is brought back, and the other; what is killed in between is made up for.
+        for key in ["1", "2"] {
+            let reopen = ["reopen", key, "--as", "issue-manager", "--reason", "yes"];
+            let args = [&reopen[..], &["--json"]].concat();
+            let told = killer.shoot(env.program(&args), true);
+            told.iter().for_each(|told| stand.note(told));
+            let status = env.data(&["status", key])["issue"]["status"].take();
+            assert!(told.is_none() || status == "open", "{status}");
+            if status != "open" {
+                env.handoff(&reopen).success();
+            }
+            give_up(&env, key);
+        }
+        bystanders.assert_untouched();
+        if rounds % 15 == 0 {
+            stand.stand(&env);
+        }
+    }
+    stand.stand(&env);
+    assert!(half_way > 0, "none was killed between two steps");
     killer.finish(stand.count());
 }

@@ -6,6 +6,8 @@
 )]
 
 mod archived;
+#[cfg(unix)]
+mod archiving;
 mod clones;
 #[cfg(unix)]
 mod faults;

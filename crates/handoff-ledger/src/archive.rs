@@ -64,24 +64,30 @@ pub struct ArchivedTogether {
 }
 
 impl<'r> Ledger<'r> {
-    /// Archives issues, in as many steps as that takes. Each is whole: what was archived before an
-    /// error stays archived. An issue that was written to meanwhile stays where it is.
+    /// Archives issues, in as many steps as that takes, and adds each to `done`. Each is whole: what
+    /// was archived before an error stays archived. An issue that was written to meanwhile stays
+    /// where it is.
     ///
     /// # Errors
-    /// [`LedgerError`], also if an issue that was named can't be archived.
+    /// [`LedgerError`], also if issues that were named can't be archived.
     pub fn archive(
         &mut self,
         session: &Session,
         request: &ArchiveRequest,
-    ) -> Result<Vec<ArchivedTogether>, LedgerError> {
-        let mut done = Vec::new();
+        done: &mut Vec<ArchivedTogether>,
+    ) -> Result<(), LedgerError> {
+        let before = done.len();
         for part in self.to_archive(request)? {
             let together = self.archive_together(session, &part, request.before)?;
             if !together.issues.is_empty() {
                 done.push(together);
             }
         }
-        Ok(done)
+        if done.len() == before && !request.issues.is_empty() {
+            // Somebody wrote to them since they were looked at: why they stay is told.
+            self.to_archive(request)?;
+        }
+        Ok(())
     }
 
     /// What [`Self::archive`] would archive now, in as many steps. Writes nothing.
