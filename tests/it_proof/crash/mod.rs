@@ -43,7 +43,11 @@ const BLOCK: &[&str] = &[
     "port",
 ];
 
-const KINDS: [Kind; 11] = [
+const REJECT: &[&str] = &["reject", "1.1", "--as", "prep-agent", "--reason", "no"];
+const CANCEL: &[&str] = &["cancel", "1", "--as", "issue-manager", "--reason", "no"];
+const ARCHIVE: &[&str] = &["archive", "1"];
+
+const KINDS: [Kind; 13] = [
     Kind {
         name: "init",
         before: &[],
@@ -116,6 +120,16 @@ const KINDS: [Kind; 11] = [
         name: "protocol set",
         before: &[&["init"], SEND],
         args: &["protocol", "set", "issue-to-pr", "evidence", "off"],
+    },
+    Kind {
+        name: "archive",
+        before: &[&["init"], SEND, REJECT, CANCEL],
+        args: ARCHIVE,
+    },
+    Kind {
+        name: "reopen an archived issue",
+        before: &[&["init"], SEND, REJECT, CANCEL, ARCHIVE],
+        args: &["reopen", "1", "--as", "issue-manager", "--reason", "yes"],
     },
 ];
 

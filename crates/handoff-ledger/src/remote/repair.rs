@@ -108,10 +108,22 @@ impl Ledger<'_> {
             if let Some(at) = repository.resolve(refname)?
                 && !self.is_whole(at, None)?
             {
-                repository.remove_ref_file(refname).map_err(io_error)?;
+                self.remove_ref(refname)?;
             }
         }
         Ok(())
+    }
+
+    /// Removes a ref's own file. What holds its lock, or left it, is told by the lock's name.
+    fn remove_ref(&self, refname: &str) -> Result<(), LedgerError> {
+        let removed = self.repository().remove_ref_file(refname);
+        removed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let lock = format!("{refname}.lock");
+                WriteError::Locked(self.repository().common_dir().join(lock)).into()
+            }
+            _ => io_error(error),
+        })
     }
 
     /// Fetches the whole ledger, whatever git takes for known.
@@ -121,15 +133,12 @@ impl Ledger<'_> {
         upstream: &mut Upstream<'_>,
         wanted: &[ObjectId],
     ) -> Result<Option<ObjectId>, LedgerError> {
-        let repository = self.repository();
         let known = upstream.known()?;
         if let Some(tip) = self.tip_id()?
             && !self.is_whole(tip, known)?
         {
             let whole = self.newest_whole(wanted, known)?;
-            repository
-                .remove_ref_file(self.refname())
-                .map_err(io_error)?;
+            self.remove_ref(self.refname())?;
             let packed = self.tip_id()?;
             if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
                 self.moved(session, packed, whole)?;
