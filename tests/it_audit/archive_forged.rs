@@ -328,3 +328,26 @@ fn where_keys_are_listed_any_of_them_archives_and_brings_back() {
         .shown;
     assert!(found.contains("signature.missing"), "{found}");
 }
+
+#[test]
+fn a_rule_that_plain_git_spoiled_archives_nothing() {
+    for rule in ["0", "-1", "\"soon\"", "1e300", "[]"] {
+        let ledger = ended();
+        let path = "protocols/issue-to-pr/protocol.json";
+        let mut definition: Value = serde_json::from_str(&ledger.file(path)).unwrap();
+        let rule: Value = serde_json::from_str(rule).unwrap();
+        definition["archive"] = serde_json::json!({ "after_seconds": rule });
+        ledger.add(&[set(path, definition.to_string())]);
+        let tip = ledger.tip().id;
+        for args in [
+            &["handoff", "archive"][..],
+            &["handoff", "archive", "--before", "2026-03-04T05:29:00Z"],
+        ] {
+            let (exit, said) = ledger.git_any(args);
+            assert_eq!(exit, 10, "{rule}: {said}");
+            assert!(said.contains("after_seconds"), "{said}");
+        }
+        assert_eq!(ledger.tip().id, tip, "nothing was written");
+        assert!(!ledger.damage(&[]).is_empty(), "{rule}");
+    }
+}

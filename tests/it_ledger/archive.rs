@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
-use test_support::team::{at_once, commits, exits, with_protocol};
+use test_support::team::{Folder, at_once, commits, exits, with_protocol};
 use test_support::workflow::completed;
 use test_support::{TestEnvironment, exchange};
 
@@ -446,5 +446,92 @@ fn who_has_yet_to_be_told_is_told_no_more_until_the_issue_comes_back() {
     );
     assert!(back.starts_with("Bring issue"), "{back}");
     assert!(back.contains(waits.trim()), "{back}");
+    sound(&env);
+}
+
+#[test]
+fn a_time_that_is_not_one_is_refused_and_nothing_is_written() {
+    let env = with_completed();
+    let tip = env.tip();
+    let mut text = String::new();
+    let mut ran = |args: &[&str]| {
+        let args = [&["archive"], args].concat();
+        text += env.handoff(&args).exits(2).stderr.lines().next().unwrap();
+        text += "\n";
+    };
+    ran(&["--older", "0s"]);
+    ran(&["--older", "-5d"]);
+    ran(&["--older", "90"]);
+    ran(&["--older", "11y"]);
+    ran(&["--older", "soon"]);
+    ran(&["--older", ""]);
+    ran(&["--before", "yesterday"]);
+    ran(&["--before", "2026-02-30"]);
+    ran(&["--before", "2026-03-02T25:00:00Z"]);
+    ran(&["--before", ""]);
+    ran(&["--before", "2036-01-01"]);
+    ran(&["--before", "2026-03-02", "--older", "2d"]);
+    ran(&["--before", "2026-03-02", "--limit", "-1"]);
+    ran(&["8 7"]);
+    assert_snapshot!(text, @r#"
+    error: invalid value '0s' for '--older <DURATION>': "0s" is zero; a duration must be longer
+    error: unexpected argument '-5' found
+    error: invalid value '90' for '--older <DURATION>': "90" is not a duration (time unit needed, for example 90sec or 90ms): write 90s, 15m or 2h
+    error: invalid value '11y' for '--older <DURATION>': "11y" is longer than ten years
+    error: invalid value 'soon' for '--older <DURATION>': "soon" is not a duration (expected number at 0): write 90s, 15m or 2h
+    error: invalid value '' for '--older <DURATION>': "" is not a duration (value was empty): write 90s, 15m or 2h
+    error: invalid value 'yesterday' for '--before <TIME>': "yesterday" is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    error: invalid value '2026-02-30' for '--before <TIME>': "2026-02-30" is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    error: invalid value '2026-03-02T25:00:00Z' for '--before <TIME>': "2026-03-02T25:00:00Z" is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    error: invalid value '' for '--before <TIME>': "" is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    error: 2036-01-01T00:00:00Z is in the future
+    error: the argument '--before <TIME>' cannot be used with '--older <DURATION>'
+    error: unexpected argument '-1' found
+    error: issue key "8 7" may contain only letters, digits, `_` and `-`, the first a letter or digit
+    "#);
+    assert_eq!(env.tip(), tip);
+    // The earliest of all times is one.
+    env.handoff(&["archive", "--before", "0001-01-01"]).exits(6);
+    env.handoff(&["archive", "--older", "10y"]).exits(6);
+    assert_eq!(env.tip(), tip);
+    sound(&env);
+}
+
+#[test]
+fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
+    let env = with_completed();
+    let folder = Folder::copy(&env, "issue-to-pr", "rules");
+    folder.define(|definition| definition["version"] = json!("9.0.0"));
+    for rule in [
+        json!({"after_seconds": 0}),
+        json!({"after_seconds": -1}),
+        json!({"after_seconds": 1.5}),
+        json!({"after_seconds": "90d"}),
+        json!({"after_seconds": 400_000_000}),
+        json!({"after_seconds": 1e300}),
+        json!({"after": 86_400}),
+        json!(86_400),
+    ] {
+        folder.define(|definition| definition["archive"] = rule.clone());
+        let refused = folder.refused("update");
+        assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
+        let only = &refused.findings[..];
+        assert!(
+            matches!(only, [one] if one.contains("/archive")),
+            "{only:?}"
+        );
+    }
+    // A rule that says nothing is one, and so is none.
+    for (patch, rule) in [json!({}), json!({"after_seconds": null}), json!(null)]
+        .into_iter()
+        .enumerate()
+    {
+        folder.define(|definition| {
+            definition["version"] = json!(format!("9.0.{patch}"));
+            definition["archive"] = rule;
+        });
+        folder.put("update").success();
+        env.handoff(&["archive"]).exits(6).says("no protocol here");
+    }
     sound(&env);
 }
