@@ -17,7 +17,8 @@ use crate::view::Look;
 /// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone gets only the
 /// last commit, which is enough for reading and writing, and so does any clone with `--shallow` at its
 /// first fetch; `--full` fetches the whole history for
-/// `log` and `verify`. Steps that were made offline stay as they are until `git handoff sync`.
+/// `log` and `verify`. A clone that was made with a filter gets objects when a command reads them.
+/// Steps that were made offline stay as they are until `git handoff sync`.
 ///
 /// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves
 /// the branch to its last commit that is here with all its objects.
@@ -28,7 +29,7 @@ use crate::view::Look;
   git handoff fetch --full      (the whole history, even in a shallow clone)
   git handoff fetch --repair    (what a power cut damaged)")]
 pub(crate) struct Arguments {
-    /// Fetch the whole history, even in a shallow clone
+    /// Fetch the whole history with all its objects, even in a shallow or partial clone
     #[arg(long)]
     full: bool,
     /// Fetch only the last commit, if nothing of the ledger is here yet

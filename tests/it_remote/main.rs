@@ -24,6 +24,8 @@ mod notes;
 mod obstacles;
 #[cfg(unix)]
 mod offline;
+#[cfg(unix)]
+mod partial_clones;
 mod races;
 #[cfg(unix)]
 mod remote_verbs;

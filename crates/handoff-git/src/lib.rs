@@ -81,7 +81,7 @@ pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use refs::Kept as KeptCommit;
-pub use remote::{Depth, Pushed, Remote, RemoteError, masked, tells_of_damage};
+pub use remote::{Below, Contents, Depth, Pushed, Remote, RemoteError, masked, tells_of_damage};
 pub use repository::{Repository, Surroundings, tune};
 pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;

@@ -32,6 +32,14 @@ impl Repository {
             .is_ok_and(|is| is == Some(true))
     }
 
+    /// Whether this is a partial clone of a remote, given by name, which promised what it left out.
+    pub fn is_promised_by(&self, remote: &str) -> bool {
+        let promisor = self.config_bool(&format!("remote.{remote}.promisor"));
+        // Without a filter of its own, git would note the one of a request for good.
+        let filter = || self.config(&format!("remote.{remote}.partialclonefilter"));
+        matches!(promisor, Ok(Some(true))) && filter().is_some()
+    }
+
     /// The failure to read an object, which may be missing from a partial clone.
     pub(super) fn without(&self, error: git2::Error) -> GitError {
         if error.code() == ErrorCode::NotFound && self.is_partial() {

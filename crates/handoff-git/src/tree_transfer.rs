@@ -29,6 +29,22 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when an object can't be read, or the tree has more than [`MOST_ENTRIES`].
     pub fn missing_below(&self, tree: ObjectId) -> Result<Vec<ObjectId>, GitError> {
+        self.missing(tree, |_| true)
+    }
+
+    /// The folders of a tree that this repository lacks, as far as it can tell.
+    ///
+    /// # Errors
+    /// As [`Self::missing_below`].
+    pub fn missing_folders_below(&self, tree: ObjectId) -> Result<Vec<ObjectId>, GitError> {
+        self.missing(tree, |is_folder| is_folder)
+    }
+
+    fn missing(
+        &self,
+        tree: ObjectId,
+        counts: impl Fn(bool) -> bool,
+    ) -> Result<Vec<ObjectId>, GitError> {
         if !self.has(tree) {
             return Ok(vec![tree]);
         }
@@ -41,7 +57,7 @@ impl Repository {
             for (id, is_folder) in self.named_by(folder)? {
                 met += 1;
                 ensure_few(met, MOST_ENTRIES)?;
-                if !self.has(id) {
+                if counts(is_folder) && !self.has(id) {
                     missing.push(id);
                 } else if is_folder {
                     folders.push(id);

@@ -465,6 +465,7 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub(super) fn folder(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
+        self.ensure_issue(key)?;
         IssueFolder::open(self.repository(), self.tree(), key)
     }
 
@@ -473,6 +474,7 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when the index can't be read.
     pub fn archived(&self, key: &IssueKey) -> Result<Option<ArchivedIssue>, LedgerError> {
+        self.ensure_issue(key)?;
         archived_in(self.tree(), key)
     }
 

@@ -1,9 +1,11 @@
 //! The code branches of issues, and which agents may push them.
 
+use std::collections::BTreeSet;
+
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{Issue, IssueStatus, OpenHandoff, View};
+use handoff_model::{Issue, IssueStatus, OpenHandoff};
 use handoff_protocol::State;
 
 use super::error::LedgerError;
@@ -42,15 +44,10 @@ impl Snapshot<'_> {
     /// The open issues that use a code branch: those with an open handoff on it, and those whose
     /// key is part of the branch's name.
     fn worked_on(&self, branch: &str) -> Result<Vec<Issue>, LedgerError> {
-        let mut keys: Vec<IssueKey> = self.open()?.iter().map(open_issue).collect();
+        let mut keys: BTreeSet<IssueKey> = self.open()?.iter().map(open_issue).collect();
         keys.extend(keys_in(branch));
-        keys.sort();
-        keys.dedup();
         let mut found = Vec::new();
-        for key in keys {
-            let Some(issue) = self.issue(&key)?.issue()? else {
-                continue;
-            };
+        for issue in self.states(&keys)? {
             let own = issue.facts.get("branch").and_then(|own| own.as_str());
             let own = own.map(|own| own.trim_start_matches("refs/heads/"));
             if own == Some(branch) && issue.status == IssueStatus::Open {

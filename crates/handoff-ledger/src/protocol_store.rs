@@ -13,7 +13,7 @@ use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::setting::only_setting_changed;
 use handoff_model::{
-    Assignment, FileChanges, IssueStatus, ProtocolFiles, Refusal, Schemas, View, check_protocol,
+    Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, check_protocol,
     layout,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
@@ -515,13 +515,7 @@ pub fn documents(
 /// [`LedgerError`] if an open issue can't be read.
 pub fn open_issues(tip: &Snapshot<'_>, protocol: &str) -> Result<usize, LedgerError> {
     let open = tip.open()?;
-    let keys: BTreeSet<_> = open.iter().map(|e| e.id.issue()).collect();
-    let mut count = 0;
-    for key in keys {
-        let issue = tip.issue(key)?.issue()?;
-        count += usize::from(
-            issue.is_some_and(|i| i.protocol.as_str() == protocol && i.status == IssueStatus::Open),
-        );
-    }
-    Ok(count)
+    let keys: BTreeSet<_> = open.iter().map(|e| e.id.issue().clone()).collect();
+    let counts = |i: &&Issue| i.protocol.as_str() == protocol && i.status == IssueStatus::Open;
+    Ok(tip.states(&keys)?.iter().filter(counts).count())
 }

@@ -49,14 +49,12 @@ pub(super) fn shared(
     }
     let mut sharing = vec![Vec::new(); stated.len()];
     if !stated.is_empty() {
-        for key in &snapshot.some_open_issues(&contract.issue, MOST)? {
-            let other = snapshot.issue(key)?.issue()?;
-            let Some(other) = other.filter(|other| other.status == IssueStatus::Open) else {
-                continue;
-            };
+        let others = snapshot.some_open_issues(&contract.issue, MOST)?;
+        let others = snapshot.states(&others)?.into_iter();
+        for other in others.filter(|other| other.status == IssueStatus::Open) {
             for ((name, _, value), sharing) in stated.iter().zip(&mut sharing) {
                 if other.fact(name).is_some_and(|fact| fact.value == *value) {
-                    sharing.push(key.to_string());
+                    sharing.push(other.issue.to_string());
                 }
             }
         }

@@ -38,7 +38,7 @@ pub struct Snapshot<'r> {
     manifest: Manifest,
     recorded: Option<Moment>,
     known: KnownProtocols,
-    /// Where to get what this clone lacks of archived issues.
+    /// Where to get what this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
     /// The archived issues whose folders were opened.
     from_archive: RefCell<BTreeMap<IssueKey, ArchivedIssue>>,
@@ -93,7 +93,7 @@ impl<'r> Snapshot<'r> {
         self
     }
 
-    /// Fetches from there what this clone lacks of archived issues.
+    /// Fetches from there what this clone lacks.
     pub(super) fn completed_by(mut self, on_demand: Option<&Rc<OnDemand>>) -> Self {
         self.on_demand = on_demand.cloned();
         self
@@ -105,6 +105,29 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] if they can't.
     pub(super) fn ensure_here(&self, archived: &[ArchivedIssue]) -> Result<(), LedgerError> {
         ensure_here(self.repository, self.on_demand.as_deref(), archived)
+    }
+
+    /// Fetches whatever a partial clone lacks here, for who reads every issue.
+    pub(super) fn ensure_all(&self) {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_all(self.commit);
+        }
+    }
+
+    /// Fetches what a partial clone lacks of an issue.
+    pub(super) fn ensure_issue(&self, key: &IssueKey) -> Result<(), LedgerError> {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_issue(self.repository, self.tree_id(), key)?;
+        }
+        Ok(())
+    }
+
+    /// Fetches what a partial clone lacks below folders of open handoffs.
+    fn ensure_entries(&self, folders: &[&str]) -> Result<(), LedgerError> {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_entries(self.repository, self.tree_id(), folders)?;
+        }
+        Ok(())
     }
 
     /// Reads the ledger in a tree, without a commit.
@@ -168,8 +191,9 @@ impl<'r> Snapshot<'r> {
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The folder with one folder for each issue, if there is an issue.
+    /// The folder with one folder for each issue, if there is an issue. All of it can be read then.
     pub(super) fn issues_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
+        self.ensure_all();
         let found = self.tree.entry(layout::ISSUES)?;
         Ok(found.map(|(_, id)| id))
     }
@@ -239,6 +263,20 @@ impl<'r> Snapshot<'r> {
         Ok(folder)
     }
 
+    /// The states of those of these issues that are in the tip, in the order of their keys.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read.
+    pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_states(self.repository, self.tree_id(), keys)?;
+        }
+        let state = |key| IssueFolder::open(self.repository, self.tree, key)?.issue();
+        keys.iter()
+            .filter_map(|key| state(key).transpose())
+            .collect()
+    }
+
     /// The first archived issue that was opened here and that these edits write to.
     pub(super) fn archived_under(&self, files: &FileChanges) -> Option<ArchivedIssue> {
         let opened = self.from_archive.borrow();
@@ -267,6 +305,8 @@ impl<'r> Snapshot<'r> {
     }
 
     fn listed(&self, top: &str) -> Result<Vec<Listed>, LedgerError> {
+        // Whoever lists them all reads them all.
+        self.ensure_entries(&[layout::OPEN, layout::AWAITING])?;
         let mut listed = Vec::new();
         for agent in self.agents_in(top)? {
             listed.extend(self.listed_with(top, &agent)?);
@@ -352,6 +392,11 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn open_record(&self, entry: &Listed) -> Result<Record, LedgerError> {
+        if self.on_demand.is_some() && !self.repository.has(entry.blob) {
+            let of_agent =
+                [layout::OPEN, layout::AWAITING].map(|top| format!("{top}/{}", entry.to));
+            self.ensure_entries(&of_agent.each_ref().map(String::as_str))?;
+        }
         let bytes = self.repository.blob(entry.blob)?;
         record::read(&bytes).map_err(|e| LedgerError::stored(&entry.path, e))
     }
@@ -361,6 +406,7 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
     pub fn issues(&self) -> Result<Vec<IssueKey>, LedgerError> {
+        self.ensure_all();
         let mut keys = Vec::new();
         let met = Cell::new(0);
         let list = |path: &str| -> Result<Vec<Entry>, LedgerError> {

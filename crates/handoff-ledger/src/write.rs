@@ -40,7 +40,7 @@ pub struct Ledger<'r> {
     /// The offline commit that the next step replaces.
     origin: Option<ObjectId>,
     known: KnownProtocols,
-    /// Where to get what this clone lacks of archived issues.
+    /// Where to get what this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
 }
 
@@ -127,7 +127,7 @@ impl<'r> Ledger<'r> {
         self
     }
 
-    /// The same ledger, which fetches what this clone lacks of archived issues within this time, or
+    /// The same ledger, which fetches what this clone lacks within this time, or
     /// does not ask the remote for it.
     #[must_use]
     pub fn fetching_within(self, patience: Duration, offline: bool) -> Self {
@@ -344,6 +344,9 @@ impl<'r> Ledger<'r> {
 
     /// Reads the ledger at a commit.
     pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_frame(self.repository, commit)?;
+        }
         let snapshot = Snapshot::at(self.repository, commit, &self.branch)?;
         Ok(snapshot
             .sharing(&self.known)

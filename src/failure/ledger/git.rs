@@ -35,4 +35,4 @@ pub(crate) const REPAIR: &str = "`git handoff fetch --repair` brings what is mis
 pub(crate) const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";
 
 /// How to get the objects that a partial clone lacks.
-pub(crate) const LEFT_OUT: &str = "this clone was made without some objects: `git handoff fetch` gets those of the current ledger, `git handoff fetch --full` those of its history; if it has no remote, set one: `git config handoff.remote NAME`";
+pub(crate) const LEFT_OUT: &str = "this clone was made without some objects: a command gets those that it reads once the remote can be reached, and `git handoff fetch --full` gets all of them; if the ledger has no remote, set one: `git config handoff.remote NAME`";

@@ -28,15 +28,37 @@ pub enum Depth {
     All,
 }
 
+/// Which objects of the fetched commits come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// All that are new.
+    New,
+    /// All, also those that git takes for known: a partial clone may have commits without their
+    /// contents.
+    All,
+    /// Those that this clone's filter lets through.
+    Filtered,
+}
+
+/// What a request for objects leaves out below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing.
+    Everything,
+    /// All files.
+    Folders,
+    /// What is deeper than two folders.
+    TwoLevels,
+}
+
 /// How often to ask if the answer is that there is no branch.
 const TRIES: usize = 2;
 
 /// The options of every fetch.
-const FETCHING: [&str; 9] = [
+const FETCHING: [&str; 8] = [
     "--refmap=",
     "--no-tags",
     "--no-prune",
-    "--no-filter",
     "--no-write-fetch-head",
     "--no-write-commit-graph",
     "--no-recurse-submodules",
@@ -45,6 +67,10 @@ const FETCHING: [&str; 9] = [
     "--show-forced-updates",
 ];
 
+/// A filter that leaves nothing out. git counts what it fetched, and what that leads to, as promised
+/// only if it asked with a filter: what is new leads to older objects, which may be missing.
+const NO_LIMIT: &str = "--filter=blob:limit=2g";
+
 /// A branch of a remote repository.
 pub struct Remote {
     git_dir: PathBuf,
@@ -52,6 +78,8 @@ pub struct Remote {
     name: String,
     refname: String,
     grown: Grown,
+    /// Whether this is a partial clone of it.
+    is_promised: bool,
 }
 
 impl Remote {
@@ -66,6 +94,7 @@ impl Remote {
             name: name.to_owned(),
             refname: refname.to_owned(),
             grown: repository.grown.clone(),
+            is_promised: repository.is_promised_by(name),
         }
     }
 
@@ -92,8 +121,7 @@ impl Remote {
     }
 
     /// Fetches the branch and moves the ref `tracking` to it. Returns whether the branch exists.
-    /// `known` is the current commit of `tracking`. With `anew`, objects that git takes for known
-    /// are fetched too: a partial clone may have commits without their content.
+    /// `known` is the current commit of `tracking`.
     ///
     /// # Errors
     /// [`RemoteError::Rewritten`] if the branch is not a descendant of `known`, and other
@@ -103,12 +131,17 @@ impl Remote {
         tracking: &str,
         known: Option<ObjectId>,
         depth: Depth,
-        anew: bool,
+        contents: Contents,
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
         for _ in 0..TRIES {
             // With `--quiet`, git would not report a rewritten branch.
             let mut command = self.fetching();
+            command.args(match contents {
+                Contents::Filtered => None,
+                _ if self.is_promised => Some(NO_LIMIT),
+                Contents::New | Contents::All => Some("--no-filter"),
+            });
             command.args(known.map(|id| format!("--negotiation-tip={id}")));
             command.args(match depth {
                 Depth::Missing => None,
@@ -116,7 +149,7 @@ impl Remote {
                 // The greatest depth; one more would deepen every branch.
                 Depth::All => Some("--depth=2147483646"),
             });
-            command.args(anew.then_some("--refetch"));
+            command.args((contents == Contents::All).then_some("--refetch"));
             command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
             let ended = ended(command, None, patience)?;
             if messages::is_cut_off(&ended.stderr) {
@@ -151,50 +184,72 @@ impl Remote {
         since: Option<ObjectId>,
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
-        let mut asked_for = String::new();
+        let mut asked_for = None;
         loop {
-            let mut command = self.git("rev-list");
-            command.args(["--objects", "--no-object-names", "--missing=print"]);
-            command.args(match since {
-                Some(since) => [tip.to_string(), format!("^{since}")],
-                None => ["--no-walk".to_owned(), tip.to_string()],
-            });
-            let listed = run(command, patience)?;
-            let listed = String::from_utf8_lossy(&listed);
-            let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
-            // The output may be cut off in the last line.
-            let missing: Vec<&str> = missing.filter(|id| id.len() == 40).collect();
+            let missing = self.missing(tip, since, patience)?;
             let Some(first) = missing.first() else {
                 return Ok(());
             };
-            if *first == asked_for {
+            if asked_for == Some(*first) {
                 let message = format!("object {first} does not come");
                 return Err(RemoteError::Failed { message });
             }
-            asked_for = (*first).to_owned();
-            let mut command = self.fetching();
-            command.args(["--stdin", "--", &self.name]);
-            let requested = missing.join("\n") + "\n";
-            let ended = ended(command, Some(requested.into_bytes()), patience)?;
-            if !ended.status.success() {
-                return Err(messages::of_contact(&messages::lines(&ended.stderr)));
-            }
-            self.grown.note();
+            asked_for = Some(*first);
+            self.fetch_objects(&missing, Below::Everything, patience)?;
         }
     }
 
-    /// Fetches objects, each with everything below it, whatever is here already.
+    /// Whether this repository lacks objects of a commit: those since another, or any in it.
     ///
     /// # Errors
-    /// [`RemoteError`] when they can't be fetched in time.
+    /// [`RemoteError`] when that can't be found out in time.
+    pub fn lacks(
+        &self,
+        tip: ObjectId,
+        since: Option<ObjectId>,
+        patience: &Patience<'_>,
+    ) -> Result<bool, RemoteError> {
+        Ok(!self.missing(tip, since, patience)?.is_empty())
+    }
+
+    /// The objects that are missing here, of those since a commit or of all in the last one.
+    fn missing(
+        &self,
+        tip: ObjectId,
+        since: Option<ObjectId>,
+        patience: &Patience<'_>,
+    ) -> Result<Vec<ObjectId>, RemoteError> {
+        let mut command = self.git("rev-list");
+        command.args(["--objects", "--no-object-names", "--missing=print"]);
+        command.args(match since {
+            Some(since) => [tip.to_string(), format!("^{since}")],
+            None => ["--no-walk".to_owned(), tip.to_string()],
+        });
+        let listed = run(command, patience)?;
+        let listed = String::from_utf8_lossy(&listed);
+        let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
+        // The output may be cut off in the last line, which is not an id then.
+        Ok(missing.filter_map(|id| id.parse().ok()).collect())
+    }
+
+    /// Fetches objects with what is below them, whatever is here already.
+    ///
+    /// # Errors
+    /// [`RemoteError`] when they can't be fetched in time, or the remote has no such filter.
     pub fn fetch_objects(
         &self,
         wanted: &[ObjectId],
+        below: Below,
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
         // A remote that is told of commits takes what they lead to for known.
         let mut command = self.git_with("fetch", &["fetch.negotiationAlgorithm=noop"]);
         command.args(FETCHING);
+        command.arg(match below {
+            Below::Everything => "--no-filter",
+            Below::Folders => "--filter=blob:none",
+            Below::TwoLevels => "--filter=tree:2",
+        });
         command.args(["--stdin", "--", &self.name]);
         let requested: String = wanted.iter().map(|id| format!("{id}\n")).collect();
         let ended = ended(command, Some(requested.into_bytes()), patience)?;

@@ -6,7 +6,7 @@
 //! write at the same moment. `sync` brings both sides together; `rerun` makes a step
 //! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
 //! there. `look` looks at the remote for commands that wait, and `ask` for commands that read;
-//! `on_demand` fetches what they lack of archived issues.
+//! `on_demand` fetches what they lack in a light clone.
 
 mod apart;
 mod ask;
@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use handoff_base::{ObjectId, digest};
-use handoff_git::{Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
+use handoff_git::{Contents, Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
 
 use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
@@ -172,6 +172,8 @@ pub(super) struct Upstream<'r> {
     is_alone: bool,
     /// Whether to fetch what seems to be here already.
     anew: bool,
+    /// Whether a partial clone gets all objects, and not those that a command reads.
+    brings_all: bool,
     /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
     set_aside: bool,
     /// What the remote lacks of the last write, if anything.
@@ -194,6 +196,7 @@ impl<'r> Upstream<'r> {
             pushes: Pushes::default(),
             is_alone: false,
             anew: false,
+            brings_all: false,
             set_aside: false,
             unpublished: None,
         }
@@ -316,14 +319,17 @@ impl<'r> Upstream<'r> {
         let at = (session.wall)();
         self.attempts.began = Instant::now();
         let patience = self.patience(&self.interrupted);
-        let (depth, anew) = self.fetch_plan(known, depth)?;
+        let (depth, contents) = self.fetch_plan(known, depth)?;
         let track = || {
-            let there = (self.remote).track(&self.tracking, known, depth, anew, &patience)?;
+            let there = (self.remote).track(&self.tracking, known, depth, contents, &patience)?;
             let moved = self.repository.resolve(&self.tracking).ok().flatten();
-            // The user's own fetch may have brought commits without their contents.
-            if let (false, Some(known), Some(tip)) = (anew, known, moved)
+            // The user's own fetch may have brought commits without their contents. A clone that
+            // had them all so far gets them.
+            if let (Contents::New, Some(known), Some(tip)) = (contents, known, moved)
                 && self.repository.is_partial()
                 && tip != known
+                && self.remote.lacks(tip, Some(known), &patience)?
+                && !self.remote.lacks(known, None, &patience)?
             {
                 self.remote.fill(tip, Some(known), &patience)?;
             }
@@ -355,13 +361,14 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// How deep to fetch, and whether to fetch what seems to be here already: a clone that began
-    /// with a part of the remote fetches the part that the ledger needs.
+    /// How deep to fetch, and which objects: a clone that began with a part of the remote fetches
+    /// the part that the ledger needs.
     fn fetch_plan(
         &self,
         known: Option<ObjectId>,
         depth: Depth,
-    ) -> Result<(Depth, bool), LedgerError> {
+    ) -> Result<(Depth, Contents), LedgerError> {
+        let whole = known.is_none() || depth == Depth::All;
         let here = self
             .repository
             .resolve(&format!("refs/heads/{}", self.branch))?;
@@ -374,14 +381,27 @@ impl<'r> Upstream<'r> {
             (Depth::All, false) => Depth::Missing,
             (depth, _) => depth,
         };
-        let whole = known.is_none() || depth == Depth::All;
-        let anew = self.anew || (whole && self.repository.is_partial());
-        Ok((depth, anew))
+        let contents = if self.anew {
+            Contents::All
+        } else if !whole || !self.repository.is_partial() {
+            Contents::New
+        } else if self.is_on_demand() {
+            Contents::Filtered
+        } else {
+            Contents::All
+        };
+        Ok((depth, contents))
     }
 
-    /// Fetches the objects of the remote's last commit that a partial clone lacks.
+    /// Whether objects that are missing here are fetched when they are read.
+    fn is_on_demand(&self) -> bool {
+        !self.brings_all && self.repository.is_promised_by(&self.name)
+    }
+
+    /// Fetches the objects of the remote's last commit that a partial clone lacks, unless they are
+    /// fetched when they are read.
     fn fill(&self, tip: ObjectId) -> Result<(), LedgerError> {
-        if !self.repository.is_partial() {
+        if !self.repository.is_partial() || self.is_on_demand() {
             return Ok(());
         }
         let filled = self.remote.fill(tip, None, &self.patience(&NEVER));

@@ -1,12 +1,22 @@
-//! Folders of archived issues that a light clone lacks: fetched when they are read, each with
-//! everything below it in one request.
+//! What a light clone lacks, fetched when it is read: the folder of an archived issue, with
+//! everything below it in one request, and in a partial clone whatever a command is about to read,
+//! in few requests instead of one for each object.
+//!
+//! A partial clone gets the folders and the protocols first (`ensure_frame`), then an issue
+//! (`ensure_issue`) or the entries of open handoffs (`ensure_entries`). Commands that read every
+//! issue get all that the commit has (`ensure_all`). What can't be fetched is left to whoever reads
+//! it, and told as missing from a partial clone.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
-use handoff_git::{Patience, Remote, RemoteError, Repository, masked};
-use handoff_model::ArchivedIssue;
+use handoff_base::ids::IssueKey;
+use handoff_git::{
+    Below, EntryKind, GitError, Patience, Remote, RemoteError, Repository, Tree, masked,
+};
+use handoff_model::{ArchivedIssue, layout};
 
 use super::NEVER;
 use crate::error::{LedgerError, UpstreamError};
@@ -14,7 +24,7 @@ use crate::error::{LedgerError, UpstreamError};
 /// How long a command that sets no time waits for what it lacks.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Where to get what this clone lacks of archived issues.
+/// Where to get what this clone lacks.
 pub(crate) struct OnDemand {
     remote: Remote,
     /// Without a password, if it is an address.
@@ -22,6 +32,8 @@ pub(crate) struct OnDemand {
     patience: Cell<Duration>,
     /// Whether the remote is not to be contacted.
     offline: Cell<bool>,
+    /// Whether this is a partial clone of the remote.
+    is_promised: bool,
 }
 
 impl OnDemand {
@@ -32,6 +44,7 @@ impl OnDemand {
             name: masked(name),
             patience: Cell::new(PATIENCE),
             offline: Cell::new(false),
+            is_promised: repository.is_promised_by(name),
         }
     }
 
@@ -41,19 +54,171 @@ impl OnDemand {
         self.offline.set(offline);
     }
 
-    fn fetch(&self, wanted: &[ObjectId]) -> Result<(), String> {
+    /// Fetches what a partial clone lacks to read the ledger at a commit, but for its issues and the
+    /// entries of open handoffs: the folders down to those, and the protocols.
+    ///
+    /// # Errors
+    /// [`GitError`] if what is here can't be read.
+    pub(crate) fn ensure_frame(
+        &self,
+        repository: &Repository,
+        commit: ObjectId,
+    ) -> Result<(), GitError> {
+        if !self.is_promised {
+            return Ok(());
+        }
+        let root = repository.commit(commit)?.tree;
+        // Not every remote counts levels; each that serves partial clones can leave out files.
+        if lacks_folders(repository, root)? && self.fetch(&[root], Below::TwoLevels).is_err() {
+            self.get(&[root], Below::Folders);
+        }
+        // Where many handoffs are open, their folders are divided.
+        let mut folders = Vec::new();
+        for top in [layout::OPEN, layout::AWAITING] {
+            folders.extend(missing_at(repository, root, top, Below::Folders)?);
+        }
+        self.get(&folders, Below::Folders);
+        let mut wanted = missing_at(repository, root, layout::MANIFEST, Below::Everything)?;
+        let protocols = missing_at(repository, root, layout::PROTOCOLS, Below::Everything)?;
+        wanted.extend(protocols);
+        self.get(&wanted, Below::Everything);
+        Ok(())
+    }
+
+    /// Fetches what a partial clone lacks of an issue's folder, or of the index of the archive if
+    /// the issue may be there.
+    ///
+    /// # Errors
+    /// [`GitError`] if what is here can't be read.
+    pub(crate) fn ensure_issue(
+        &self,
+        repository: &Repository,
+        root: ObjectId,
+        key: &IssueKey,
+    ) -> Result<(), GitError> {
+        if !self.is_promised {
+            return Ok(());
+        }
+        let mut wanted = Vec::new();
+        for path in [layout::issue_folder(key), layout::archived_file(key)] {
+            wanted.extend(missing_at(repository, root, &path, Below::Everything)?);
+        }
+        self.get(&wanted, Below::Everything);
+        Ok(())
+    }
+
+    /// Fetches what a partial clone lacks to read the states of issues, without their handoffs.
+    ///
+    /// # Errors
+    /// [`GitError`] if what is here can't be read.
+    pub(crate) fn ensure_states(
+        &self,
+        repository: &Repository,
+        root: ObjectId,
+        keys: &BTreeSet<IssueKey>,
+    ) -> Result<(), GitError> {
+        if !self.is_promised {
+            return Ok(());
+        }
+        for below in [Below::Folders, Below::Everything] {
+            let mut wanted = Vec::new();
+            for key in keys {
+                let path = layout::issue_file(key);
+                wanted.extend(missing_at(repository, root, &path, below)?);
+            }
+            self.get(&wanted, below);
+        }
+        Ok(())
+    }
+
+    /// Fetches what a partial clone lacks below folders of open handoffs, given by their paths.
+    ///
+    /// # Errors
+    /// [`GitError`] if what is here can't be read.
+    pub(crate) fn ensure_entries(
+        &self,
+        repository: &Repository,
+        root: ObjectId,
+        folders: &[&str],
+    ) -> Result<(), GitError> {
+        if !self.is_promised {
+            return Ok(());
+        }
+        let mut wanted = Vec::new();
+        for path in folders {
+            wanted.extend(missing_at(repository, root, path, Below::Everything)?);
+        }
+        self.get(&wanted, Below::Everything);
+        Ok(())
+    }
+
+    /// Fetches everything that a partial clone lacks of a commit's tree.
+    pub(crate) fn ensure_all(&self, commit: ObjectId) {
+        if self.is_promised && !self.offline.get() {
+            // Who reads what did not come tells of it.
+            let _ = self.remote.fill(commit, None, &self.patience());
+        }
+    }
+
+    /// Fetches objects. After a failure, the remote is not asked again.
+    fn get(&self, wanted: &[ObjectId], below: Below) {
+        if !wanted.is_empty() && self.fetch(wanted, below).is_err() {
+            self.offline.set(true);
+        }
+    }
+
+    fn patience(&self) -> Patience<'static> {
+        Patience {
+            deadline: Some(Instant::now() + self.patience.get()),
+            interrupted: &NEVER,
+        }
+    }
+
+    fn fetch(&self, wanted: &[ObjectId], below: Below) -> Result<(), String> {
         if self.offline.get() {
             return Err("the remote is not to be asked".to_owned());
         }
-        let patience = Patience {
-            deadline: Some(Instant::now() + self.patience.get()),
-            interrupted: &NEVER,
-        };
-        let fetched = self.remote.fetch_objects(wanted, &patience);
+        let fetched = (self.remote).fetch_objects(wanted, below, &self.patience());
         fetched.map_err(|error| match error {
             RemoteError::Failed { message } => message,
             error => error.to_string(),
         })
+    }
+}
+
+/// Whether the root of a ledger's tree or a folder in it is missing.
+fn lacks_folders(repository: &Repository, root: ObjectId) -> Result<bool, GitError> {
+    if !repository.has(root) {
+        return Ok(true);
+    }
+    let entries = Tree::new(repository, root).list("")?;
+    let mut folders = entries.iter().filter(|entry| entry.kind == EntryKind::Tree);
+    Ok(folders.any(|folder| !repository.has(folder.id)))
+}
+
+/// What is missing of the file or folder at a path, or the first folder on the way to it that is.
+/// Files count if everything is wanted.
+fn missing_at(
+    repository: &Repository,
+    root: ObjectId,
+    path: &str,
+    below: Below,
+) -> Result<Vec<ObjectId>, GitError> {
+    let mut here = (EntryKind::Tree, root);
+    for part in path.split('/') {
+        if !repository.has(here.1) {
+            return Ok(vec![here.1]);
+        }
+        let Some(found) = Tree::new(repository, here.1).entry(part)? else {
+            return Ok(Vec::new());
+        };
+        here = found;
+    }
+    match (here.0, below) {
+        (EntryKind::Tree, Below::Everything) => repository.missing_below(here.1),
+        (EntryKind::Tree, _) => repository.missing_folders_below(here.1),
+        (_, Below::Everything) if !repository.has(here.1) => Ok(vec![here.1]),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -83,7 +248,7 @@ pub(crate) fn ensure_here(
         let fetched = match source {
             None => Err("the ledger has no remote".to_owned()),
             Some(_) if wanted == last => Err("the remote does not send it".to_owned()),
-            Some(source) => source.fetch(&wanted),
+            Some(source) => source.fetch(&wanted, Below::Everything),
         };
         if let Err(trouble) = fetched {
             return Err(UpstreamError::NotHere {

@@ -152,6 +152,7 @@ impl Ledger<'_> {
     pub fn fetch(&mut self, session: &Session, depth: Depth) -> Result<usize, LedgerError> {
         self.with_upstream(|ledger, upstream| {
             ledger.guard(session)?;
+            upstream.brings_all = depth == Depth::All;
             upstream.begin(session);
             let known = upstream.known()?;
             let there = if depth == Depth::Missing && upstream.was_seen_since(session, known) {
