@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::text::quoted;
 
@@ -89,10 +89,23 @@ macro_rules! name_type {
                 f.write_str(&self.0)
             }
         }
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                text.to_owned().try_into()
+            }
+        }
         impl TryFrom<String> for $name {
             type Error = IdError;
             fn try_from(text: String) -> Result<Self, IdError> {
-                text.parse()
+                Self::check(&text)?;
+                Ok(Self(text))
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
         impl From<$name> for String {
@@ -104,43 +117,34 @@ macro_rules! name_type {
 }
 
 /// The key of one piece of work: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct IssueKey(String);
 
 name_type!(IssueKey);
 
-impl FromStr for IssueKey {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
+impl IssueKey {
+    fn check(text: &str) -> Result<(), IdError> {
         checked(
             "issue key",
             "letters, digits, `_` and `-`, the first a letter or digit",
             text,
             |b| b.is_ascii_alphanumeric(),
             |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-',
-        )?;
-        Ok(Self(text.to_owned()))
+        )
     }
 }
 
 /// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`, starting with a letter, a digit
 /// or `@`, without two dots in a row (git refuses such names in paths and refs).
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
 
 name_type!(AgentName);
 
-impl FromStr for AgentName {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
+impl AgentName {
+    fn check(text: &str) -> Result<(), IdError> {
         const ALLOWED: &str = "letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`";
         checked(
             "agent name",
@@ -156,14 +160,12 @@ impl FromStr for AgentName {
                 allowed: ALLOWED,
             });
         }
-        Ok(Self(text.to_owned()))
+        Ok(())
     }
 }
 
 /// A handoff's id, `ISSUE.N`, with N counting from 1 in its issue.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct HandoffId {
     issue: IssueKey,
@@ -173,26 +175,21 @@ pub struct HandoffId {
 /// A worker's id: the process, session or working tree that holds a lease. ASCII letters, digits,
 /// `.`, `_`, `-`, `:`, `@` and `/`, starting with a letter or digit, so that it needs no quotes in
 /// a shell and breaks no line.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkerId(String);
 
 name_type!(WorkerId);
 
-impl FromStr for WorkerId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
+impl WorkerId {
+    fn check(text: &str) -> Result<(), IdError> {
         checked(
             "worker id",
             "letters, digits, `.`, `_`, `-`, `:`, `@` and `/`, the first a letter or digit",
             text,
             |b| b.is_ascii_alphanumeric(),
             |b| b.is_ascii_alphanumeric() || b"._-:@/".contains(&b),
-        )?;
-        Ok(Self(text.to_owned()))
+        )
     }
 }
 
@@ -248,6 +245,12 @@ impl TryFrom<String> for HandoffId {
 impl From<HandoffId> for String {
     fn from(id: HandoffId) -> Self {
         id.to_string()
+    }
+}
+
+impl Serialize for HandoffId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

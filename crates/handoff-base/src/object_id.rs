@@ -1,6 +1,6 @@
 //! The ids of Git objects.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -48,10 +48,11 @@ pub fn short_id(id: &str) -> String {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| {
-            f.write_char(digit(byte >> 4))?;
-            f.write_char(digit(byte & 15))
-        })
+        let mut digits = [0; 2 * BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -81,8 +82,8 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-fn digit(value: u8) -> char {
-    char::from(b"0123456789abcdef"[usize::from(value)])
+fn digit(value: u8) -> u8 {
+    b"0123456789abcdef"[usize::from(value)]
 }
 
 impl FromStr for ObjectId {

@@ -40,13 +40,28 @@ pub fn lookup<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
 
 /// A key or a number, escaped for a pointer.
 pub fn escaped_part(part: &str) -> String {
-    part.replace('~', "~0").replace('/', "~1")
+    let mut escaped = String::with_capacity(part.len());
+    push_escaped(&mut escaped, part);
+    escaped
+}
+
+fn push_escaped(text: &mut String, part: &str) {
+    for piece in part.split_inclusive(['~', '/']) {
+        let end = piece.len() - 1;
+        let (plain, sign) = match piece.as_bytes()[end] {
+            b'~' => (&piece[..end], "~0"),
+            b'/' => (&piece[..end], "~1"),
+            _ => (piece, ""),
+        };
+        text.push_str(plain);
+        text.push_str(sign);
+    }
 }
 
 /// Appends a part to a pointer.
 pub fn push_part(pointer: &mut String, part: &str) {
     pointer.push('/');
-    pointer.push_str(&escaped_part(part));
+    push_escaped(pointer, part);
 }
 
 #[cfg(test)]

@@ -46,9 +46,12 @@ pub fn cut(text: &str, most: usize) -> String {
 
 /// A text in at most this many characters, the last of which is `…` if there are more.
 pub fn fit(text: &str, most: usize) -> String {
-    match text.chars().nth(most) {
-        Some(_) => cut(text, most.saturating_sub(1)),
-        None => text.to_owned(),
+    // A text has at least as many bytes.
+    let is_longer = text.len() > most && text.chars().nth(most).is_some();
+    if is_longer {
+        cut(text, most.saturating_sub(1))
+    } else {
+        text.to_owned()
     }
 }
 
@@ -204,9 +207,18 @@ pub fn summary_line(text: &str) -> String {
 
 /// Like [`summary_line`], with at most this many characters.
 pub fn message_line(text: &str, most: usize) -> String {
-    let seen = without_invisible(text);
-    let words: Vec<&str> = seen.split_whitespace().collect();
-    let mut line = fit(&words.join(" "), most);
+    // The common case: each character is seen, and no two blanks follow each other.
+    let is_one_line = text.bytes().all(|b| (b' '..=b'~').contains(&b))
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && !text.contains("  ");
+    let mut line = if is_one_line {
+        fit(text, most)
+    } else {
+        let seen = without_invisible(text);
+        let words: Vec<&str> = seen.split_whitespace().collect();
+        fit(&words.join(" "), most)
+    };
     if line.starts_with(['-', '#']) {
         line.insert_str(0, "· ");
     }

@@ -341,8 +341,15 @@ fn scan(source: &str) -> Result<(), Fault> {
     let start = if source.starts_with('\u{feff}') { 3 } else { 0 };
     let mut at = start;
     let mut depth = 0_usize;
-    while let Some(next) = find(source, at, "<") {
-        references(source, at, next)?;
+    let has_references = source.contains("&#");
+    let check_references = |start, end| {
+        if has_references {
+            references(source, start, end)?;
+        }
+        Ok(())
+    };
+    while let Some(next) = memchr::memchr(b'<', &bytes[at..]).map(|length| at + length) {
+        check_references(at, next)?;
         let rest = &source[next..];
         let end = if rest.starts_with("<!--") {
             let end = find(source, next + 4, "-->");
@@ -394,7 +401,7 @@ fn scan(source: &str) -> Result<(), Fault> {
                 let message = format!("the element has more than {MAX_ATTRIBUTES} attributes");
                 return Err(Fault::new(FindingCode::XmlTooManyAttributes, next, message));
             }
-            references(source, next, end)?;
+            check_references(next, end)?;
             if bytes[end - 1] != b'/' {
                 depth += 1;
                 if depth > MAX_DEPTH {

@@ -1,5 +1,6 @@
 //! Places of a contract that do not apply, and say why: `n/a: a library has no server`.
 
+use handoff_base::pointer::push_part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,8 +34,7 @@ pub fn not_applicable(contract: &Value) -> Vec<NotApplicable> {
 fn collect(value: &Value, path: &mut String, found: &mut Vec<NotApplicable>) {
     let mut inside = |key: &str, value: &Value| {
         let before = path.len();
-        path.push('/');
-        path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        push_part(path, key);
         collect(value, path, found);
         path.truncate(before);
     };

@@ -75,7 +75,12 @@ pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
         VERSION => Ok(()),
         version => Err(StoredError::Version { version }),
     };
-    match serde_json::from_slice::<T>(bytes) {
+    // One look at all bytes is faster than one at each text in them.
+    let parsed = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str::<T>(text),
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    match parsed {
         Ok(file) => known(file.version()).map(|()| file),
         Err(error) => {
             if let Ok(Versioned { version }) = serde_json::from_slice(bytes) {
@@ -89,7 +94,10 @@ pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
 /// Writes a stored file: indented, with a final line break, always the same bytes for the same
 /// value.
 pub fn write<T: Serialize>(value: &T) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value)
+    /// The usual length of a file.
+    const LENGTH: usize = 2048;
+    let mut bytes = Vec::with_capacity(LENGTH);
+    serde_json::to_writer_pretty(&mut bytes, value)
         .expect("stored types have string keys and no failing serializers");
     bytes.push(b'\n');
     bytes
