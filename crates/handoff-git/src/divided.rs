@@ -9,13 +9,16 @@
 //! the audit can make it again.
 
 use std::cmp::Ordering;
+use std::rc::Rc;
 
+use git2::ObjectType;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::repository::Repository;
 use super::tree::{
-    Change, EntryKind, FlatEntry, MOST_ENTRIES, MOST_IN_ALL, Made, Mode, Tree, ensure_few, stored,
+    Change, EntryKind, FlatEntry, MOST_ENTRIES, MOST_IN_ALL, Made, Mode, Tree, ensure_few,
+    first_entry, same_entries, stored,
 };
 
 /// The most files of a folder that is not divided.
@@ -88,7 +91,6 @@ impl Iterator for Files<'_> {
 }
 
 /// What is in a divided folder.
-#[derive(Clone, PartialEq)]
 enum Item {
     /// Files whose names begin with the folder's.
     Group(FlatEntry),
@@ -125,35 +127,88 @@ fn is_folder(entry: &FlatEntry) -> bool {
     entry.mode == Mode::Folder.number()
 }
 
-/// What is in a group. Names get longer on the way down, so that no tree can be met twice.
+/// Whether an entry of a group is a group too. Names get longer on the way down, so that no tree can
+/// be met twice.
+fn is_group(above: &[u8], name: &[u8], mode: u32) -> bool {
+    let is_longer = name.len() > above.len() && name.starts_with(above);
+    is_longer && mode == Mode::Folder.number()
+}
+
+/// What is in a group.
 fn opened(
     repository: &Repository,
     group: &FlatEntry,
     met: &mut usize,
     most: usize,
 ) -> Result<Vec<Item>, GitError> {
-    items_of(group, Tree::new(repository, group.id).entries()?, met, most)
-}
-
-/// The items with these entries in a group.
-fn items_of(
-    group: &FlatEntry,
-    entries: Vec<FlatEntry>,
-    met: &mut usize,
-    most: usize,
-) -> Result<Vec<Item>, GitError> {
+    let entries = Tree::new(repository, group.id).entries()?;
     *met += entries.len();
     ensure_few(*met, most)?;
-    let above = &group.path;
     let item = |entry: FlatEntry| {
-        let is_longer = entry.path.len() > above.len() && entry.path.starts_with(above);
-        if is_longer && is_folder(&entry) {
+        if is_group(&group.path, &entry.path, entry.mode) {
             Item::Group(entry)
         } else {
             Item::Other(entry)
         }
     };
     Ok(entries.into_iter().map(item).collect())
+}
+
+/// A group of one of two folders that are compared.
+struct Open {
+    name: Vec<u8>,
+    data: Rc<[u8]>,
+    /// The offset of its next entry.
+    at: usize,
+}
+
+impl Open {
+    fn read(repository: &Repository, name: &[u8], id: ObjectId) -> Result<Self, GitError> {
+        Ok(Self {
+            name: name.to_vec(),
+            data: repository.object(id, ObjectType::Tree)?,
+            at: 0,
+        })
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.data[self.at..]
+    }
+}
+
+/// The next entry in the groups that are open, the innermost last; and whether it is a group.
+fn next_in(open: &mut Vec<Open>) -> Result<Option<Next<'_>>, GitError> {
+    while open
+        .pop_if(|last| first_entry(last.rest()).is_none())
+        .is_some()
+    {}
+    let Some((last, entry)) = open.last().and_then(|o| Some((o, first_entry(o.rest())?))) else {
+        return Ok(None);
+    };
+    Ok(Some(Next {
+        name: entry.name,
+        mode: entry.mode_number(),
+        id: entry.id()?,
+        is_group: is_group(&last.name, entry.name, entry.mode_number()),
+        length: entry.length(),
+    }))
+}
+
+/// An entry that is compared next.
+#[derive(Clone, Copy)]
+struct Next<'a> {
+    name: &'a [u8],
+    mode: u32,
+    id: ObjectId,
+    is_group: bool,
+    length: usize,
+}
+
+/// Goes past the entry that was compared.
+fn pass(open: &mut [Open], length: usize) {
+    if let Some(last) = open.last_mut() {
+        last.at += length;
+    }
 }
 
 /// The files that differ between two folders, wherever in them they are stored. `most` bounds how
@@ -165,65 +220,79 @@ pub(super) fn changes(
     met: &mut usize,
     most: usize,
 ) -> Result<Vec<Change>, GitError> {
-    let mut ahead = [old, new].map(|id| Vec::from_iter(id.map(Item::root)));
+    let open = |id: Option<ObjectId>| -> Result<Vec<Open>, GitError> {
+        let id = id.filter(|_| old != new);
+        let root = id.map(|id| Open::read(repository, b"", id)).transpose()?;
+        Ok(root.into_iter().collect())
+    };
+    let (mut olds, mut news) = (open(old)?, open(new)?);
     let mut found = Vec::new();
     loop {
-        let groups = ahead.each_ref().map(|items| match items.last() {
-            Some(Item::Group(folder)) => Some(folder.clone()),
-            _ => None,
-        });
+        if let (Some(old), Some(new)) = (olds.last_mut(), news.last_mut())
+            && old.name == new.name
+        {
+            if old.rest() == new.rest() {
+                olds.pop();
+                news.pop();
+                continue;
+            }
+            let same = same_entries(old.rest(), new.rest());
+            old.at += same;
+            new.at += same;
+        }
+        let (old, new) = (next_in(&mut olds)?, next_in(&mut news)?);
+        let lengths = [&old, &new].map(|next| next.as_ref().map_or(0, |next| next.length));
+        let groups = [&old, &new].map(|next| next.filter(|next| next.is_group));
+        *met += 1;
+        ensure_few(*met, most)?;
         if let [Some(old), Some(new)] = &groups
             && old.id == new.id
         {
-            ahead.iter_mut().for_each(|items| drop(items.pop()));
+            pass(&mut olds, lengths[0]);
+            pass(&mut news, lengths[1]);
             continue;
         }
         // The larger group is opened first: the other may be in it.
-        let shortest = groups.iter().flatten().map(|group| group.path.len()).min();
-        if let [Some(old), Some(new)] = &groups
-            && old.path == new.path
-        {
-            let folders = [old, new].map(|group| Tree::new(repository, group.id));
-            let inside = Tree::entries_that_differ(folders)?;
-            for ((items, group), entries) in ahead.iter_mut().zip([old, new]).zip(inside) {
-                items.pop();
-                items.extend(items_of(group, entries, met, most)?.into_iter().rev());
-            }
-            continue;
-        }
+        let shortest = groups.iter().flatten().map(|group| group.name.len()).min();
         if let Some(shortest) = shortest {
-            for (group, items) in groups.iter().zip(&mut ahead) {
-                if let Some(group) = group.as_ref().filter(|g| g.path.len() == shortest) {
-                    items.pop();
-                    let inside = opened(repository, group, met, most)?;
-                    items.extend(inside.into_iter().rev());
+            let inside = groups.map(|group| {
+                let group = group.filter(|group| group.name.len() == shortest)?;
+                Some(Open::read(repository, group.name, group.id))
+            });
+            for ((open, length), inside) in
+                [&mut olds, &mut news].into_iter().zip(lengths).zip(inside)
+            {
+                if let Some(inside) = inside.transpose()? {
+                    pass(open, length);
+                    open.push(inside);
                 }
             }
             continue;
         }
-        let [old, new] = &mut ahead;
-        let order = match (old.last(), new.last()) {
+        let order = match (&old, &new) {
             (None, None) => return Ok(found),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => a.entry().path.cmp(&b.entry().path),
+            (Some(a), Some(b)) => a.name.cmp(b.name),
         };
-        let before = order.is_le().then(|| old.pop()).flatten();
-        let after = order.is_ge().then(|| new.pop()).flatten();
-        let Some(shown) = after
-            .as_ref()
-            .or(before.as_ref())
-            .filter(|_| before != after)
-        else {
-            continue;
-        };
-        let id = |item: &Option<Item>| item.as_ref().map(|item| item.entry().id);
-        found.push(Change {
-            path: format!("{folder}/{}", String::from_utf8_lossy(&shown.entry().path)),
-            kind: EntryKind::of(shown.entry().mode),
-            old: id(&before),
-            new: id(&after),
-        });
+        let (before, after) = (old.filter(|_| order.is_le()), new.filter(|_| order.is_ge()));
+        let stored = |next: Option<Next<'_>>| next.map(|next| (next.mode, next.id));
+        if let Some(shown) = after.or(before)
+            && stored(before) != stored(after)
+        {
+            found.push(Change {
+                path: format!("{folder}/{}", String::from_utf8_lossy(shown.name)),
+                kind: EntryKind::of(shown.mode),
+                old: before.map(|entry| entry.id),
+                new: after.map(|entry| entry.id),
+            });
+        }
+        if order.is_le() {
+            pass(&mut olds, lengths[0]);
+        }
+        if order.is_ge() {
+            pass(&mut news, lengths[1]);
+        }
     }
 }
 
@@ -324,10 +393,12 @@ fn shared_length(a: &[u8], b: &[u8]) -> usize {
 /// All files in a folder that is not stored as steps store it, by name.
 fn collected(repository: &Repository, items: Vec<Item>) -> Result<Vec<FlatEntry>, GitError> {
     let (mut files, mut ahead, mut met) = (Vec::new(), items, 0);
+    ahead.reverse();
     while let Some(item) = ahead.pop() {
         match item {
             Item::Group(folder) => {
-                ahead.extend(opened(repository, &folder, &mut met, MOST_ENTRIES)?);
+                let inside = opened(repository, &folder, &mut met, MOST_ENTRIES)?;
+                ahead.extend(inside.into_iter().rev());
             }
             Item::Other(entry) if is_folder(&entry) => {}
             Item::Other(entry) => files.push(entry),

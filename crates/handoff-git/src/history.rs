@@ -25,12 +25,8 @@ impl Person {
     /// Creates a person. Characters that would break a commit's header are dropped, as git does. An
     /// empty name becomes `unknown`, since git refuses a commit without one.
     pub fn new(name: &str, email: &str, at: DateTime<FixedOffset>) -> Self {
-        let clean = |text: &str| -> String {
-            let kept = text
-                .chars()
-                .filter(|c| !c.is_control() && !"<>".contains(*c));
-            kept.collect::<String>().trim().to_owned()
-        };
+        let breaks = |c: char| c.is_control() || c == '<' || c == '>';
+        let clean = |text: &str| text.replace(breaks, "").trim().to_owned();
         let name = match clean(name) {
             nothing if nothing.is_empty() => "unknown".to_owned(),
             name => name,
@@ -69,10 +65,13 @@ pub(super) fn commit_bytes(
     message: &str,
 ) -> String {
     use fmt::Write;
-    let mut text = format!("tree {tree}\n");
+    /// The usual length of what stands before the message.
+    const HEADER: usize = 384;
+    let mut text = String::with_capacity(HEADER + message.len());
     let mut add = |line: fmt::Arguments<'_>| {
         text.write_fmt(line).expect("a string takes all text");
     };
+    add(format_args!("tree {tree}\n"));
     for parent in parents {
         add(format_args!("parent {parent}\n"));
     }

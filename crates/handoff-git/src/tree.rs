@@ -3,7 +3,7 @@
 //! libgit2's tree builder copies every entry of every folder it touches into a hash map; splicing a
 //! folder of a hundred entries is cheaper.
 
-use std::ffi::CStr;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
@@ -313,25 +313,6 @@ impl<'r> Tree<'r> {
         flat_entries(&data)
     }
 
-    /// The entries of two folders without those that both begin with.
-    ///
-    /// # Errors
-    /// [`GitError`] when one can't be read.
-    pub(crate) fn entries_that_differ(folders: [Self; 2]) -> Result<[Vec<FlatEntry>; 2], GitError> {
-        let [old, new] =
-            folders.map(|folder| folder.repository.object(folder.id, ObjectType::Tree));
-        let (old, new) = (old?, new?);
-        let (mut from, mut to) = (&old[..], &new[..]);
-        while let (Some(a), Some(b)) = (first_entry(from), first_entry(to)) {
-            let length = a.length();
-            if length != b.length() || from[..length] != to[..length] {
-                break;
-            }
-            (from, to) = (&from[length..], &to[length..]);
-        }
-        Ok([flat_entries(from)?, flat_entries(to)?])
-    }
-
     /// All files, in all folders, with their modes.
     ///
     /// # Errors
@@ -390,7 +371,8 @@ impl<'r> Tree<'r> {
             };
             met += 1;
             ensure_few(met, most)?;
-            let path = format!("{}{}", pair.prefix, String::from_utf8_lossy(shown.name));
+            let mut path = pair.prefix.clone();
+            path += &String::from_utf8_lossy(shown.name);
             let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
             let (kind, old, new) = (shown.kind(), id_of(&before)?, id_of(&after)?);
             if kind == EntryKind::Tree && (shape.divided)(&path) {
@@ -399,7 +381,8 @@ impl<'r> Tree<'r> {
                 changes.extend(found);
             } else if kind == EntryKind::Tree && !(shape.closed)(&path) {
                 ensure_depth(open.len(), ErrorClass::Tree)?;
-                open.push(Pair::read(self.repository, format!("{path}/"), old, new)?);
+                path.push('/');
+                open.push(Pair::read(self.repository, path, old, new)?);
             } else {
                 changes.push(Change {
                     path,
@@ -444,13 +427,25 @@ impl<'r> Tree<'r> {
 type Order<'a> = (&'a [u8], u8);
 
 /// A stored entry: `MODE SP NAME NUL ID`.
-struct RawEntry<'a> {
+pub(super) struct RawEntry<'a> {
     mode: &'a [u8],
-    name: &'a [u8],
+    pub(super) name: &'a [u8],
     id: &'a [u8],
 }
 
 impl RawEntry<'_> {
+    /// The number of its mode, in whatever form it is stored.
+    pub(super) fn mode_number(&self) -> u32 {
+        match self.mode {
+            b"40000" => Mode::Folder.number(),
+            b"100644" => Mode::Plain.number(),
+            other => {
+                let octal = std::str::from_utf8(other).unwrap_or_default();
+                u32::from_str_radix(octal, 8).unwrap_or_default()
+            }
+        }
+    }
+
     fn kind(&self) -> EntryKind {
         match self.mode {
             b"40000" => EntryKind::Tree,
@@ -459,12 +454,12 @@ impl RawEntry<'_> {
         }
     }
 
-    fn id(&self) -> Result<ObjectId, GitError> {
+    pub(super) fn id(&self) -> Result<ObjectId, GitError> {
         Ok(object_id(Oid::from_bytes(self.id)?))
     }
 
     /// Its size in bytes.
-    fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         self.mode.len() + self.name.len() + self.id.len() + 2
     }
 
@@ -483,24 +478,16 @@ impl RawEntry<'_> {
 
 fn flat_entries(data: &[u8]) -> Result<Vec<FlatEntry>, GitError> {
     let entries = raw_entries(data).map(|entry| {
-        let mode = match entry.mode {
-            b"40000" => Mode::Folder.number(),
-            b"100644" => Mode::Plain.number(),
-            other => {
-                let octal = std::str::from_utf8(other).unwrap_or_default();
-                u32::from_str_radix(octal, 8).unwrap_or_default()
-            }
-        };
         Ok(FlatEntry {
             path: entry.name.to_vec(),
-            mode,
+            mode: entry.mode_number(),
             id: entry.id()?,
         })
     });
     entries.collect()
 }
 
-fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
+pub(super) fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
     const ID: usize = 20;
     // All modes but a folder's have six digits.
     let space = match data {
@@ -508,9 +495,9 @@ fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
         [_, _, _, _, _, _, b' ', ..] => 6,
         _ => data.iter().position(|&b| b == b' ')?,
     };
-    let name = CStr::from_bytes_until_nul(&data[space + 1..])
-        .ok()?
-        .to_bytes();
+    let rest = &data[space + 1..];
+    // Names are too short for a search by blocks.
+    let name = &rest[..rest.iter().position(|&b| b == 0)?];
     let id = space + 1 + name.len() + 1;
     Some(RawEntry {
         mode: &data[..space],
@@ -531,8 +518,12 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
 pub(super) fn stored(entries: &[FlatEntry]) -> Vec<u8> {
     let mut out = Vec::with_capacity(entries.len() * 96);
     for entry in entries {
-        let mode = format!("{:o}", entry.mode);
-        push(&mut out, mode.as_bytes(), &entry.path, entry.id.as_bytes());
+        let mode = match EntryKind::of(entry.mode) {
+            EntryKind::Tree => Cow::Borrowed(Mode::Folder.stored()),
+            EntryKind::File => Cow::Borrowed(Mode::Plain.stored()),
+            EntryKind::Other => Cow::Owned(format!("{:o}", entry.mode).into_bytes()),
+        };
+        push(&mut out, &mode, &entry.path, entry.id.as_bytes());
     }
     out
 }
@@ -552,7 +543,7 @@ fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
 }
 
 /// How many bytes of equal entries two trees begin with.
-fn same_entries(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn same_entries(a: &[u8], b: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
     let shared = BLOCK * blocks.take_while(|(a, b)| a == b).count();
