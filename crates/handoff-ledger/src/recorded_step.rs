@@ -191,7 +191,7 @@ impl States<'_> {
             review_imported(rules.protocol(), rules, &input, Some(key), imported)?
         };
         let Some(mut contract) = contract else {
-            let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
+            let file = layout::in_issue(key, &record.contract.file);
             let errors = findings.into_iter().filter(Finding::is_error);
             let found = errors.map(|finding| {
                 let text = format!("{}: {}", finding.path, finding.message);
@@ -386,10 +386,20 @@ pub(super) fn shared_of(changes: &[Change]) -> Option<Shared> {
 }
 
 pub(super) fn issues_of(changes: &[Change]) -> BTreeSet<IssueKey> {
-    changes
-        .iter()
-        .filter_map(|c| issue_of_path(&c.path))
-        .collect()
+    let mut found = BTreeSet::new();
+    // Most paths are in the folder of the same issue.
+    let mut folder = None;
+    for Change { path, .. } in changes {
+        let is_inside = |folder: &String| path.starts_with(folder);
+        if folder.as_ref().is_some_and(is_inside) {
+            continue;
+        }
+        if let Some(key) = issue_of_path(path) {
+            folder = Some(layout::in_issue(&key, ""));
+            found.insert(key);
+        }
+    }
+    found
 }
 
 fn issue_of_path(path: &str) -> Option<IssueKey> {

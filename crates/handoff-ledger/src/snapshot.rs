@@ -596,7 +596,7 @@ impl<'r> IssueFolder<'r> {
         match read(self.repository, id) {
             Ok(bytes) => Ok(Some((id, bytes))),
             Err(source) => Err(DamageError::Object {
-                path: format!("{}/{name}", layout::issue_folder(&self.key)),
+                path: layout::in_issue(&self.key, name),
                 source,
             }
             .into()),
@@ -617,7 +617,7 @@ impl<'r> IssueFolder<'r> {
         let Some((id, bytes)) = self.read_by(name, Repository::derived_blob)? else {
             return Ok(None);
         };
-        let path = || format!("{}/{name}", layout::issue_folder(&self.key));
+        let path = || layout::in_issue(&self.key, name);
         let value: T = record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))?;
         let value = Rc::new(value);
         if let Some(parsed) = parsed {
@@ -675,7 +675,7 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
         let file = &record.contract.file;
-        let path = || format!("{}/{file}", layout::issue_folder(&self.key));
+        let path = || layout::in_issue(&self.key, file);
         let found = self.read(file)?;
         found
             .map(|(_, bytes)| bytes)

@@ -28,15 +28,30 @@ pub const PROTOCOLS: &str = "protocols";
 /// evenly, so that with a million issues no folder has more than about a
 /// hundred entries, and a person can still find one without a tool.
 pub fn issue_folder(issue: &IssueKey) -> String {
-    format!("{ISSUES}/{}/{issue}", fan_out(issue))
+    in_fan_out(ISSUES, issue, issue.as_str())
 }
 
-/// An issue's place among all, as two folders.
-fn fan_out(issue: &IssueKey) -> String {
-    let padded = format!("000{}", issue.as_str().to_ascii_lowercase());
-    let (before, last) = padded.split_at(padded.len() - 2);
-    let before = &before[before.len() - 2..];
-    format!("{last}/{before}")
+/// The path of what has this name in an issue's folder.
+pub fn in_issue(issue: &IssueKey, name: &str) -> String {
+    let mut path = issue_folder(issue);
+    path.push('/');
+    path += name;
+    path
+}
+
+/// The path of what has this name in an issue's place among all, which is two folders.
+fn in_fan_out(top: &str, issue: &IssueKey, name: &str) -> String {
+    /// The usual length of what is in an issue's folder.
+    const INSIDE: usize = 64;
+    let digit = |from_end: usize| {
+        let mut digits = issue.as_str().bytes().rev();
+        char::from(digits.nth(from_end).unwrap_or(b'0').to_ascii_lowercase())
+    };
+    let mut path = String::with_capacity(top.len() + name.len() + INSIDE);
+    path += top;
+    path.extend(['/', digit(1), digit(0), '/', digit(3), digit(2), '/']);
+    path += name;
+    path
 }
 
 /// The issue whose folder is at this path.
@@ -53,12 +68,14 @@ pub fn issue_at(path: &str) -> Option<IssueKey> {
 /// The file in [`ARCHIVED`] that lists an issue once it is archived: `archived/23/01.jsonl` for 123.
 /// It is fanned out as the issues' folders are.
 pub fn archived_file(issue: &IssueKey) -> String {
-    format!("{ARCHIVED}/{}.jsonl", fan_out(issue))
+    let mut path = in_fan_out(ARCHIVED, issue, "");
+    path.pop();
+    path + ".jsonl"
 }
 
 /// The file with an issue's state.
 pub fn issue_file(issue: &IssueKey) -> String {
-    format!("{}/issue.json", issue_folder(issue))
+    in_issue(issue, "issue.json")
 }
 
 /// The name of a handoff's record in its issue's folder.
@@ -79,7 +96,7 @@ pub fn number_of(name: &str) -> Option<u32> {
 
 /// The file with a handoff's record.
 pub fn record_file(id: &HandoffId) -> String {
-    format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))
+    in_issue(id.issue(), &record_name(id.number()))
 }
 
 /// The folder with the context of a failed attempt, in its issue's folder: `0002-failure/1`.
@@ -96,7 +113,7 @@ pub fn is_failure_folder(path: &str) -> bool {
         Some((key, number, parts.next()?.parse().ok()?))
     };
     inside(path).is_some_and(|(key, number, attempt)| {
-        path == format!("{}/{}", issue_folder(&key), failure_folder(number, attempt))
+        path == in_issue(&key, &failure_folder(number, attempt))
     })
 }
 

@@ -177,31 +177,39 @@ pub(crate) struct Message<'a> {
 
 impl Message<'_> {
     pub(crate) fn render(&self) -> String {
+        use std::fmt::{self, Write};
+        /// The usual length of a message.
+        const LENGTH: usize = 512;
         let Self {
             account, record, ..
         } = self;
         let (subject, rest) = account.subject();
-        let mut text = format!("{subject}\n\n");
+        let mut text = String::with_capacity(LENGTH);
         let title = summary_line(&self.issue.title);
-        for paragraph in [Some(title), rest].into_iter().flatten() {
+        for paragraph in [Some(subject), Some(title), rest].into_iter().flatten() {
             if !paragraph.is_empty() {
-                text += &format!("{paragraph}\n\n");
+                text += &paragraph;
+                text += "\n\n";
             }
         }
-        text += &format!("Handoff-Id: {}\n", record.id);
-        text += &format!("Issue: {}\n", record.id.issue());
-        text += &format!("From: {}\nTo: {}\n", record.from, record.to);
+        let mut trailer = |name: &str, value: &dyn fmt::Display| {
+            writeln!(text, "{name}: {value}").expect("a string takes all text");
+        };
+        trailer("Handoff-Id", &record.id);
+        trailer("Issue", record.id.issue());
+        trailer("From", &record.from);
+        trailer("To", &record.to);
         for transition in self.transitions {
-            text += &format!("Transition: {transition}\n");
+            trailer("Transition", transition);
         }
-        text += &format!("Contract-Type: {}\n", record.contract_type);
-        text += &format!("Contract-Sha256: {}\n", record.contract.sha256);
-        text += &format!("Protocol: {}\n", record.protocol);
+        trailer("Contract-Type", &record.contract_type);
+        trailer("Contract-Sha256", &record.contract.sha256);
+        trailer("Protocol", &record.protocol);
         for (name, value) in account.trailers() {
-            text += &format!("{name}: {value}\n");
+            trailer(name, &value);
         }
         if let Some(pull_request) = self.pull_request.as_deref().map(summary_line) {
-            text += &format!("Pull-Request: {pull_request}\n");
+            trailer("Pull-Request", &pull_request);
         }
         text
     }

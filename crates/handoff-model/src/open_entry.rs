@@ -10,6 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use chrono::{Datelike, Timelike};
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Event, Protocol, State};
@@ -116,7 +117,31 @@ const STAMP: &str = "%Y%m%dT%H%M%S%3f";
 impl Stamp {
     /// The stamp of a moment.
     pub fn of(at: Moment) -> Self {
-        Self(at.format(STAMP).to_string())
+        // As `STAMP` says, without reading it each time. No moment has a year of more digits.
+        let date = [
+            (at.year().unsigned_abs(), 4),
+            (at.month(), 2),
+            (at.day(), 2),
+        ];
+        let milliseconds = at.timestamp_subsec_millis() % 1000;
+        let time = [
+            (at.hour(), 2),
+            (at.minute(), 2),
+            (at.second(), 2),
+            (milliseconds, 3),
+        ];
+        let digits = |(number, count): (u32, u32)| {
+            let digit = move |place| number / 10_u32.pow(place) % 10;
+            (0..count)
+                .rev()
+                .map(move |place| char::from(b'0' + digit(place) as u8))
+        };
+        let date = date.into_iter().flat_map(digits);
+        Self(
+            date.chain(['T'])
+                .chain(time.into_iter().flat_map(digits))
+                .collect(),
+        )
     }
 
     /// The moment.
@@ -176,9 +201,10 @@ impl OpenEntry {
 
 impl fmt::Display for OpenEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (standing, priority) = (self.standing.as_str(), &self.priority);
         let due = self.due.as_ref().map_or("-", |due| &due.0);
-        let (group, sent, id) = (self.group(), &self.sent.0, &self.id);
-        write!(f, "{group}{sent}.{due}.{id}.json")
+        let (protocol, sent, id) = (&self.protocol, &self.sent.0, &self.id);
+        write!(f, "{standing}.{priority}.{protocol}.{sent}.{due}.{id}.json")
     }
 }
 
@@ -228,9 +254,12 @@ pub fn awaiting_path(id: &HandoffId, agent: &AgentName) -> String {
 
 /// The handoff in the name of an entry of either kind.
 pub fn id_in(name: &str) -> Option<HandoffId> {
-    let (rest, number) = name.strip_suffix(".json")?.rsplit_once('.')?;
-    let issue = rest.rsplit('.').next()?;
-    format!("{issue}.{number}").parse().ok()
+    let name = name.strip_suffix(".json")?;
+    let (rest, _) = name.rsplit_once('.')?;
+    let before = rest
+        .rsplit_once('.')
+        .map_or(0, |(before, _)| before.len() + 1);
+    name[before..].parse().ok()
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl<'r> Kept<'r> {
         id: &HandoffId,
         context: &FailureContext,
     ) -> Result<Self, LedgerError> {
-        let path = format!("{}/{}", layout::issue_folder(id.issue()), context.folder);
+        let path = layout::in_issue(id.issue(), &context.folder);
         let tree = Tree::new(repository, context.tree.parse().map_err(GitError::from)?);
         let file = stored(tree, &path, FAILURE)?;
         let file = file.ok_or_else(|| missing(&path, FAILURE))?;

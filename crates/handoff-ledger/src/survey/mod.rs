@@ -147,7 +147,7 @@ impl IssueFolder<'_> {
     /// [`LedgerError`] if a record can't be read.
     pub fn survey(&self) -> Result<Option<Issues>, LedgerError> {
         let read = |name: &str| -> Result<_, LedgerError> {
-            let path = || format!("{}/{name}", layout::issue_folder(self.key()));
+            let path = || layout::in_issue(self.key(), name);
             Ok(self.read(name)?.map(|(_, bytes)| (bytes, path())))
         };
         let Some((bytes, path)) = read("issue.json")? else {

@@ -169,7 +169,7 @@ impl<V> Planner<'_, V> {
         let folder = layout::failure_folder(record.id.number(), record.attempt);
         match kept.tree.parse() {
             Ok(tree) if kept.folder == folder => {
-                let path = format!("{}/{folder}", layout::issue_folder(self.key));
+                let path = layout::in_issue(self.key, &folder);
                 Ok((path, Edit::Folder(tree)))
             }
             _ => Err(RetryRefusal::OtherAttempt {

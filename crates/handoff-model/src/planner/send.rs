@@ -208,7 +208,7 @@ impl<V> Planner<'_, V> {
             expect_answer(&mut new, kind, contract);
         }
         let account = self.outcome_account(&new, kind, contract, released);
-        let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
+        let contract_path = layout::in_issue(self.key, &new.contract.file);
         let mut changed = Changed {
             quiet,
             ..Changed::of(issue, id, touched)
@@ -264,7 +264,7 @@ impl<V> Planner<'_, V> {
     {
         let new = records.last().expect("a contract begins a handoff");
         let subject = new.id.clone();
-        let path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
+        let path = layout::in_issue(self.key, &new.contract.file);
         let mut changed = Changed::of(issue, subject, records);
         self.await_somebody(&mut changed)?;
         let mut step: Step = self.commit(changed, account)?;
