@@ -1,5 +1,7 @@
 //! Compares a contract with itself and with what is known of its issue, by the protocol's rules.
 
+use std::borrow::Cow;
+
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::WorkerId;
@@ -47,10 +49,10 @@ impl Contradiction {
     }
 }
 
-impl From<Broken> for Contradiction {
-    fn from(broken: Broken) -> Self {
+impl From<Broken<'_>> for Contradiction {
+    fn from(broken: Broken<'_>) -> Self {
         Self {
-            rule: broken.rule,
+            rule: broken.rule.name.clone(),
             path: broken.finding.path,
             message: broken.finding.message,
         }
@@ -76,24 +78,23 @@ pub struct Ground<'a, V> {
 }
 
 /// A rule that a contract breaks.
-pub struct Broken {
-    /// The rule's name.
-    pub rule: String,
+pub struct Broken<'p> {
+    rule: &'p ConsistencyRule,
     /// What is wrong: an error or a warning, by the rule's policy.
     pub finding: Finding,
 }
 
-/// The rules that a contract breaks by itself, at places that are sound.
-pub fn own(
-    protocol: &Protocol,
-    kind: &ContractType,
-    contract: &Value,
-    is_sound: &dyn Fn(&str) -> bool,
-) -> Vec<Broken> {
-    let rules = applying(protocol, kind, contract).filter(|rule| {
-        let places = rule.compare.terms().into_iter().filter_map(Term::place);
-        rule.is_own() && places.map(first_place).all(is_sound)
-    });
+impl Broken<'_> {
+    /// The places in the contract that the rule compares.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
+        let terms = self.rule.compare.terms().into_iter();
+        terms.filter_map(Term::place).map(first_place)
+    }
+}
+
+/// The rules that a contract breaks by itself.
+pub fn own<'p>(protocol: &'p Protocol, kind: &ContractType, contract: &Value) -> Vec<Broken<'p>> {
+    let rules = applying(protocol, kind, contract).filter(|rule| rule.is_own());
     let broken = rules.filter_map(|rule| {
         let [left, right] = rule.compare.terms();
         let left = Operand::own(left, contract)?;
@@ -107,16 +108,21 @@ pub fn own(
 ///
 /// # Errors
 /// When a handoff or a contract can't be read.
-pub fn known<V: View<E>, E>(
-    protocol: &Protocol,
+pub fn known<'p, V: View<E>, E>(
+    protocol: &'p Protocol,
     kind: &ContractType,
     contract: &Value,
     ground: &Ground<'_, V>,
-) -> Result<Vec<Broken>, E> {
+) -> Result<Vec<Broken<'p>>, E> {
     let mut broken = Vec::new();
     for rule in applying(protocol, kind, contract).filter(|rule| !rule.is_own()) {
+        let terms = rule.compare.terms();
+        // Often nothing is known of what the contract says.
+        if !terms.iter().all(|term| ground.may_know(term)) {
+            continue;
+        }
         let mut operands = Vec::new();
-        for term in rule.compare.terms() {
+        for term in terms {
             operands.extend(ground.operand(kind, contract, term)?);
         }
         let [left, right] = &mut operands[..] else {
@@ -138,10 +144,10 @@ pub fn known<V: View<E>, E>(
 }
 
 /// The rules of a protocol that apply to a contract.
-fn applying<'p>(
+fn applying<'p, 'c>(
     protocol: &'p Protocol,
-    kind: &'p ContractType,
-    contract: &'p Value,
+    kind: &'c ContractType,
+    contract: &'c Value,
 ) -> impl Iterator<Item = &'p ConsistencyRule> {
     let rules = protocol.definition().consistency.iter();
     rules.filter(move |rule| {
@@ -158,30 +164,34 @@ fn applying<'p>(
 struct Operand<'t> {
     term: &'t Term,
     values: Vec<Value>,
-    /// Before filters: what the finding shows of a fact.
-    called: String,
+    /// What it is called if it is not in the contract. Before filters: what the finding shows of a
+    /// fact.
+    known_as: String,
 }
 
 impl<'t> Operand<'t> {
     fn own(term: &'t Term, contract: &Value) -> Option<Self> {
-        let values = term.own_values(contract)?;
-        let called = match term.subject() {
-            Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')),
-            _ => String::new(),
-        };
         Some(Self {
             term,
-            values,
-            called,
+            values: term.own_values(contract)?,
+            known_as: String::new(),
         })
     }
 
-    fn known(term: &'t Term, values: Vec<Value>, called: impl Into<String>) -> Option<Self> {
+    fn known(term: &'t Term, values: Vec<Value>, known_as: impl Into<String>) -> Option<Self> {
         Some(Self {
             term,
             values: term.filtered(values)?,
-            called: called.into(),
+            known_as: known_as.into(),
         })
+    }
+
+    /// What it is called in a finding.
+    fn called(&self) -> Cow<'_, str> {
+        match self.term.subject() {
+            Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')).into(),
+            _ => self.known_as.as_str().into(),
+        }
     }
 
     fn shown(&self) -> String {
@@ -217,6 +227,15 @@ fn shown(value: &Value) -> String {
 }
 
 impl<V> Ground<'_, V> {
+    /// Whether a term may have a value.
+    fn may_know(&self, term: &Term) -> bool {
+        match term.subject() {
+            Subject::Fact(name, _) => self.issue.is_some_and(|issue| issue.fact(name).is_some()),
+            Subject::Known(..) => self.issue.is_some(),
+            Subject::Place(_) | Subject::Fixed(_) => true,
+        }
+    }
+
     /// The value of a term, if there is one.
     fn operand<'t, E>(
         &self,
@@ -317,7 +336,7 @@ impl<V> Ground<'_, V> {
                 Some(event) => format!("as event {event} told"),
                 None => format!("as {} noted", note.by),
             };
-            operand.called += &format!(", {by} on {},", note.at.date_naive());
+            operand.known_as += &format!(", {by} on {},", note.at.date_naive());
             return Ok(true);
         }
         if self.is_proved {
@@ -335,7 +354,7 @@ impl<V> Ground<'_, V> {
             };
             let bytes = self.view.contract(&record)?;
             if states(protocol, &bytes, places) {
-                operand.called += &format!(", by {} from {},", record.id, record.from);
+                operand.known_as += &format!(", by {} from {},", record.id, record.from);
                 let is_corrected = self.replaces == Some(number);
                 return Ok(!is_corrected
                     && issue
@@ -381,7 +400,11 @@ fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> 
 }
 
 /// The finding if two operands break a rule.
-fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> Option<Broken> {
+fn compared<'p>(
+    rule: &'p ConsistencyRule,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
+) -> Option<Broken<'p>> {
     let mut values = left.values.iter().chain(&right.values);
     if values.any(|value| value.as_str().is_some_and(|text| text.contains(FILL))) {
         return None;
@@ -396,10 +419,7 @@ fn compared(rule: &ConsistencyRule, left: &Operand<'_>, right: &Operand<'_>) -> 
     if rule.policy == Policy::Warn {
         finding.severity = Severity::Warning;
     }
-    Some(Broken {
-        rule: rule.name.clone(),
-        finding,
-    })
+    Some(Broken { rule, finding })
 }
 
 /// What two operands contradict each other in, if a comparison does not hold.
@@ -408,7 +428,8 @@ fn contradiction(
     left: &Operand<'_>,
     right: &Operand<'_>,
 ) -> Option<String> {
-    let (called, other) = (&left.called, &right.called);
+    // Most comparisons hold, and need no words.
+    let (called, other) = (|| left.called(), || right.called());
     match comparison {
         Comparison::Same(..) => {
             let mut pairs = left.values.iter().zip(&right.values);
@@ -424,7 +445,7 @@ fn contradiction(
             let number = |operand: &Operand<'_>| operand.values.first()?.as_f64();
             let over = number(left)? > number(right)?;
             let (value, most) = (left.shown(), right.shown());
-            over.then(|| format!("{called} is {value}, more than {other} ({most})"))
+            over.then(|| format!("{} is {value}, more than {} ({most})", called(), other()))
         }
         Comparison::SubsetOf(..) => {
             let (items, of) = (items(left), items(right));
@@ -443,12 +464,18 @@ fn contradiction(
             let seconds = right.values.first()?.as_i64()?;
             let (lasts, unit) = duration(&words)?;
             let differs = (lasts - seconds).abs() >= unit;
-            differs.then(|| format!("{called} is {}, and {other} {seconds} s", quoted(&words)))
+            differs.then(|| {
+                let words = quoted(&words);
+                format!("{} is {words}, and {} {seconds} s", called(), other())
+            })
         }
         Comparison::Distinct(..) => {
             let of = items(right);
             let shared = items(left).into_iter().find(|item| of.contains(item));
-            shared.map(|item| format!("{called} is {}, which is {other} too", quoted(&item)))
+            shared.map(|item| {
+                let item = quoted(&item);
+                format!("{} is {item}, which is {} too", called(), other())
+            })
         }
     }
 }
@@ -472,17 +499,17 @@ fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
     match other.term.subject() {
         Subject::Fixed(_) => format!(
             "{}{} is {}, and must be {} here",
-            one.called,
+            one.called(),
             filtered(one),
             one.shown(),
             other.shown()
         ),
         _ => format!(
             "{}{} is {}, and {}{} is {}",
-            one.called,
+            one.called(),
             filtered(one),
             one.shown(),
-            other.called,
+            other.called(),
             filtered(other),
             other.shown()
         ),
@@ -520,8 +547,8 @@ fn not_there(
     (!strange.is_empty()).then(|| {
         format!(
             "{} has {named}{more}, which {} does not have ({})",
-            of.called,
-            in_.called,
+            of.called(),
+            in_.called(),
             in_.shown()
         )
     })
@@ -541,7 +568,7 @@ fn out_of_order(list: &Operand<'_>, graph: &Operand<'_>) -> Option<String> {
         if let Some(on) = on.find(|on| list_items[i + 1..].contains(on)) {
             return Some(format!(
                 "{} has {} before {}, which it depends on",
-                list.called,
+                list.called(),
                 quoted(item),
                 quoted(&on)
             ));

@@ -13,7 +13,7 @@ use handoff_protocol::{
 };
 use serde_json::Value;
 
-use crate::consistency;
+use crate::consistency::{self, Broken, Contradiction};
 use crate::record::{Failure, ImportSource};
 use crate::schemas::Schemas;
 use crate::semantic;
@@ -54,6 +54,8 @@ pub struct Contract {
     pub allowed_secrets: Vec<Allowance>,
     /// Where it comes from, if it is imported.
     pub imported: Option<ImportSource>,
+    /// Where it contradicts itself by rules that only warn.
+    pub contradictions: Vec<Contradiction>,
     /// Its content, in the value model.
     pub value: Value,
 }
@@ -105,6 +107,7 @@ impl Contract {
             failure: kind.failure.as_ref().and_then(|f| failure(f, &value)),
             allowed_secrets: Vec::new(),
             imported: None,
+            contradictions: Vec::new(),
             value,
         }
     }
@@ -283,8 +286,9 @@ pub fn review_imported<S: Schemas>(
     }
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, &value));
+    let own = consistency::own(protocol, kind, &value);
     let root = opened.root.as_deref();
-    found.extend(inconsistent(protocol, kind, &value, &findings, root));
+    found.extend(at_sound_places(&own, &findings, root));
     if let Some(to) = resolved.as_ref().and_then(|resolved| resolved.to.as_ref()) {
         found.extend(closes_badly(protocol, kind, to, &value));
     }
@@ -298,6 +302,7 @@ pub fn review_imported<S: Schemas>(
     let parts = resolved.zip(issue).filter(|_| is_valid);
     let contract = parts.map(|(resolved, issue)| Contract {
         imported,
+        contradictions: own.into_iter().map(Contradiction::from).collect(),
         ..Contract::read(protocol, input, source.format(), resolved, issue, value)
     });
     by_place(&mut findings);
@@ -340,13 +345,7 @@ fn by_place(findings: &mut [Finding]) {
 }
 
 /// What a contract says against itself, at places where it has no other fault.
-fn inconsistent(
-    protocol: &Protocol,
-    kind: &ContractType,
-    value: &Value,
-    findings: &[Finding],
-    root: Option<&str>,
-) -> Vec<Finding> {
+fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>) -> Vec<Finding> {
     let faults = findings.iter().filter(|finding| finding.is_error());
     let inside = |path: &'_ str| {
         let path = path.strip_prefix('/')?.strip_prefix(root?)?;
@@ -355,7 +354,7 @@ fn inconsistent(
     let faulty: Vec<String> = faults
         .map(|fault| inside(&fault.path).unwrap_or_else(|| fault.path.clone()))
         .collect();
-    let own = consistency::own(protocol, kind, value, &|place| {
+    let is_sound = |place: &str| {
         let within = |outer: &str, inner: &str| {
             let rest = inner.strip_prefix(outer);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -363,8 +362,9 @@ fn inconsistent(
         !faulty
             .iter()
             .any(|at| within(place, at) || within(at, place))
-    });
-    own.into_iter().map(|broken| broken.finding).collect()
+    };
+    let sound = own.iter().filter(|broken| broken.places().all(is_sound));
+    sound.map(|broken| broken.finding.clone()).collect()
 }
 
 /// Turns what an import profile lets a contract lack from findings into members that are recorded

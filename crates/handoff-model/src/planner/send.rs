@@ -392,7 +392,7 @@ impl<V> Planner<'_, V> {
         };
         let value = &contract.value;
         let known = consistency::known(self.protocol, kind, value, &ground);
-        let mut broken = known.map_err(Stop::Unreadable)?;
+        let broken = known.map_err(Stop::Unreadable)?;
         if broken.iter().any(|broken| broken.finding.is_error()) {
             return Err(ContractRefusal::Inconsistent {
                 issue: self.key.clone(),
@@ -400,8 +400,8 @@ impl<V> Planner<'_, V> {
             }
             .into());
         }
-        broken.extend(consistency::own(self.protocol, kind, value, &|_| true));
-        Ok(broken.into_iter().map(Contradiction::from).collect())
+        let broken = broken.into_iter().map(Contradiction::from);
+        Ok(broken.chain(contract.contradictions.clone()).collect())
     }
 
     /// Ends the work on the handoff that a sender held, with the outcome that its contract states;
