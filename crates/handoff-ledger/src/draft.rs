@@ -58,8 +58,9 @@ impl Decided<Receipt> {
             }
             _ => Demand::of(rules, by)?,
         };
+        let protocol = rules.protocol();
         Ok(match planned {
-            Planned::Repeat(receipt) => Self::Nothing(*receipt),
+            Planned::Repeat(receipt) => Self::Nothing(receipt.advised(protocol)),
             Planned::Write(step) => {
                 let draft = Draft {
                     author: Some(agent),
@@ -68,7 +69,7 @@ impl Decided<Receipt> {
                     previous: step.previous,
                     demand,
                 };
-                Self::Write(draft, step.receipt)
+                Self::Write(draft, step.receipt.advised(protocol))
             }
         })
     }

@@ -39,7 +39,7 @@ pub(super) struct RecordedStep {
 /// An owned [`Request`].
 pub(super) enum RecordedRequest {
     /// A contract was sent, which started this handoff.
-    Sent(Box<Contract>, Box<Record>),
+    Sent(Box<Contract>, Rc<Record>),
     /// Anything else.
     Update(Update),
 }
@@ -119,7 +119,7 @@ impl States<'_> {
             }
         };
         let path = layout::record_file(&HandoffId::new(key.clone(), number));
-        let Some(record) = self.after.record(number)? else {
+        let Some(record) = self.after.shared_record(number)? else {
             let finding = Finding::error(FindingCode::FileMissing, path, "the record is missing");
             return Ok(Err(vec![finding]));
         };
@@ -161,8 +161,8 @@ impl States<'_> {
 
     /// The step of a commit that changes a handoff.
     fn handoff_update(&self, record: &Record, path: String) -> Result<RecordedStep, LedgerError> {
-        let old = self.before.record(record.id.number())?;
-        let update = recorded_change(old.as_ref(), record, self.was.as_deref(), &self.is);
+        let old = self.before.shared_record(record.id.number())?;
+        let update = recorded_change(old.as_deref(), record, self.was.as_deref(), &self.is);
         let last = match update.event() {
             Some(Event::Extend) => None,
             _ => record.latest(),
@@ -181,7 +181,7 @@ impl States<'_> {
     }
 
     /// The step of a commit that sends a contract.
-    fn sending(&self, record: Record, path: String) -> Result<Recorded, LedgerError> {
+    fn sending(&self, record: Rc<Record>, path: String) -> Result<Recorded, LedgerError> {
         let (rules, key) = (&*self.rules, self.after.key());
         let bytes = self.after.contract(&record)?;
         let Review {
@@ -208,7 +208,7 @@ impl States<'_> {
             worker: sent.and_then(|t| t.worker.clone()),
             path,
             traceparent: sent.and_then(|t| t.traceparent),
-            request: RecordedRequest::Sent(Box::new(contract), Box::new(record)),
+            request: RecordedRequest::Sent(Box::new(contract), record),
             delivery: self.delivery(),
         }))
     }
@@ -232,9 +232,12 @@ impl States<'_> {
         for &number in &numbers {
             // A change that only follows from the step has no event.
             let own = |r: &Record| r.latest().is_some_and(|t| t.sent.is_none());
-            let (now, then) = (self.after.record(number)?, self.before.record(number)?);
-            let events = |r: &Option<Record>| r.as_ref().map(|r| r.transitions.len());
-            if events(&now) != events(&then) && now.as_ref().is_none_or(own) {
+            let (now, then) = (
+                self.after.shared_record(number)?,
+                self.before.shared_record(number)?,
+            );
+            let events = |r: &Option<Rc<Record>>| r.as_ref().map(|r| r.transitions.len());
+            if events(&now) != events(&then) && now.as_deref().is_none_or(own) {
                 about.push(number);
             }
         }

@@ -626,11 +626,6 @@ impl<'r> IssueFolder<'r> {
         Ok(Some(value))
     }
 
-    /// The issue, as it may be shared with others.
-    pub(super) fn shared_issue(&self) -> Result<Option<Rc<Issue>>, LedgerError> {
-        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
-    }
-
     /// Every record, the oldest first.
     ///
     /// # Errors
@@ -659,14 +654,13 @@ impl IssueFolder<'_> {
 }
 
 impl View<LedgerError> for IssueFolder<'_> {
-    fn issue(&self) -> Result<Option<Issue>, LedgerError> {
-        Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, LedgerError> {
+        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
     }
 
-    fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, LedgerError> {
         let parsed = self.parsed.as_ref().map(|p| &p.records);
-        let record = self.stored(&layout::record_name(number), parsed)?;
-        Ok(record.map(Rc::unwrap_or_clone))
+        self.stored(&layout::record_name(number), parsed)
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {

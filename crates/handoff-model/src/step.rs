@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Edit, Moment};
+use handoff_protocol::Protocol;
 
 use crate::delivery::Delivery;
 use crate::message::Change;
@@ -32,13 +33,29 @@ pub trait View<E> {
     ///
     /// # Errors
     /// When it can't be read.
-    fn issue(&self) -> Result<Option<Issue>, E>;
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
 
     /// A handoff's record, if there is one with this number.
     ///
     /// # Errors
     /// When it can't be read.
-    fn record(&self, number: u32) -> Result<Option<Record>, E>;
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E>;
+
+    /// The issue as a value of its own.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn issue(&self) -> Result<Option<Issue>, E> {
+        Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
+    }
+
+    /// A handoff's record as a value of its own.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn record(&self, number: u32) -> Result<Option<Record>, E> {
+        Ok(self.shared_record(number)?.map(Rc::unwrap_or_clone))
+    }
 
     /// The handoffs whose contracts have exactly these bytes, the newest first.
     ///
@@ -63,12 +80,28 @@ pub struct Receipt {
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
     /// The agents that the handoff's receiver may hand on to, with the contract's type if there are
-    /// several.
+    /// several. A plan leaves it empty ([`Receipt::advised`]).
     pub onward: Vec<(AgentName, Option<String>)>,
-    /// The agent that decides about failures, if the protocol has one.
+    /// The agent that decides about failures, if the protocol has one. A plan leaves it empty.
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this, so that nothing was written.
     pub repeated: bool,
+}
+
+impl Receipt {
+    /// Adds what the protocol says about how the work goes on: only whoever made the request needs it.
+    #[must_use]
+    pub fn advised(mut self, protocol: &Protocol) -> Self {
+        let Record {
+            from,
+            to,
+            contract_type,
+            ..
+        } = &self.record;
+        self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
+        self.lead = protocol.lead().cloned();
+        self
+    }
 }
 
 /// Each path with its edit.

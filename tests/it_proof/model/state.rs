@@ -22,14 +22,13 @@ pub(crate) struct State {
 }
 
 impl View<Infallible> for State {
-    fn issue(&self) -> Result<Option<Issue>, Infallible> {
-        Ok(self.issue.as_deref().cloned())
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, Infallible> {
+        Ok(self.issue.clone())
     }
 
-    fn record(&self, number: u32) -> Result<Option<Record>, Infallible> {
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, Infallible> {
         let at = (number as usize).checked_sub(1);
-        let found = at.and_then(|at| self.records.get(at));
-        Ok(found.map(|record| Record::clone(record)))
+        Ok(at.and_then(|at| self.records.get(at)).cloned())
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {

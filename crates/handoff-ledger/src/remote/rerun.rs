@@ -348,7 +348,7 @@ impl<'r> Rerun<'r> {
                     }
                     .into());
                 }
-                self.origins.put(record.id, is.id.clone());
+                self.origins.put(record.id.clone(), is.id.clone());
                 Ok(())
             }
             RecordedRequest::Update(update) => self.update(session, agent, key, update),

@@ -436,7 +436,7 @@ impl<'r, 's> Auditor<'r, 's> {
         if let RecordedRequest::Update(update) = &recorded.request
             && update.event() == Some(Event::Expire)
             && let (Some(number), Some(committer)) = (update.handoff(), candidate.committer)
-            && let Some(record) = states.before.record(number)?
+            && let Some(record) = states.before.shared_record(number)?
             && let Err(refusal) = order::ensure_ran_out(&record, at, to_second(committer.at))
         {
             let text = format!("no protocol allows this step: {refusal}");
@@ -489,10 +489,10 @@ impl<'r, 's> Auditor<'r, 's> {
             && !record.evidence.is_empty()
         {
             let held = match &record.follows {
-                Some(id) => states.before.record(id.number())?,
+                Some(id) => states.before.shared_record(id.number())?,
                 None => None,
             };
-            let (protocol, held) = (states.rules.protocol(), held.as_ref());
+            let (protocol, held) = (states.rules.protocol(), held.as_deref());
             let path = &recorded.path;
             let found = again(self.repository, protocol, contract, record, held, path)?;
             found.into_iter().for_each(|finding| self.report(finding));
@@ -651,12 +651,12 @@ struct Before<'a> {
 }
 
 impl View<LedgerError> for Before<'_> {
-    fn issue(&self) -> Result<Option<Issue>, LedgerError> {
-        self.folder.issue()
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, LedgerError> {
+        self.folder.shared_issue()
     }
 
-    fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
-        self.folder.record(number)
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, LedgerError> {
+        self.folder.shared_record(number)
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {

@@ -140,7 +140,7 @@ impl<V> Planner<'_, V> {
         if sent.map_err(Stop::Unreadable)?.contains(number) {
             return Ok(());
         }
-        let state = self.record(&self.id(*number))?.state;
+        let state = self.shared_record(&self.id(*number))?.state;
         if matches!(state, State::Rejected | State::Cancelled) {
             return Ok(());
         }
@@ -294,7 +294,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         for number in (1..=issue.handoffs).rev() {
-            let record = self.record(&self.id(number))?;
+            let record = self.shared_record(&self.id(number))?;
             if self.claim_end(&record).is_some()
                 && let Err(lost) = self.ensure_lease_held(&record, token)
             {
@@ -333,7 +333,7 @@ impl<V> Planner<'_, V> {
             return Ok(());
         }
         for open in issue.open.iter().rev() {
-            let record = self.record(&open.id)?;
+            let record = self.shared_record(&open.id)?;
             if self.claim_end(&record).is_some() {
                 self.ensure_lease_held(&record, token)?;
             }

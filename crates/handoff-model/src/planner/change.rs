@@ -131,7 +131,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         if let Some(id) = &record.follows
-            && self.record(id)?.state == State::Completed
+            && self.shared_record(id)?.state == State::Completed
             && !issue.unfollowed.contains(id)
         {
             issue.unfollowed.push(id.clone());

@@ -2,6 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
+use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Event, FixFields, Protocol, RaisedFields};
 use serde_json::Value;
@@ -78,7 +79,7 @@ fn entries<'v>(value: &'v Value, list: &str) -> Vec<(String, &'v Value)> {
 
 /// A text of an entry, without the space around it.
 fn text(entry: &Value, at: Option<&str>) -> Option<String> {
-    let text = scalar(entry.pointer(at?)?)?;
+    let text = scalar(lookup(entry, at?)?)?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 

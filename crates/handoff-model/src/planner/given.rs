@@ -1,5 +1,7 @@
 //! Whether an answer answers: what it gives against what was asked.
 
+use std::rc::Rc;
+
 use handoff_base::finding::Finding;
 use handoff_base::pointer::escaped_part;
 use handoff_protocol::{ContractType, Event, GivenFields, Protocol};
@@ -90,7 +92,7 @@ pub(super) fn meant<E>(
     };
     let mut meant = held.clone();
     while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
-        meant = recorded(view, &id)?;
+        meant = Rc::unwrap_or_clone(recorded(view, &id)?);
     }
     Ok(meant)
 }

@@ -1,5 +1,7 @@
 //! What a sender holds: the handoff that its contract continues or answers.
 
+use std::rc::Rc;
+
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_protocol::{ContractType, State};
 
@@ -64,13 +66,13 @@ fn answered<E>(
             let record = recorded(view, &open.id)?;
             if answers(kind, contract, &record) {
                 if from.holds(&record) {
-                    return Ok(Some(record));
+                    return Ok(Some(Rc::unwrap_or_clone(record)));
                 }
                 others = others.or(Some(record));
             }
         }
     }
-    Ok(others)
+    Ok(others.map(Rc::unwrap_or_clone))
 }
 
 /// Whether a contract answers this request: type, id and requester match.
@@ -94,7 +96,7 @@ fn basis<E>(
         if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
             let record = recorded(view, &id)?;
             if record.to == *from.agent {
-                return Ok(Some(record));
+                return Ok(Some(Rc::unwrap_or_clone(record)));
             }
         }
     }
@@ -103,12 +105,12 @@ fn basis<E>(
     for open in issue.open.iter().rev().filter(held) {
         let record = recorded(view, &open.id)?;
         if from.holds(&record) {
-            return Ok(Some(record));
+            return Ok(Some(Rc::unwrap_or_clone(record)));
         }
         others = others.or(Some(record));
     }
     if others.is_some() {
-        return Ok(others);
+        return Ok(others.map(Rc::unwrap_or_clone));
     }
     // A pending handoff comes before one that was completed earlier.
     if issue.open.iter().any(|open| open.to == *from.agent) {
@@ -117,7 +119,7 @@ fn basis<E>(
     for id in issue.unfollowed.iter().rev() {
         let record = recorded(view, id)?;
         if record.to == *from.agent {
-            return Ok(Some(record));
+            return Ok(Some(Rc::unwrap_or_clone(record)));
         }
     }
     Ok(None)

@@ -32,6 +32,8 @@ mod send;
 mod tasks;
 mod trail;
 
+use std::rc::Rc;
+
 use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
 use crate::delivery::Delivered;
@@ -70,17 +72,17 @@ pub fn plan<E>(
     {
         return Err(Refusal::unknown_agent(actor.name, protocol).into());
     }
-    let issue = view.issue().map_err(Stop::Unreadable)?;
+    let issue = view.shared_issue().map_err(Stop::Unreadable)?;
     let planner = Planner {
         protocol,
         key,
         view,
         actor,
     };
-    if let Some(receipt) = planner.delivered(issue.as_ref())? {
+    if let Some(receipt) = planner.delivered(issue.as_deref())? {
         return Ok(Planned::Repeat(Box::new(receipt)));
     }
-    let planned = planner.request(issue.clone(), request);
+    let planned = planner.request(issue.as_deref().cloned(), request);
     let update = match request {
         Request::Update(update) => Some(*update),
         Request::Send(_) => None,
@@ -135,8 +137,8 @@ impl Changed {
 }
 
 /// The record of a handoff that the issue names.
-fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Record, Stop<E>> {
-    let found = view.record(id.number()).map_err(Stop::Unreadable)?;
+fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Rc<Record>, Stop<E>> {
+    let found = view.shared_record(id.number()).map_err(Stop::Unreadable)?;
     Ok(found.ok_or_else(|| Refusal::no_handoff(id))?)
 }
 
@@ -235,7 +237,16 @@ impl<V> Planner<'_, V> {
         HandoffId::new(self.key.clone(), number)
     }
 
+    /// A handoff's record, to be changed.
     fn record<E>(&self, id: &HandoffId) -> Result<Record, Stop<E>>
+    where
+        V: View<E>,
+    {
+        recorded(self.view, id).map(Rc::unwrap_or_clone)
+    }
+
+    /// A handoff's record, to be read.
+    fn shared_record<E>(&self, id: &HandoffId) -> Result<Rc<Record>, Stop<E>>
     where
         V: View<E>,
     {
@@ -296,11 +307,9 @@ impl<V> Planner<'_, V> {
     }
 
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
-        let asked = (&record.from, record.contract_type.as_str());
-        let onward = self.protocol.onward(record.to.as_str(), Some(asked));
         Receipt {
-            onward,
-            lead: self.protocol.lead().cloned(),
+            onward: Vec::new(),
+            lead: None,
             record,
             issue,
             changes,
@@ -469,9 +478,9 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let stored = record::write(record);
-        let before = self.view.record(record.id.number());
+        let before = self.view.shared_record(record.id.number());
         let before = before.map_err(Stop::Unreadable)?;
-        let (was, is) = (before.as_ref().and_then(open_path), open_path(record));
+        let (was, is) = (before.as_deref().and_then(open_path), open_path(record));
         let was = was.filter(|was| Some(was) != is.as_ref());
         files.extend(was.map(|was| (was, Edit::Gone)));
         files.extend(is.map(|is| (is, Edit::Bytes(stored.clone()))));

@@ -176,7 +176,7 @@ impl<V> Planner<'_, V> {
             }
             if held.state == State::InProgress && !keeps {
                 released = Some(self.release(&mut held, kind, contract, &id, &violations)?);
-                touched.extend(self.superseded(&held, &id)?);
+                touched.extend(self.superseded(&issue, &held, &id)?);
                 touched.push(held);
             } else if keeps && !calls {
                 touched.extend(self.reports_on(&issue, &held, &id)?);
@@ -546,11 +546,18 @@ impl<V> Planner<'_, V> {
 
     /// The failed or blocked handoff that a report was about, once the report's receiver sends on:
     /// the new handoff replaces it.
-    fn superseded<E>(&self, held: &Record, sent: &HandoffId) -> Result<Option<Record>, Stop<E>>
+    fn superseded<E>(
+        &self,
+        issue: &Issue,
+        held: &Record,
+        sent: &HandoffId,
+    ) -> Result<Option<Record>, Stop<E>>
     where
         V: View<E>,
     {
-        let Some(reported) = &held.follows else {
+        // Usually the handoff ended, and its record need not be read.
+        let is_open = |id: &&HandoffId| issue.open.iter().any(|open| open.id == **id);
+        let Some(reported) = held.follows.as_ref().filter(is_open) else {
             return Ok(None);
         };
         let mut record = self.record(reported)?;

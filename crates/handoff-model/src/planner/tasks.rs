@@ -45,7 +45,7 @@ impl<V> Planner<'_, V> {
         let plan = plan.unwrap_or_default();
         for id in &plan.opens {
             if let Some(task) = find(issue, plan.parent.as_deref(), id) {
-                let state = self.record(&task.handoff)?.state;
+                let state = self.shared_record(&task.handoff)?.state;
                 if matches!(state, State::Rejected | State::Cancelled) {
                     return Ok(true);
                 }

@@ -132,7 +132,7 @@ impl<V> Planner<'_, V> {
             issue.tasks.iter().filter(same).filter(on)
         });
         for sibling in siblings {
-            let done = self.record(&sibling.handoff)?;
+            let done = self.shared_record(&sibling.handoff)?;
             since = done.latest().map_or(since, |t| t.at.max(since));
         }
         Ok(Some(seconds(since, self.actor.at)))
