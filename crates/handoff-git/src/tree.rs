@@ -371,8 +371,9 @@ impl<'r> Tree<'r> {
             };
             met += 1;
             ensure_few(met, most)?;
-            let mut path = pair.prefix.clone();
-            path += &String::from_utf8_lossy(shown.name);
+            let name = String::from_utf8_lossy(shown.name);
+            let mut path = String::with_capacity(pair.prefix.len() + name.len() + 1);
+            path.extend([pair.prefix.as_str(), &name]);
             let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
             let (kind, old, new) = (shown.kind(), id_of(&before)?, id_of(&after)?);
             if kind == EntryKind::Tree && (shape.divided)(&path) {
@@ -487,6 +488,7 @@ fn flat_entries(data: &[u8]) -> Result<Vec<FlatEntry>, GitError> {
     entries.collect()
 }
 
+#[inline]
 pub(super) fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
     const ID: usize = 20;
     // All modes but a folder's have six digits.
@@ -718,6 +720,7 @@ fn make<'e>(
 ) -> Result<ObjectId, GitError> {
     let mut above: Vec<Folder<'_>> = Vec::new();
     let mut here = Folder::read(repository, base, b"", edits, 0)?;
+    let mut tree = Vec::new();
     loop {
         if let Some((name, inside, skip)) = here.next_folder() {
             let path = inside[0].0.get(..skip - 1).unwrap_or_default();
@@ -735,7 +738,7 @@ fn make<'e>(
             above.push(std::mem::replace(&mut here, folder));
             continue;
         }
-        let tree = here.edited();
+        here.write_edited(&mut tree);
         let Some(parent) = above.pop() else {
             return made.end(&tree);
         };
@@ -833,11 +836,11 @@ impl<'e> Folder<'e> {
         None
     }
 
-    /// Its bytes after the edits.
-    fn edited(&mut self) -> Vec<u8> {
+    /// Writes its bytes after the edits, in place of what is in `out`.
+    fn write_edited(&mut self, out: &mut Vec<u8>) {
         self.changed.sort_by(|a, b| compare_order(a.0, b.0));
         let data = &*self.data;
-        let mut out = Vec::with_capacity(data.len() + self.changed.len() * 64);
+        out.clear();
         // What is copied already, and what has been looked at.
         let (mut copied, mut at) = (0, 0);
         let mut entry = first_entry(data);
@@ -854,7 +857,7 @@ impl<'e> Folder<'e> {
             out.extend_from_slice(&data[copied..at]);
             copied = at;
             if let Some((mode, id)) = new {
-                push(&mut out, mode.stored(), name.0, id.as_bytes());
+                push(out, mode.stored(), name.0, id.as_bytes());
             }
             if let Some(replaced) = entry.take_if(|_| order.is_eq()) {
                 at += replaced.length();
@@ -863,6 +866,5 @@ impl<'e> Folder<'e> {
             }
         }
         out.extend_from_slice(&data[copied..]);
-        out
     }
 }

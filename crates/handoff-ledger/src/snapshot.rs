@@ -483,8 +483,6 @@ impl<'r> OpenFolder<'r> {
 /// A file's object id and its bytes.
 pub(super) type Blob = (ObjectId, Rc<[u8]>);
 
-type ReadBlob = fn(&Repository, ObjectId) -> Result<Rc<[u8]>, GitError>;
-
 /// An issue's folder at one commit.
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
@@ -586,21 +584,17 @@ impl<'r> IssueFolder<'r> {
 
     /// A file's object id and its bytes, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
-        self.read_by(name, Repository::blob)
-    }
-
-    fn read_by(&self, name: &str, read: ReadBlob) -> Result<Option<Blob>, LedgerError> {
         let Some(id) = self.listing.find(name)? else {
             return Ok(None);
         };
-        match read(self.repository, id) {
-            Ok(bytes) => Ok(Some((id, bytes))),
-            Err(source) => Err(DamageError::Object {
-                path: layout::in_issue(&self.key, name),
-                source,
-            }
-            .into()),
-        }
+        let bytes = self.repository.blob(id);
+        let bytes = bytes.map_err(|source| self.unreadable(name, source))?;
+        Ok(Some((id, bytes)))
+    }
+
+    fn unreadable(&self, name: &str, source: GitError) -> DamageError {
+        let path = layout::in_issue(&self.key, name);
+        DamageError::Object { path, source }
     }
 
     fn stored<T: handoff_model::stored::Stored + Clone>(
@@ -608,15 +602,14 @@ impl<'r> IssueFolder<'r> {
         name: &str,
         parsed: Option<&RefCell<Recent<Rc<T>>>>,
     ) -> Result<Option<Rc<T>>, LedgerError> {
-        if let Some(parsed) = parsed
-            && let Some(id) = self.listing.find(name)?
-            && let Some(known) = parsed.borrow_mut().get(id)
-        {
-            return Ok(Some(known));
-        }
-        let Some((id, bytes)) = self.read_by(name, Repository::derived_blob)? else {
+        let Some(id) = self.listing.find(name)? else {
             return Ok(None);
         };
+        if let Some(known) = parsed.and_then(|parsed| parsed.borrow_mut().get(id)) {
+            return Ok(Some(known));
+        }
+        let bytes = self.repository.derived_blob(id);
+        let bytes = bytes.map_err(|source| self.unreadable(name, source))?;
         let path = || layout::in_issue(&self.key, name);
         let value: T = record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))?;
         let value = Rc::new(value);

@@ -118,30 +118,10 @@ impl Stamp {
     /// The stamp of a moment.
     pub fn of(at: Moment) -> Self {
         // As `STAMP` says, without reading it each time. No moment has a year of more digits.
-        let date = [
-            (at.year().unsigned_abs(), 4),
-            (at.month(), 2),
-            (at.day(), 2),
-        ];
-        let milliseconds = at.timestamp_subsec_millis() % 1000;
-        let time = [
-            (at.hour(), 2),
-            (at.minute(), 2),
-            (at.second(), 2),
-            (milliseconds, 3),
-        ];
-        let digits = |(number, count): (u32, u32)| {
-            let digit = move |place| number / 10_u32.pow(place) % 10;
-            (0..count)
-                .rev()
-                .map(move |place| char::from(b'0' + digit(place) as u8))
-        };
-        let date = date.into_iter().flat_map(digits);
-        Self(
-            date.chain(['T'])
-                .chain(time.into_iter().flat_map(digits))
-                .collect(),
-        )
+        let date = (at.year().unsigned_abs() * 100 + at.month()) * 100 + at.day();
+        let time = (at.hour() * 100 + at.minute()) * 100 + at.second();
+        let time = time * 1000 + at.timestamp_subsec_millis() % 1000;
+        Self(format!("{date:08}T{time:09}"))
     }
 
     /// The moment.
