@@ -41,12 +41,13 @@ struct InMemory {
 }
 
 impl View<Infallible> for InMemory {
-    fn issue(&self) -> Result<Option<Issue>, Infallible> {
-        Ok(self.issue.clone())
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, Infallible> {
+        Ok(self.issue.clone().map(Rc::new))
     }
 
-    fn record(&self, number: u32) -> Result<Option<Record>, Infallible> {
-        Ok(self.records.get(number as usize - 1).cloned())
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, Infallible> {
+        let found = self.records.get(number as usize - 1).cloned();
+        Ok(found.map(Rc::new))
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {
