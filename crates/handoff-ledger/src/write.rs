@@ -551,7 +551,7 @@ impl<'r> Ledger<'r> {
         loop {
             attempts += 1;
             let is_reached = self.upstream().is_some_and(Upstream::is_reached);
-            let place = self.place_of(session, &made)?;
+            let place = self.place_of(session, &made, attempts)?;
             if let Place::Settled(commit) = place {
                 let at = made.iter().position(|(made, _)| *made == commit);
                 match at.and_then(|at| made.swap_remove(at).1) {
@@ -632,6 +632,9 @@ impl<'r> Ledger<'r> {
         commit: Option<ObjectId>,
         outcome: T,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        if commit.is_some() {
+            self.confirm_presumed();
+        }
         self.settle(commit)?;
         Ok((outcome, commit))
     }
@@ -647,17 +650,26 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Where to plan the next step of a request, for which these were made before.
+    /// Where to plan the next step of a request, for which these were made before. A request that
+    /// was planned on a presumed state is planned there once.
     fn place_of<T>(
         &mut self,
         session: &Session,
         made: &[(ObjectId, Option<T>)],
+        attempts: u32,
     ) -> Result<Place, LedgerError> {
-        if self.chain.is_some() || !self.upstream().is_some_and(Upstream::is_reached) {
-            return Ok(Place::Branch);
+        let place = if self.chain.is_some() || !self.upstream().is_some_and(Upstream::is_reached) {
+            Place::Branch
+        } else {
+            let earlier: Vec<ObjectId> = made.iter().map(|(commit, _)| *commit).collect();
+            self.with_upstream(|ledger, upstream| ledger.place(session, upstream, &earlier))?
+        };
+        let is_over = attempts > 1 && self.is_presumed();
+        if is_over && !matches!(place, Place::Settled(_)) {
+            // What the request names may have been read from the presumed state too.
+            return Err(WriteError::Contended(attempts - 1).into());
         }
-        let earlier: Vec<ObjectId> = made.iter().map(|(commit, _)| *commit).collect();
-        self.with_upstream(|ledger, upstream| ledger.place(session, upstream, &earlier))
+        Ok(place)
     }
 
     /// Publishes a step by itself: on the remote if it can be reached, else here.

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{Depth, Prepared, PublishError, Queue};
 
+use super::presume::OwnSteps;
 use super::publish::Landing;
-use super::{Attempts, Reach, Upstream, nanoseconds};
+use super::{Reach, Upstream, duration, nanoseconds};
 use crate::error::{LedgerError, WriteError};
 use crate::session::Session;
 use crate::write::Ledger;
@@ -44,25 +45,57 @@ struct Group {
 
 /// What the processes of a clone tell each other about a remote's branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct GroupNote {
+pub(super) struct GroupNote {
     /// When the branch was looked at, and where it was.
     seen: Option<(u128, ObjectId)>,
     /// The last step that waits.
     last: Option<ObjectId>,
     /// The last step that was pushed from here and that the remote took, or may have taken.
     pushed: Option<ObjectId>,
+    /// How many steps in a row were pushed from here.
+    own: OwnSteps,
 }
 
 impl GroupNote {
+    /// Whether the next step may be planned on where the tracking ref is, without a look.
+    pub(super) fn lets_presume(&self, known: ObjectId, now: u128) -> bool {
+        let Some((at, tip)) = self.seen else {
+            return false;
+        };
+        // The clock may have been set back since.
+        let after = now.checked_sub(at).map(duration);
+        tip == known
+            && self.pushed == Some(known)
+            && after.is_some_and(|after| self.own.lets_presume(after))
+    }
+
+    /// The note after a look or a push that found, or left, the branch at a commit.
+    fn seen_at(self, at: u128, tip: ObjectId) -> Self {
+        let is_own = self.pushed == Some(tip);
+        let own = match self.seen {
+            Some((_, before)) if before == tip && is_own => self.own.seen_alone(),
+            Some((_, before)) if before == tip => self.own,
+            Some((before, _)) if is_own => self.own.pushed(duration(at.saturating_sub(before))),
+            _ => self.own.seen_others(),
+        };
+        Self {
+            seen: Some((at, tip)),
+            last: self.last.filter(|last| *last != tip),
+            own,
+            ..self
+        }
+    }
+
     fn text(self) -> String {
         let word = |id: Option<ObjectId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let (at, tip) = self.seen.unzip();
         format!(
-            "{} {} {} {}",
+            "{} {} {} {} {}",
             at.unwrap_or_default(),
             word(tip),
             word(self.last),
-            word(self.pushed)
+            word(self.pushed),
+            self.own.text()
         )
     }
 
@@ -75,6 +108,7 @@ impl GroupNote {
             seen: tip.map(|tip| (at, tip)),
             last,
             pushed,
+            own: OwnSteps::parse(words.next()),
         })
     }
 }
@@ -175,18 +209,12 @@ impl Upstream<'_> {
     /// Tells the processes of this clone where the remote's branch was.
     pub(super) fn tell_seen(&self, at: u128, tip: ObjectId) {
         if let Some(mut group) = self.group(SHORT) {
-            let seen = Some((at, tip));
-            let last = group.note.last.filter(|last| *last != tip);
-            group.leave(GroupNote {
-                seen,
-                last,
-                ..group.note
-            });
+            group.leave(group.note.seen_at(at, tip));
         }
     }
 
     /// The note, read while others may write it.
-    fn peek_group(&self) -> GroupNote {
+    pub(super) fn peek_group(&self) -> GroupNote {
         let peek = || Queue::peek(self.repository.common_dir(), &self.group_file());
         let text = peek().filter(|text| peek().as_ref() == Some(text));
         text.and_then(|text| GroupNote::parse(&text))
@@ -333,7 +361,6 @@ impl Ledger<'_> {
         session: &Session,
         upstream: &mut Upstream<'_>,
     ) -> Result<bool, LedgerError> {
-        upstream.attempts = Attempts::within(session.patience);
         let since = Instant::now();
         loop {
             let note = upstream.peek_group();
@@ -354,7 +381,7 @@ impl Ledger<'_> {
 
     /// Moves this clone's branch to where the remote's is, if it only has to be moved on. Returns
     /// whether it is there.
-    fn follow_known(
+    pub(super) fn follow_known(
         &self,
         session: &Session,
         upstream: &Upstream<'_>,
@@ -480,7 +507,7 @@ impl Ledger<'_> {
             if is_lost && upstream.left() == Duration::ZERO {
                 return Err(WriteError::Contended(step.attempts).into());
             }
-            upstream.pause(session);
+            upstream.pause(session, &landing);
             if upstream.is_reached() {
                 upstream.look(session, Depth::Missing)?;
             }

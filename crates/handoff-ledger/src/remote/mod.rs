@@ -3,16 +3,17 @@
 //!
 //! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
 //! the remote. `publish` pushes one commit, and `group` those of all processes of this clone that
-//! write at the same moment. `sync` brings both sides together; `rerun` makes a step
-//! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
-//! there. `look` looks at the remote for commands that wait, and `ask` for commands that read;
-//! `on_demand` fetches what they lack in a light clone.
+//! write at the same moment; `presume` lets a lone writer push without a look. `sync` brings both
+//! sides together; `rerun` makes a step that was made offline again, on the remote's state, and
+//! `rejected` keeps those that are refused there. `look` looks at the remote for commands that
+//! wait, and `ask` for commands that read; `on_demand` fetches what they lack in a light clone.
 
 mod apart;
 mod ask;
 mod group;
 mod look;
 mod on_demand;
+mod presume;
 mod publish;
 mod rejected;
 mod repair;
@@ -108,7 +109,7 @@ pub struct Unpublished {
 enum Reach {
     /// It was not contacted yet.
     Unasked,
-    /// It was reached, and its branch is where the tracking ref is.
+    /// It was reached, and its branch is where the tracking ref is; or that is presumed.
     Reached,
     /// It is not to be contacted.
     Offline,
@@ -164,6 +165,8 @@ pub(super) struct Upstream<'r> {
     /// Set by others to end looks at the remote.
     interrupted: Arc<AtomicBool>,
     reach: Reach,
+    /// Where the branch is presumed to be, if this process did not see it there.
+    presumed: Option<ObjectId>,
     /// This process's turn among those of this clone, while it has it.
     turn: Option<Queue>,
     attempts: Attempts,
@@ -191,6 +194,7 @@ impl<'r> Upstream<'r> {
             tracking: format!("{TRACKING}/{}/{branch}", folder(name)),
             interrupted: Arc::default(),
             reach: Reach::Unasked,
+            presumed: None,
             turn: None,
             attempts: Attempts::within(Duration::ZERO),
             pushes: Pushes::default(),
@@ -340,6 +344,9 @@ impl<'r> Upstream<'r> {
                 let tip = self.known()?;
                 if let Some(tip) = tip {
                     self.saw(at, tip);
+                }
+                if tip.is_some() && tip == self.presumed {
+                    self.confirm();
                 }
                 self.reach = Reach::Reached;
                 Ok(tip)

@@ -52,6 +52,11 @@ impl Upstream<'_> {
     ) -> Result<Landing, LedgerError> {
         let at = (session.wall)();
         let doubted = self.is_doubtful(commit);
+        // A fast-forward alone would also undo that the branch went back, or was removed.
+        let expected = match expected {
+            None if self.is_presumed() => self.known()?,
+            expected => expected,
+        };
         match (self.remote).push(commit, expected, &self.patience(&NEVER)) {
             Ok(Pushed::Done) => {}
             // If it was not pushed from here before, someone else made the very same commit.
@@ -74,8 +79,13 @@ impl Upstream<'_> {
                 }
                 return Ok(Landing::Doubtful);
             }
-            Err(error) => return Err(self.refused(error)),
+            // It refuses the step itself, whatever its branch has.
+            Err(error) => {
+                self.confirm();
+                return Err(self.refused(error));
+            }
         }
+        self.confirm();
         self.follow(commit);
         self.saw(at, commit);
         Ok(Landing::There)
@@ -105,10 +115,16 @@ impl Upstream<'_> {
     /// shrinks with each loss: one of the writers always wins, so many writers make progress without
     /// ever longer pauses, and a growing window would starve those that lost most. `docs/scale.md`
     /// has the measurements.
-    pub(super) fn pause(&mut self, session: &Session) {
+    ///
+    /// Who only presumed where the branch is lost to a step that may be there for long: that is no
+    /// contest.
+    pub(super) fn pause(&mut self, session: &Session, landing: &Landing) {
         const WIDE: u32 = 8;
         const WIDEST: Duration = Duration::from_millis(500);
         const SHRINKS: f64 = 0.8;
+        if self.is_presumed() && matches!(landing, Landing::Behind) {
+            return;
+        }
         let attempt = self.attempts.began.elapsed();
         let losses = self.attempts.lost;
         self.attempts.lost += 1;
@@ -180,7 +196,7 @@ impl Ledger<'_> {
                 }
                 Landing::Behind | Landing::Doubtful => {}
             }
-            upstream.pause(session);
+            upstream.pause(session, &landing);
             if upstream.is_reached() {
                 upstream.look(session, Depth::Missing)?;
             }

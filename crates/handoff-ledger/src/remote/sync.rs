@@ -11,7 +11,7 @@ use super::apart::Apart;
 use super::publish::Landing;
 use super::rejected::Rejected;
 use super::rerun::{Renamed, Rerun};
-use super::{Reach, Upstream};
+use super::{Attempts, Reach, Upstream};
 use crate::error::{LedgerError, UpstreamError, WriteError};
 use crate::session::Session;
 use crate::tally::Work;
@@ -71,7 +71,7 @@ impl Ledger<'_> {
     }
 
     /// Brings this clone and the remote together, as far as the remote can be reached. Does nothing
-    /// if there is no remote, or if it is not to be contacted.
+    /// if there is no remote, if it is not to be contacted, or if it was contacted already.
     ///
     /// # Errors
     /// [`LedgerError`]; steps that were recorded here stay.
@@ -90,8 +90,12 @@ impl Ledger<'_> {
         if session.offline {
             upstream.reach = Reach::Offline;
         }
-        if upstream.is_settled() {
+        if upstream.is_presumed() {
+            upstream.forget_presumed();
+        } else if upstream.is_settled() {
             return Ok(Synced::default());
+        } else {
+            upstream.attempts = Attempts::within(session.patience);
         }
         self.guard(session)?;
         if self.is_told(session, upstream)? {
@@ -436,7 +440,7 @@ impl Ledger<'_> {
             }
             Landing::Behind | Landing::Doubtful => {}
         }
-        upstream.pause(session);
+        upstream.pause(session, &landing);
         if upstream.is_reached() {
             upstream.look(session, Depth::Missing)?;
         }
