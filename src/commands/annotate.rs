@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::args::text;
 use crate::context::Context;
+use crate::context::writer::decided;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -78,9 +79,11 @@ impl Arguments {
             facts: self.facts()?,
         };
         let repository = context.repository()?;
-        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let done = ledger.update(&session, &agent, &issue, &annotate)?;
+        let done = decided(&mut ledger, &session, output, |ledger| {
+            ledger.update(&session, &agent, &issue, &annotate)
+        })??;
         output.follow(&ledger);
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {

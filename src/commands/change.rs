@@ -10,6 +10,7 @@ use handoff_protocol::Event;
 
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::commands::send::deliver;
+use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
 use crate::environment::drawn;
@@ -246,30 +247,35 @@ impl Cancel {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
         let repository = context.repository()?;
-        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
-        let (issue, update) = match &cancelled {
-            Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
-                let change = Update::change(id.number(), Event::Cancel, because(reason));
-                (id.issue(), change)
-            }
-            Cancelled::Issue(issue) => (issue, given_up(issue, reason)?),
-        };
-        let done = ledger.update(&session, &agent, issue, &update)?;
+        let (cancelled, done) = decided(&mut ledger, &session, output, |ledger| {
+            let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
+            let reason = reason.clone();
+            let (issue, update) = match &cancelled {
+                Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
+                    let change = Update::change(id.number(), Event::Cancel, because(reason));
+                    (id.issue(), change)
+                }
+                Cancelled::Issue(issue) => (issue, given_up(issue, reason)?),
+            };
+            let done = ledger.update(&session, &agent, issue, &update)?;
+            Ok::<_, Failure>((cancelled, done))
+        })??;
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output);
         let text = match (&cancelled, done.commit) {
             (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
             (Cancelled::Repeated(id), None) => Some(format!(
                 "{id} was already cancelled for this reason; nothing was written\n  \
-                 to give up issue {issue} itself, give another reason\n"
+                 to give up issue {} itself, give another reason\n",
+                id.issue()
             )),
-            (Cancelled::Issue(_), Some(commit)) => Some(format!(
+            (Cancelled::Issue(issue), Some(commit)) => Some(format!(
                 "issue {issue} is cancelled\n  commit {}\n",
                 commit.short()
             )),
-            (Cancelled::Issue(_), None) => Some(format!(
+            (Cancelled::Issue(issue), None) => Some(format!(
                 "issue {issue} was already cancelled; nothing was written\n"
             )),
         };
@@ -374,11 +380,11 @@ pub(super) fn change(
 ) -> Result<(), Failure> {
     args.reason = args.reason.as_deref().map(text::kept).transpose()?;
     let repository = context.repository()?;
-    let writer = context.writer(&repository, output)?;
+    let writer = context.requester(&repository, output)?;
     change_in(writer, context, output, id, event, args)
 }
 
-/// Does the same with a ledger that is already open.
+/// Does the same in a ledger that is open already.
 pub(super) fn change_in(
     (mut ledger, session): (Ledger<'_>, Session),
     context: &Context,
@@ -389,9 +395,11 @@ pub(super) fn change_in(
 ) -> Result<(), Failure> {
     let repository = ledger.repository();
     let agent = context.acting_agent(repository)?;
-    let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
-    let change = Update::change(id.number(), event, args);
-    let done = ledger.update(&session, &agent, id.issue(), &change)?;
+    let done = decided(&mut ledger, &session, output, |ledger| {
+        let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
+        let change = Update::change(id.number(), event, args.clone());
+        Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &change)?)
+    })??;
     output.follow(&ledger);
     let receipt = ReceiptView::new(&done, output);
     output.answer(&receipt)?;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, text};
+use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -65,12 +66,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let target = match &self.id {
-            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
-            None => Target::Next,
-        };
         let args = EventArgs {
             lease: self.lease,
             reason: self.reason.as_deref().map(text::kept).transpose()?,
@@ -81,7 +78,13 @@ impl Arguments {
         } else {
             Event::Claim
         };
-        let done = ledger.claim(&session, &agent, &target, event, &args)?;
+        let done = decided(&mut ledger, &session, output, |ledger| {
+            let target = match &self.id {
+                Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
+                None => Target::Next,
+            };
+            Ok::<_, Failure>(ledger.claim(&session, &agent, &target, event, &args)?)
+        })??;
         output.follow(&ledger);
         let record = &done.receipt.record;
         let tip = ledger.tip()?;

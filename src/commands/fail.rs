@@ -9,6 +9,7 @@ use handoff_ledger::{Attached, CAPS, Keep};
 use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
 
 use crate::args::text;
+use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
@@ -88,16 +89,18 @@ impl Arguments {
             ..EventArgs::default()
         };
         let repository = context.repository()?;
-        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
         let keep = Keep {
             host: host(),
             tools: tools(),
             attached: attached(&self.attach)?,
             snapshot: self.snapshot,
         };
-        let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
+        let done = decided(&mut ledger, &session, output, |ledger| {
+            let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
+            Ok::<_, Failure>(ledger.fail(&session, &agent, &id, &args, &keep)?)
+        })??;
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output);
         output.answer(&receipt)?;

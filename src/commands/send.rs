@@ -7,6 +7,7 @@ use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, S
 use handoff_model::Reports;
 
 use crate::context::Context;
+use crate::context::writer::decided;
 use crate::contracts::input;
 use crate::contracts::not_in_force::diagnosed;
 use crate::exit;
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.agent(&repository)?;
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let bytes = input::contract(context, &self.file)?;
@@ -96,14 +97,17 @@ impl Arguments {
     }
 }
 
-/// Sends a contract, and prints its receipt.
+/// Sends a contract in a ledger that was opened for a request, and prints its receipt.
 pub(super) fn deliver(
     ledger: &mut Ledger<'_>,
     session: &Session,
     offer: &Offer<'_>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let done = match ledger.send(session, offer) {
+    let sent = decided(ledger, session, output, |ledger| {
+        ledger.send(session, offer)
+    })?;
+    let done = match sent {
         Ok(done) => done,
         Err(error) => return Err(refused(ledger, session, offer, error)),
     };

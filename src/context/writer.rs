@@ -21,26 +21,24 @@ impl Context {
         repository: &'r Repository,
         output: &mut Output,
     ) -> Result<(Ledger<'r>, Session), Failure> {
+        let (mut ledger, session) = self.requester(repository, output)?;
+        catch_up(&mut ledger, &session, output)?;
+        Ok((ledger, session))
+    }
+
+    /// Opens the ledger for a request that [`decided`] makes.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage or the environment.
+    pub(crate) fn requester<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<(Ledger<'r>, Session), Failure> {
         let worker = self.acting_worker(repository)?;
-        let (mut ledger, mut session) = self.writer_apart(repository, output)?;
+        let (ledger, mut session) = self.writer_apart(repository, output)?;
         session.worker = Some(worker.id);
-        let synced = ledger.catch_up(&session)?;
-        if let Some(missed) = ledger.out_of_reach() {
-            let trouble = missed.trouble.unwrap_or_default();
-            if ledger.tip_id()?.is_none() {
-                let remote = missed.remote;
-                return Err(UpstreamError::Unreachable { remote, trouble }.into());
-            }
-            output.judge_by_what_is_here(format!(
-                "{} is out of reach ({trouble}), so this is what is known here",
-                missed.remote
-            ));
-        }
-        if synced.rejected.is_empty() && synced.renamed.is_empty() {
-            return Ok((ledger, session));
-        }
-        say_synced(&synced, output);
-        Err(not_as_it_was(&synced))
+        Ok((ledger, session))
     }
 
     /// Adds a hint to fetch if something was not found here and the remote was not read.
@@ -99,6 +97,54 @@ impl Context {
         output.carry(self.carried(repository));
         Ok((ledger, session))
     }
+}
+
+/// Makes a request that ends in one step, in a ledger that was not synchronized yet. It may be made
+/// twice: first where the remote's branch is presumed to be, and if it comes to anything but a step
+/// there, once more where the branch is. So it reads the ledger only within `request`, and tells
+/// nobody of an outcome.
+///
+/// # Errors
+/// A [`Failure`] of synchronizing, before anything was written.
+pub(crate) fn decided<'r, T>(
+    ledger: &mut Ledger<'r>,
+    session: &Session,
+    output: &mut Output,
+    mut request: impl FnMut(&mut Ledger<'r>) -> T,
+) -> Result<T, Failure> {
+    if ledger.presume(session)? {
+        let outcome = request(ledger);
+        if !ledger.is_presumed() {
+            return Ok(outcome);
+        }
+    }
+    catch_up(ledger, session, output)?;
+    Ok(request(ledger))
+}
+
+/// Synchronizes a ledger with its remote, if it has one.
+fn catch_up(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let synced = ledger.catch_up(session)?;
+    if let Some(missed) = ledger.out_of_reach() {
+        let trouble = missed.trouble.unwrap_or_default();
+        if ledger.tip_id()?.is_none() {
+            let remote = missed.remote;
+            return Err(UpstreamError::Unreachable { remote, trouble }.into());
+        }
+        output.judge_by_what_is_here(format!(
+            "{} is out of reach ({trouble}), so this is what is known here",
+            missed.remote
+        ));
+    }
+    if synced.rejected.is_empty() && synced.renamed.is_empty() {
+        return Ok(());
+    }
+    say_synced(&synced, output);
+    Err(not_as_it_was(&synced))
 }
 
 /// The failure of a write whose synchronization renamed or refused offline steps, which the

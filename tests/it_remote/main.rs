@@ -26,6 +26,7 @@ mod obstacles;
 mod offline;
 #[cfg(unix)]
 mod partial_clones;
+mod presume;
 mod races;
 #[cfg(unix)]
 mod remote_verbs;
