@@ -505,7 +505,7 @@ impl Ledger<'_> {
             let is_lost =
                 matches!(landing, Landing::Behind) && !upstream.is_in_doubt(step.commit)?;
             if is_lost && upstream.left() == Duration::ZERO {
-                return Err(WriteError::Contended(step.attempts).into());
+                return self.out_of_time(upstream, step);
             }
             upstream.pause(session, &landing);
             if upstream.is_reached() {
@@ -520,10 +520,27 @@ impl Ledger<'_> {
                 continue;
             }
             if is_lost && upstream.left() == Duration::ZERO {
-                return Err(WriteError::Contended(step.attempts).into());
+                return self.out_of_time(upstream, step);
             }
             return Ok(step.is_own && self.record_waiting(session, upstream, step)?);
         }
+    }
+
+    /// Gives a step up that others came before, unless a process that could not reach the remote has
+    /// recorded it here with its own: then it is published later.
+    fn out_of_time(
+        &self,
+        upstream: &mut Upstream<'_>,
+        step: GroupStep<'_>,
+    ) -> Result<bool, LedgerError> {
+        if step.is_own
+            && let Some(here) = self.tip_id()?
+            && upstream.has(step.commit, here)?
+        {
+            upstream.tell_recorded();
+            return Ok(true);
+        }
+        Err(WriteError::Contended(step.attempts).into())
     }
 
     /// What became of a step: where the remote's branch is and the last step that waits, if it
