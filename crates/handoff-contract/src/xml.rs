@@ -352,26 +352,7 @@ fn scan(source: &str) -> Result<(), Fault> {
         check_references(at, next)?;
         let rest = &source[next..];
         let end = if rest.starts_with("<!--") {
-            let end = find(source, next + 4, "-->");
-            if let Some(end) = end {
-                let content = &source[next + 4..end];
-                if let Some(dashes) = content.find("--") {
-                    let offset = next + 4 + dashes;
-                    return Err(Fault::new(
-                        FindingCode::XmlSyntax,
-                        offset,
-                        "`--` within a comment",
-                    ));
-                }
-                if content.ends_with('-') {
-                    return Err(Fault::new(
-                        FindingCode::XmlSyntax,
-                        end - 1,
-                        "a comment ends with `--->`",
-                    ));
-                }
-            }
-            end.map(|end| end + 3)
+            comment(source, next)?
         } else if rest.starts_with("<![CDATA[") {
             find(source, next + 9, "]]>").map(|end| end + 3)
         } else if rest.starts_with("<?") {
@@ -417,6 +398,22 @@ fn scan(source: &str) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// The end of a comment, if it ends; refuses dashes that XML does not allow in it.
+fn comment(source: &str, start: usize) -> Result<Option<usize>, Fault> {
+    let Some(end) = find(source, start + 4, "-->") else {
+        return Ok(None);
+    };
+    let content = &source[start + 4..end];
+    let fault = |offset, message| Err(Fault::new(FindingCode::XmlSyntax, offset, message));
+    if let Some(dashes) = content.find("--") {
+        return fault(start + 4 + dashes, "`--` within a comment");
+    }
+    if content.ends_with('-') {
+        return fault(end - 1, "a comment ends with `--->`");
+    }
+    Ok(Some(end + 3))
 }
 
 /// Refuses references to characters that XML does not allow, such as surrogates.

@@ -60,11 +60,8 @@ impl ObjectReader {
     /// Reads an object; `None` if libgit2 must.
     pub(super) fn read(&mut self, id: ObjectId, check: Check) -> Option<Object> {
         // Where the last one was, the next is likely to be.
-        let near = match self.was_loose {
-            true => None,
-            false => self.packs.find_near(id),
-        };
-        let object = match near {
+        let near = (!self.was_loose).then(|| self.packs.find_near(id));
+        let object = match near.flatten() {
             Some(place) => self.packs.unpack(place, &mut self.inflater).ok()?,
             None => self.loose(id).or_else(|| self.packed(id))?,
         };
@@ -79,19 +76,14 @@ impl ObjectReader {
     }
 
     fn packed(&mut self, id: ObjectId) -> Option<Object> {
-        let near = match self.was_loose {
-            true => self.packs.find_near(id),
-            false => None,
-        };
-        let place = near.or_else(|| self.packs.find_elsewhere(id))?;
+        let place = self.packs.find(id)?;
         self.was_loose = false;
         self.packs.unpack(place, &mut self.inflater).ok()
     }
 
     /// Whether an object is in a pack that can be read here.
     pub(super) fn is_packed(&mut self, id: ObjectId) -> bool {
-        let near = self.packs.find_near(id);
-        near.or_else(|| self.packs.find_elsewhere(id)).is_some()
+        self.packs.find(id).is_some()
     }
 }
 

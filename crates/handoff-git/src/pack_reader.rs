@@ -143,8 +143,13 @@ impl PackReader {
         Some(Place { pack, offset })
     }
 
-    /// Finds an object in any other pack.
-    pub(super) fn find_elsewhere(&mut self, id: ObjectId) -> Option<Place> {
+    /// Finds an object in any pack.
+    pub(super) fn find(&mut self, id: ObjectId) -> Option<Place> {
+        self.find_near(id).or_else(|| self.find_elsewhere(id))
+    }
+
+    /// Finds an object in any pack but the one that had the last one.
+    fn find_elsewhere(&mut self, id: ObjectId) -> Option<Place> {
         let searched = (!self.packs.is_empty()).then_some(self.last);
         let mut pack = 0;
         loop {
