@@ -29,7 +29,7 @@ use crate::view::Look;
   git handoff fetch --full      (the whole history, even in a shallow clone)
   git handoff fetch --repair    (what a power cut damaged)")]
 pub(crate) struct Arguments {
-    /// Fetch the whole history with all its objects, in any clone
+    /// Fetch the whole history with all its objects
     #[arg(long)]
     full: bool,
     /// Fetch only the last commit, if nothing of the ledger is here yet
