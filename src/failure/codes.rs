@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-const DOCUMENT: &str = include_str!("../../docs/codes.md");
+const DOCUMENT: &str = include_str!("codes.md");
 
 /// A code and its explanation.
 #[derive(Debug, Serialize, JsonSchema)]
