@@ -421,7 +421,7 @@ fn expected(root: &Path) -> BTreeMap<PathBuf, String> {
         "$defs": definitions,
     });
     files.insert(folder.join("definitions.json"), pretty(&shared));
-    page("docs/json.md", &definitions, root, &mut files);
+    page("src/output/reference/json.md", &definitions, root, &mut files);
     let (protocol, definitions) = protocol();
     files.insert("schemas/protocol.json".into(), pretty(&protocol));
     page("docs/protocols.md", &definitions, root, &mut files);
