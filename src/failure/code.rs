@@ -1,6 +1,6 @@
 //! The code of every error: a stable word for programs, and the exit code that goes with it.
 //!
-//! `docs/codes.md` explains each of them; a test compares the two.
+//! `codes.md` explains each of them; a test compares the two.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -17,8 +17,7 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
-            #[cfg(test)]
-            pub(super) const ALL: &[Self] = &[$(Self::$name,)+];
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The word, as `error.code` has it.
             pub(crate) fn as_str(self) -> &'static str {

@@ -1,10 +1,13 @@
-//! Every public code, as explained in docs/codes.md, which is compiled into the
-//! program.
+//! Every public code, as explained in `codes.md` beside this file, which is compiled into the
+//! program; `docs/codes.md` is generated from it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-const DOCUMENT: &str = include_str!("codes.md");
+use super::ErrorCode;
+
+/// What is said of each code, without the exit codes of errors.
+pub(crate) const EXPLANATIONS: &str = include_str!("codes.md");
 
 /// A code and its explanation.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -27,17 +30,18 @@ pub(crate) struct Code {
 
 /// Every code, in the document's order.
 pub(crate) fn all() -> impl Iterator<Item = Code> {
-    let kinds = DOCUMENT.split("\n## ").skip(1);
+    let kinds = EXPLANATIONS.split("\n## ").skip(1);
     kinds.flat_map(|part| {
         let (kind, rest) = part.split_once('\n').unwrap_or((part, ""));
         let entries = rest.split("\n### `").skip(1);
         entries.map(move |entry| {
             let code = entry.split_once('`').map_or(entry, |(code, _)| code);
-            let exit = line(entry, "exit").split(", ");
+            let error = ErrorCode::ALL.iter().find(|error| error.as_str() == code);
+            let error = error.filter(|_| kind == "Errors");
             Code {
                 code,
                 kind,
-                exit: exit.filter_map(|number| number.parse().ok()).collect(),
+                exit: error.map_or_else(Vec::new, |error| error.exits().to_vec()),
                 cause: line(entry, "cause"),
                 example: line(entry, "example"),
                 cure: line(entry, "cure"),
@@ -87,17 +91,17 @@ mod tests {
     }
 
     #[test]
-    fn every_error_code_is_explained_with_its_exit_codes() {
+    fn every_error_code_is_explained() {
         let codes = ErrorCode::ALL.iter();
         let codes = codes.map(|code| (code.as_str(), code.exits().to_vec()));
         let codes: Vec<_> = codes.collect();
-        assert_eq!(explained("Errors"), codes, "docs/codes.md on the left");
+        assert_eq!(explained("Errors"), codes, "codes.md on the left");
     }
 
     #[test]
     fn every_finding_code_is_explained() {
         let codes = FindingCode::ALL.iter();
         let codes: Vec<_> = codes.map(|code| (code.as_str(), Vec::new())).collect();
-        assert_eq!(explained("Findings"), codes, "docs/codes.md on the left");
+        assert_eq!(explained("Findings"), codes, "codes.md on the left");
     }
 }

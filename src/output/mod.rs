@@ -11,6 +11,8 @@ mod progress;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod reference_pages;
+#[cfg(test)]
 mod reference_xsd;
 pub(crate) mod replace;
 

@@ -1,6 +1,7 @@
 //! The reference of what is printed and of what protocols hold, made from the types: a JSON Schema
-//! for each command's answer in `schemas/output` and one for `protocol.json`, the tables of
-//! docs/json.md and docs/protocols.md, and XML Schemas (`reference_xsd`).
+//! for each command's answer in `schemas/output` and one for `protocol.json`, the generated pages
+//! of docs (here those with the fields of types, in `reference_pages` all others), and XML Schemas
+//! (`reference_xsd`).
 //!
 //! `UPDATE_REFERENCE=1 cargo test --lib reference` writes them; without it, a test compares.
 
@@ -18,9 +19,8 @@ use crate::commands;
 use crate::context::writer::ReplayedView;
 use crate::render::receipt::ReceiptView;
 
-/// Begins and ends the fields of a type in a document.
+/// Begins the line in a page's frame in whose place the fields of a type come.
 const BEGIN: &str = "<!-- fields of ";
-const END: &str = "<!-- end of fields -->";
 
 /// Lists the commands, each with the types of its answers.
 macro_rules! answers {
@@ -197,7 +197,7 @@ fn referred(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
 
-/// A document with the tables of all fields.
+/// A page with the tables of fields that its frame names.
 struct Page<'a> {
     definitions: &'a Map<String, Value>,
     /// The heading above the fields of each type that has a place of its own.
@@ -227,21 +227,16 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn rewritten(mut self, text: &str) -> String {
-        let (mut out, mut is_within) = (String::new(), false);
-        for line in text.lines() {
-            is_within &= line != END;
-            if !is_within {
-                out += line;
-                out.push('\n');
-            }
+    fn filled(mut self, frame: &str) -> String {
+        let mut out = String::new();
+        for line in frame.lines() {
             if line.starts_with('#') {
                 self.heading = line.trim_start_matches('#').trim().to_owned();
             }
-            if let Some((name, other)) = begun(line) {
-                is_within = true;
-                out += &self.fields(name, other);
-            }
+            out += &match begun(line) {
+                Some((name, other)) => self.fields(name, other),
+                None => format!("{line}\n"),
+            };
         }
         out
     }
@@ -379,7 +374,7 @@ fn begun(line: &str) -> Option<(&str, Option<&str>)> {
 }
 
 /// A description as a cell of a table: one line that begins small and ends without a period.
-fn meaning(about: &str) -> String {
+pub(super) fn meaning(about: &str) -> String {
     let line = about.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.strip_suffix('.').unwrap_or(&line);
     let mut rest = line.chars();
@@ -395,16 +390,25 @@ fn meaning(about: &str) -> String {
     }
 }
 
-/// Adds what a document must hold.
+/// The first line of each generated page.
+pub(super) fn generated(from: &str) -> String {
+    format!(
+        "<!-- Generated from {from} by `UPDATE_REFERENCE=1 cargo test --lib reference`. -->\n\n"
+    )
+}
+
+/// Adds a page of docs whose frame is in src/output/reference.
 fn page(
-    path: &str,
+    name: &str,
     definitions: &Map<String, Value>,
     root: &Path,
     files: &mut BTreeMap<PathBuf, String>,
 ) {
-    let text = fs::read_to_string(root.join(path)).unwrap();
-    let page = Page::new(&text, definitions).rewritten(&text);
-    files.insert(path.into(), page);
+    let path = format!("src/output/reference/{name}");
+    let frame = fs::read_to_string(root.join(&path)).unwrap();
+    let page = Page::new(&frame, definitions).filled(&frame);
+    let head = generated(&format!("the types and {path}"));
+    files.insert(Path::new("docs").join(name), head + &page);
 }
 
 /// What the files of the reference must hold.
@@ -421,10 +425,11 @@ fn expected(root: &Path) -> BTreeMap<PathBuf, String> {
         "$defs": definitions,
     });
     files.insert(folder.join("definitions.json"), pretty(&shared));
-    page("src/output/reference/json.md", &definitions, root, &mut files);
+    page("json.md", &definitions, root, &mut files);
     let (protocol, definitions) = protocol();
     files.insert("schemas/protocol.json".into(), pretty(&protocol));
-    page("docs/protocols.md", &definitions, root, &mut files);
+    page("protocol-keys.md", &definitions, root, &mut files);
+    super::reference_pages::files(&definitions, &mut files);
     super::reference_xsd::files(&mut files);
     files
 }

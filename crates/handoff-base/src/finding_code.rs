@@ -1,6 +1,6 @@
 //! The code of every finding: a stable word for programs.
 //!
-//! `docs/codes.md` explains each of them; a test compares the two.
+//! `src/failure/codes.md` explains each of them; a test compares the two.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -29,7 +29,7 @@ pub struct Firing {
     pub name: String,
     /// How severe it is.
     pub severity: Level,
-    /// Its metric: [observability.md](observability.md#alerts).
+    /// Its metric: one of [these](metrics.md#what-an-alert-can-watch).
     pub metric: Metric,
     /// Which quantile of times; null if it is their average, or not about times.
     pub quantile: Option<f64>,

@@ -167,34 +167,36 @@ fn position(state: State) -> Option<usize> {
 /// The figures of a group of handoffs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
-    /// How many were sent.
+    /// How many were sent; what is completed on arrival counts as `notes` instead.
     pub handoffs: u64,
     /// Contracts that were completed on arrival; below, only `escalated`, `contradicted` and
     /// `violations` count them.
     pub notes: u64,
     /// How many handoffs are now in each state.
     pub states: BTreeMap<State, u64>,
-    /// Attempts that failed.
+    /// Attempts that failed: the events `fail` and `expire`.
     pub failures: u64,
-    /// Failed attempts whose lease expired.
+    /// Failed attempts whose lease, or time to claim them, ran out: the event `expire`.
     pub timeouts: u64,
     /// How often they were retried.
     pub retries: u64,
-    /// How often they were escalated to a person.
+    /// How often one came to a person: sent or reassigned to an agent of kind `human`, decided with
+    /// `escalate` or `fall_back`, or answered with a status that the protocol maps to `blocked`. Each
+    /// step counts once.
     pub escalated: u64,
-    /// Claims that the repository contradicts.
+    /// Claims that the repository contradicts, if that is no reason to refuse their contract.
     pub contradicted: u64,
     /// Actions of senders against their roles.
     pub violations: u64,
-    /// Contracts that this clone refused because of a cycle.
+    /// Contracts that this clone refused with `cycle` or `loop`.
     pub cycles_blocked: u64,
-    /// Contracts that this clone refused.
+    /// Contracts that `send` refused in this clone with exit 3 or 4.
     pub contracts_refused: u64,
-    /// Completed handoffs as a share of those that ended or need attention, 0 to 1.
+    /// Completed as a share of completed, failed, dead and rejected, by current state, 0 to 1.
     pub success_rate: Option<f64>,
     /// The share that was ever claimed, 0 to 1.
     pub acknowledgment_rate: Option<f64>,
-    /// From sent to the end.
+    /// From sent to completed, rejected or cancelled.
     pub duration_seconds: Distribution,
     /// From sent to the first claim.
     pub acknowledgment_seconds: Distribution,
@@ -202,11 +204,11 @@ pub struct Figures {
     pub recovery_seconds: Distribution,
     /// Total time spent waiting to be claimed.
     pub waiting_seconds: i64,
-    /// Total time spent working.
+    /// Total time in progress, until the lease expired.
     pub working_seconds: i64,
     /// Total time spent waiting for answers.
     pub(crate) blocked_seconds: i64,
-    /// Total time without progress after a failure.
+    /// Total time failed, dead or with an expired lease: nobody had decided what to do next.
     pub(crate) failed_seconds: i64,
     /// Of whole issues; null in groups that are parts of issues.
     pub issues: Option<IssueFigures>,

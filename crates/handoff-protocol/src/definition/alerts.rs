@@ -229,7 +229,7 @@ impl Threshold {
 pub struct Alert {
     /// Its name, in lower-case letters, digits and `-`.
     pub name: String,
-    /// The metric, in the words of [observability.md](observability.md#alerts).
+    /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
     pub metric: Metric,
     /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
     /// An alert has one of the four thresholds.

@@ -72,7 +72,7 @@ pub struct ConsistencyRule {
     /// list of texts, or `*` for any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
-    /// The comparison, with its two [terms](#terms).
+    /// The comparison, with its two [terms](protocols.md#terms).
     pub compare: Comparison,
     /// What happens to a contract that breaks it: `enforce` (the default) refuses it, `warn` accepts
     /// it and records the contradiction, `off` compares nothing.

@@ -427,7 +427,7 @@ pub struct Definition {
     pub decisions: Vec<DecisionRule>,
     /// Who is told of what needs somebody, beginning with the agent whose turn it is: `sender`,
     /// `receiver`, `lead` (the orchestrator), `person` (the one who steps in) or an agent's name;
-    /// for the needs that are not given, [the defaults](#who-is-told).
+    /// for the needs that are not given, [the defaults](protocols.md#who-is-told).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attention: BTreeMap<Need, Vec<String>>,
     /// Rules that compare places of a contract with each other and with what is known of its issue.
