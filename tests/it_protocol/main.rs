@@ -17,6 +17,7 @@ mod directive;
 mod explain;
 mod foreign_text;
 mod mutations;
+#[cfg(unix)]
 mod own_protocol;
 mod printed_commands;
 mod protocol_claims;

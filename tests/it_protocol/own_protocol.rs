@@ -1,38 +1,15 @@
 //! docs/own-protocol.md, run as it stands.
 
-use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
 
-use test_support::TestEnvironment;
-
-/// The shell blocks of a document, in order.
-fn blocks(document: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut rest = document;
-    while let Some((_, after)) = rest.split_once("\n```sh\n") {
-        let (block, after) = after.split_once("\n```\n").unwrap();
-        blocks.push(block.to_owned());
-        rest = after;
-    }
-    blocks
-}
+use test_support::{TestEnvironment, project};
 
 /// Runs what the document shows, as one shell script.
 fn followed() -> TestEnvironment {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let document = fs::read_to_string(root.join("docs/own-protocol.md")).unwrap();
-    let blocks = blocks(&document);
-    assert!(blocks.len() >= 6);
     let env = TestEnvironment::with_repository();
-    let script = env.root().join("followed.sh");
-    fs::write(&script, format!("set -eu\n{}\n", blocks.join("\n"))).unwrap();
-    let ran = env.command("sh").arg(&script).output().unwrap();
-    let said = format!(
-        "{}{}",
-        String::from_utf8_lossy(&ran.stdout),
-        String::from_utf8_lossy(&ran.stderr)
-    );
-    assert!(ran.status.success(), "{said}");
+    // Where a user has a checkout of the program.
+    symlink(project(), env.repo().join("git-handoff")).unwrap();
+    let said = env.follow("docs/own-protocol.md");
     for told in [
         "two-desks: sound",
         "issue tides: completed (two-desks, 4 handoffs",

@@ -227,6 +227,27 @@ impl TestEnvironment {
         command
     }
 
+    /// Runs the shell blocks of a document of the project in order, as one script that ends at the
+    /// first failure, and returns all that it prints.
+    ///
+    /// # Panics
+    /// If the script fails, or the document has no such block.
+    pub fn follow(&self, document: &str) -> String {
+        let text = fs::read_to_string(project().join(document)).unwrap();
+        let blocks = text.split("\n```sh\n").skip(1);
+        let blocks: Vec<&str> = blocks.map(|b| b.split("\n```\n").next().unwrap()).collect();
+        assert!(!blocks.is_empty(), "{document} has no shell block");
+        let script = self.root.join("followed.sh");
+        fs::write(&script, format!("set -eu\n{}\n", blocks.join("\n"))).unwrap();
+        let mut command = self.command("sh");
+        // What goes to both is in the order in which it was printed.
+        let run = format!("exec 2>&1; . {}", script.display());
+        let ran = command.args(["-c", &run]).output().unwrap();
+        let printed = String::from_utf8(ran.stdout).unwrap();
+        assert!(ran.status.success(), "{document}:\n{printed}");
+        printed
+    }
+
     /// The program itself, not started yet.
     pub fn program(&self, args: &[&str]) -> Command {
         let mut command = self.command(program());
