@@ -272,15 +272,6 @@ fn examples(document: &str) -> Vec<(String, String)> {
     found
 }
 
-#[test]
-fn every_command_is_in_the_readme() {
-    let tables = tables(&read("README.md"));
-    let commands = tables.iter().find(|t| t.names().contains("init")).unwrap();
-    let command = git_handoff::command();
-    let names = command.get_subcommands().map(|c| c.get_name().to_owned());
-    assert_eq!(commands.names(), names.collect(), "README.md on the left");
-}
-
 /// The words of a command line as a shell splits them: up to a pipe, a comment in parentheses or
 /// after `#`, without redirections. None where the line has no `git handoff`.
 fn words(line: &str) -> Option<Vec<String>> {
@@ -377,14 +368,10 @@ fn commands_that_are_named_exist() {
 #[test]
 fn the_tables_of_exit_codes_agree() {
     let known: BTreeSet<String> = exits().into_values().collect();
-    let tables = tables(&read("README.md"));
-    let is_exits = |table: &&Table| table.rows.iter().all(|row| row[0].parse::<u8>().is_ok());
-    let table = tables.iter().find(is_exits).unwrap();
+    let page = "docs/commands.md";
+    let table = &tables_under(page, "Exit codes")[0];
     let said: BTreeSet<String> = table.rows.iter().map(|row| row[0].clone()).collect();
-    assert_eq!(
-        said, known,
-        "README.md on the left, src/exit.rs on the right"
-    );
+    assert_eq!(said, known, "{page} on the left, src/exit.rs on the right");
 
     let help = git_handoff::command().get_after_help().unwrap().to_string();
     let (_, codes) = help.split_once("Exit codes:\n").unwrap();
@@ -394,7 +381,7 @@ fn the_tables_of_exit_codes_agree() {
 }
 
 fn documents() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md")];
+    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "md") {
@@ -428,7 +415,7 @@ fn words_that_readers_stumbled_over_stay_away() {
     }
 }
 
-/// A heading's name in a link, as code hosts make it.
+/// A heading's name in a link, as code hosts and mdBook make it.
 fn anchor(heading: &str) -> String {
     let kept = heading
         .trim()
@@ -437,39 +424,108 @@ fn anchor(heading: &str) -> String {
     kept.replace(' ', "-")
 }
 
+/// The names of a document's headings. A second one of the same name gets `-1`.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let (mut found, mut is_code) = (BTreeSet::new(), false);
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        if let Some(heading) = line.strip_prefix('#').filter(|_| !is_code) {
+            let name = anchor(heading.trim_start_matches('#'));
+            let mut names = (0..).map(|n| match n {
+                0 => name.clone(),
+                n => format!("{name}-{n}"),
+            });
+            let free = names.find(|name| !found.contains(name));
+            found.extend(free);
+        }
+    }
+    found
+}
+
+/// Where a document's links and pictures lead, without those to other sites.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        if is_code {
+            continue;
+        }
+        for (begin, end) in [("](", ')'), ("src=\"", '"'), ("srcset=\"", '"')] {
+            let rest = line.split(begin).skip(1);
+            found.extend(rest.map(|rest| rest.split(end).next().unwrap().to_owned()));
+        }
+    }
+    found.retain(|link| !link.contains("://"));
+    found
+}
+
 #[test]
 fn links_lead_somewhere() {
     let mut count = 0;
     for path in documents() {
         let text = fs::read_to_string(&path).unwrap();
-        for rest in text.split("](").skip(1) {
-            let (link, _) = rest.split_once(')').unwrap();
-            if link.contains("://") {
-                continue;
-            }
-            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+        let folder = path.parent().unwrap();
+        for link in links(&text) {
+            let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+            // The book holds docs alone.
+            let leaves = folder != root() && file.starts_with("..");
+            assert!(!leaves, "{}: {link} leads out of docs", path.display());
             let target: PathBuf = match file {
                 "" => path.clone(),
-                file => path.parent().unwrap().join(Path::new(file)),
+                file => folder.join(Path::new(file)),
             };
             assert!(target.exists(), "{}: {link}", path.display());
             if !place.is_empty() {
                 let text = fs::read_to_string(&target).unwrap();
-                let headings = text.lines().filter(|l| l.starts_with('#'));
-                let mut anchors = headings.map(|l| anchor(l.trim_start_matches('#')));
-                assert!(anchors.any(|a| a == place), "{}: {link}", path.display());
+                assert!(anchors(&text).contains(place), "{}: {link}", path.display());
             }
             count += 1;
         }
     }
-    assert!(count > 8, "{count} links were found");
+    assert!(count > 100, "{count} links were found");
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let listed = links(&read("docs/SUMMARY.md"));
+    let pages = documents().into_iter();
+    let pages = pages.filter(|path| path.starts_with(root().join("docs")));
+    let names = pages.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    let pages: BTreeSet<String> = names.filter(|name| name != "SUMMARY.md").collect();
+    assert_eq!(listed.len(), pages.len(), "{listed:?}");
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), pages);
+}
+
+#[test]
+fn what_is_read_first_stays_short() {
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= 200, "README.md is too long");
+    for command in [
+        "cargo run --release -- demo",
+        "scripts/test",
+        "scripts/install",
+    ] {
+        let is_there = readme.lines().any(|line| line.starts_with(command));
+        assert!(is_there, "README.md lacks {command}");
+    }
+    let texts = documents().into_iter().filter_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let is_by_hand =
+            path.starts_with(root().join("docs")) && !text.starts_with("<!-- Generated ");
+        is_by_hand.then(|| text.lines().count())
+    });
+    let lines: usize = texts.sum();
+    assert!(lines <= 5000, "docs has {lines} lines written by hand");
 }
 
 #[test]
 fn every_rule_names_a_test_that_there_is() {
-    let tables = tables(&read("docs/rules.md"));
-    let built_in = handoff_templates::BUILT_IN.len();
-    assert_eq!(tables.len(), built_in, "one table for each protocol");
+    let rules = |heading: &str| tables_under("docs/rules.md", heading);
+    let tables: Vec<Table> = handoff_templates::BUILT_IN
+        .into_iter()
+        .flat_map(rules)
+        .collect();
     let mut time_and_failure = tables_under("docs/protocols.md", "What shows it");
     assert_eq!(time_and_failure.len(), 1);
     time_and_failure.extend(tables);
@@ -480,7 +536,7 @@ fn every_rule_names_a_test_that_there_is() {
     }
     let named = ["Metrics", "Thresholds", "Attributes"];
     let named = named.map(|what| format!("{what} of the documents"));
-    let named = named.map(|heading| tables_under("docs/observability.md", &heading));
+    let named = named.map(|heading| rules(&heading));
     let named: Vec<Table> = named.into_iter().flatten().collect();
     let all = sources("tests");
     for table in time_and_failure.into_iter().chain(attacks).chain(named) {
