@@ -66,22 +66,9 @@ impl Clock for Fixed {
 
 /// The ledger's first commit: what `init` wrote, or the same made here.
 fn root(repository: &Repository) -> ObjectId {
-    let session = Session {
-        sign: false,
-        clock: std::rc::Rc::new(Fixed),
-        offline: false,
-        began: std::time::SystemTime::now(),
-        wall: std::time::SystemTime::now,
-        name: "Bench".to_owned(),
-        email: "bench@handoff.invalid".to_owned(),
-        patience: Duration::from_secs(10),
-        jitter: |_| 0,
-        worker: None,
-        traceparent: None,
-        delivery: None,
-        quarantined: false,
-        tally: std::sync::Arc::default(),
-    };
+    let bench = ("Bench", "bench@handoff.invalid");
+    let clock = std::rc::Rc::new(Fixed);
+    let session = Session::new(clock, bench, std::time::SystemTime::now, |_| 0);
     let founding = Founding {
         protocol: "issue-to-pr".parse().unwrap(),
         evidence: Policy::Off,

@@ -7,7 +7,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
@@ -121,25 +120,27 @@ fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
     None
 }
 
-/// The person or machine that runs the program, as git would name it.
-fn identity(repository: &Repository) -> (String, String) {
+/// The person or machine that runs the program, as git would name it; none if git knows no name or
+/// no address. A workflow's run has those of whoever started it.
+fn identity(repository: &Repository) -> Option<(String, String)> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
-    let user = || {
-        given("USER")
-            .or_else(|| given("LOGNAME"))
-            .unwrap_or_else(|| "unknown".to_owned())
+    let configured = |key: &str| {
+        repository
+            .config(key)
+            .filter(|text| !text.trim().is_empty())
     };
+    let actor = || given("GITHUB_ACTOR").filter(|_| is_in_workflow());
     let name = given("GIT_COMMITTER_NAME")
-        .or_else(|| repository.config("user.name"))
-        .unwrap_or_else(user);
+        .or_else(|| configured("committer.name"))
+        .or_else(|| configured("user.name"))
+        .or_else(actor);
     let email = given("GIT_COMMITTER_EMAIL")
-        .or_else(|| repository.config("user.email"))
+        .or_else(|| configured("committer.email"))
+        .or_else(|| configured("user.email"))
         .or_else(|| given("EMAIL"))
-        .unwrap_or_else(|| {
-            let host = given("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
-            format!("{}@{host}", user())
-        });
-    (name, email)
+        .or_else(|| actor().map(|actor| format!("{actor}@users.noreply.github.com")));
+    let user = || given("USER").or_else(|| given("LOGNAME"));
+    Some((name.or_else(user)?, email?))
 }
 
 /// The worker that the environment names.
@@ -169,7 +170,8 @@ pub(crate) fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
 /// The session of a write, from the environment.
 ///
 /// # Errors
-/// A [`Failure`] of usage if the environment sets an invalid date.
+/// A [`Failure`] of usage if the environment sets an invalid date, and one of the environment if git
+/// knows no name or address.
 pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     // Set by `git -c` and by harnesses.
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
@@ -177,9 +179,17 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
         Failure::new(ErrorCode::SigningFailed, chain(&error))
             .advice("nothing was written; set handoff.sign or commit.gpgSign to true or false")
     })?;
+    let (name, email) = identity(repository).ok_or_else(|| {
+        let text = "git does not know who you are: no name or no e-mail address is set";
+        Failure::new(ErrorCode::NoIdentity, text).hint(
+            "nothing was written; run `git config user.name NAME` and `git config user.email ADDRESS`, with --global for all repositories",
+        )
+    })?;
     Ok(Session {
         sign,
-        ..reader(repository)?
+        name,
+        email,
+        ..reader()?
     })
 }
 
@@ -187,23 +197,13 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
 ///
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
-pub(crate) fn reader(repository: &Repository) -> Result<Session, Failure> {
-    let (name, email) = identity(repository);
+pub(crate) fn reader() -> Result<Session, Failure> {
+    let jitter = |below: u64| RandomState::new().hash_one(below) % below.max(1);
+    let clock = Rc::new(SystemClock::from_environment()?);
     Ok(Session {
-        sign: false,
-        clock: Rc::new(SystemClock::from_environment()?),
-        name,
-        email,
         patience: Duration::ZERO,
-        offline: false,
-        began: SystemTime::now(),
-        wall: SystemTime::now,
-        jitter: |below| RandomState::new().hash_one(below) % below.max(1),
-        worker: None,
-        traceparent: None,
-        delivery: None,
         quarantined: is_set(&QUARANTINE),
-        tally: Arc::default(),
+        ..Session::new(clock, ("", ""), SystemTime::now, jitter)
     })
 }
 

@@ -50,13 +50,13 @@ use crate::output::Output;
     version,
     max_term_width = 100
 )]
-#[command(subcommand_required = true)]
 #[command(after_help = AFTER_HELP, disable_help_flag = true)]
 struct Cli {
     #[command(flatten)]
     global: Global,
+    /// Without one, the program says where one is, and what can be done next.
     #[command(subcommand)]
-    command: commands::Command,
+    command: Option<commands::Command>,
 }
 
 const NAME: &str = "git-handoff";
@@ -64,9 +64,7 @@ const NAME: &str = "git-handoff";
 const AFTER_HELP: &str = "\
 A first round, in a repository without a ledger:
   git handoff init
-  git handoff new --issue 7 --from issue-manager --to prep-agent > contract.xml
-  git handoff check contract.xml      (after filling in what is marked)
-  git handoff send contract.xml
+  git handoff send --issue 7 --to prep-agent --as issue-manager     (says what to --set)
   git handoff claim --next --as prep-agent
   git handoff log 7
 
@@ -82,16 +80,24 @@ See it all happen in a scratch repository: git handoff demo";
 /// The command line's definition, from which help, man pages and completions
 /// are made.
 pub fn command() -> clap::Command {
-    Cli::command()
+    let root = Cli::command();
+    let root = root.mut_subcommands(with_references);
+    let listed = commands::words::listed(&root);
+    root.help_template(format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// Lets each argument of a command that names an issue or a handoff take every form of it.
+fn with_references(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(args::reference::accepted);
+    command.mut_subcommands(with_references)
 }
 
 /// Runs the program with these arguments and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    if arguments.len() <= 1 {
-        // Without arguments, show the help.
-        arguments.push("-h".into());
-    }
+    commands::words::replaced(&mut arguments);
     let cli = match parsed(&arguments) {
         Ok(cli) => cli,
         // To harnesses, 2 means that the agent must continue.
@@ -111,8 +117,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
     let context = Context::new(cli.global);
     match gone {
-        Ok(()) => perform(&cli.command, &context, &mut output, &arguments),
-        Err(_) if cli.command.is_harness_hook() => exit::DONE,
+        Ok(()) => perform(cli.command.as_ref(), &context, &mut output, &arguments),
+        Err(_) if cli.command.is_some_and(|command| command.is_harness_hook()) => exit::DONE,
         Err(failure) => {
             output.fail(&failure);
             failure.exit
@@ -128,7 +134,10 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut root = commands::Command::named(arguments, Global::augment_args(root));
     let matches = root.try_get_matches_from_mut(arguments);
     match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
-        Err(error) if error.kind() != ErrorKind::DisplayVersion => Cli::try_parse_from(arguments),
+        Err(error) if error.kind() != ErrorKind::DisplayVersion => {
+            let matches = command().try_get_matches_from(arguments)?;
+            Cli::from_arg_matches(&matches)
+        }
         parsed => parsed,
     }
 }
@@ -147,7 +156,7 @@ fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8>
     match parsed(arguments) {
         Ok(cli) => {
             let context = Context::of_call(cli.global, call);
-            perform(&cli.command, &context, &mut output, arguments);
+            perform(cli.command.as_ref(), &context, &mut output, arguments);
         }
         Err(error) => output.fail(&misuse(&error, arguments)),
     }
@@ -156,15 +165,19 @@ fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8>
 
 /// Runs a command, reports its outcome, and returns its exit code.
 fn perform(
-    command: &commands::Command,
+    command: Option<&commands::Command>,
     context: &Context,
     output: &mut Output,
     arguments: &[OsString],
 ) -> u8 {
-    if command.only_reads() {
+    if command.is_none_or(commands::Command::only_reads) {
         output.only_reads();
     }
-    let exit = match command.run(context, output) {
+    let ran = match command {
+        Some(command) => command.run(context, output),
+        None => commands::here::run(context, output),
+    };
+    let exit = match ran {
         Ok(()) => output.exit(),
         Err(mut failure) => {
             if failure.code == Some(ErrorCode::Usage) {
@@ -198,6 +211,13 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
         Output::new(true, anstream::ColorChoice::Never).fail(&misuse(error, arguments));
+        return exit::USAGE;
+    }
+    if let (ErrorKind::InvalidSubcommand, Some((word, instead))) =
+        (error.kind(), commands::words::answer(arguments))
+    {
+        let text = format!("error: `{word}` is not a command\n  hint: {instead}");
+        Output::new(false, anstream::ColorChoice::Never).say(&text);
         return exit::USAGE;
     }
     // An unknown argument may be a misplaced secret.
@@ -237,8 +257,13 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     let mut failure = Failure::usage(lines.join(" "));
-    failure.see(&help_of(arguments));
-    failure
+    match commands::words::answer(arguments) {
+        Some((_, instead)) if error.kind() == ErrorKind::InvalidSubcommand => failure.hint(instead),
+        _ => {
+            failure.see(&help_of(arguments));
+            failure
+        }
+    }
 }
 
 /// Masks arguments in a text that look like secrets; returns whether there were any.

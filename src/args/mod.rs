@@ -1,4 +1,4 @@
-//! Values on the command line: durations, moments, protocols, texts, and the remote options that
+//! Values on the command line: durations, moments, protocols, issues, texts, and the remote options that
 //! many commands share.
 //!
 //! These modules turn the text of an argument into a value, and open no ledger.
@@ -7,5 +7,6 @@ pub(crate) mod duration;
 pub(crate) mod gate;
 pub(crate) mod moment;
 pub(crate) mod protocols;
+pub(crate) mod reference;
 pub(crate) mod remote;
 pub(crate) mod text;

@@ -8,7 +8,8 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::{continued, plain};
 use handoff_git::{Program, Queue, Repository};
 use handoff_harness::agents::{
-    Action, Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
+    Action, Acts, AgentsError, Change, HARNESSES, Harness, Plan, Surroundings, examine,
+    is_installed,
 };
 use handoff_harness::hooks::WriteError;
 use schemars::JsonSchema;
@@ -100,7 +101,7 @@ struct Which {
     names: Vec<String>,
 }
 
-fn names() -> PossibleValuesParser {
+pub(super) fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(HARNESSES.iter().map(|h| h.name.as_str()))
 }
 
@@ -193,8 +194,58 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     Ok(turn)
 }
 
+/// Installs what some harnesses read, or all of them, for no agent in particular; returns each file.
+pub(super) fn install(
+    context: &Context,
+    repository: &Repository,
+    names: &[String],
+) -> Result<Vec<AgentFileChange>, Failure> {
+    let acts = Acts {
+        agent: None,
+        branch: context.branch().map(str::to_owned),
+    };
+    let _turn = turn(repository, false)?;
+    let root = worktree(repository)?;
+    let all = HARNESSES.iter().collect();
+    let named = if names.is_empty() {
+        all
+    } else {
+        harnesses(names)
+    };
+    let plan = Plan::install(&root, &named, &acts, false).map_err(refused)?;
+    carried_out(plan)
+}
+
+/// Removes what any harness reads; returns each file.
+pub(super) fn uninstall(repository: &Repository) -> Result<Vec<AgentFileChange>, Failure> {
+    let _turn = turn(repository, false)?;
+    let root = worktree(repository)?;
+    let plan = Plan::uninstall(&root, &installed(&root)).map_err(refused)?;
+    carried_out(plan)
+}
+
+/// The files that were changed, each with what was done.
+pub(super) fn changed_files(files: &[AgentFileChange]) -> Vec<String> {
+    let changed = files.iter().filter(|file| file.action != Action::Keep);
+    let line = |file: &AgentFileChange| {
+        let done = match file.action {
+            Action::Create => "created",
+            Action::Remove => "removed",
+            Action::Keep | Action::Change => "changed",
+        };
+        format!("{}: {done}", file.path)
+    };
+    changed.map(line).collect()
+}
+
+fn carried_out(plan: Plan) -> Result<Vec<AgentFileChange>, Failure> {
+    let files = files(&plan);
+    plan.carry_out().map_err(refused)?;
+    Ok(files)
+}
+
 /// The worktree's folder.
-fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
+pub(super) fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
     let root = repository
         .workdir()
         .and_then(|root| root.canonicalize().ok());
@@ -254,16 +305,20 @@ impl Answer for AgentsListView {
 
 /// Carries out a plan, unless this is a dry run, and reports what was or would be done.
 fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
-    let files = plan.changes().iter().map(|change| AgentFileChange {
-        path: change.path.clone(),
-        action: change.action(),
-        difference: change.difference(),
-    });
-    let files = files.collect();
+    let files = files(&plan);
     if !dry_run {
         plan.carry_out().map_err(refused)?;
     }
     output.answer(&AgentsChangeView { dry_run, files })
+}
+
+fn files(plan: &Plan) -> Vec<AgentFileChange> {
+    let file = |change: &Change| AgentFileChange {
+        path: change.path.clone(),
+        action: change.action(),
+        difference: change.difference(),
+    };
+    plan.changes().iter().map(file).collect()
 }
 
 /// What was done about the files that harnesses read, or is planned.
@@ -278,11 +333,11 @@ pub(crate) struct AgentsChangeView {
 
 /// What is done about a file.
 #[derive(Serialize, JsonSchema)]
-struct AgentFileChange {
+pub(super) struct AgentFileChange {
     /// its path
-    path: String,
+    pub(super) path: String,
     /// what is done about it
-    action: Action,
+    pub(super) action: Action,
     /// What changes, in lines that begin with `+` or `-`.
     #[serde(skip)]
     difference: String,

@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{Ledger, Offer, Session, Snapshot};
 use handoff_model::{EventArgs, Question, Record, Update, View};
-use handoff_protocol::Event;
+use handoff_protocol::{Event, State};
 
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::commands::send::deliver;
@@ -62,10 +62,13 @@ pub(crate) struct Block {
     token: Option<u32>,
 }
 
-/// Give a failed handoff another attempt
+/// Give failed or dead work another attempt
 ///
 /// It can be claimed again once the protocol's delay has passed. Its sender, its receiver or an
 /// orchestrator can retry it.
+///
+/// A handoff is dead once its attempts are used up, or when it failed in a way that the protocol
+/// does not retry. It gets new attempts, and its whole history is kept; this takes a reason.
 ///
 /// With --with, its sender corrects the contract: a new handoff takes the place of what failed. It
 /// keeps the contract's own id, goes on counting the attempts, and names what it replaces.
@@ -106,23 +109,6 @@ pub(crate) struct Reassign {
     to: AgentName,
     #[command(flatten)]
     why: OptionalReason,
-}
-
-/// Give a dead handoff new attempts
-///
-/// A handoff is dead once its attempts are used up, or when it failed in a way that the protocol
-/// does not retry. Its whole history is kept. Its sender, its receiver or an orchestrator can
-/// redrive it.
-#[derive(Args)]
-#[command(
-    after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator \\\n      --reason 'the registry is up again'"
-)]
-pub(crate) struct Redrive {
-    /// The handoff
-    #[arg(value_name = "ID")]
-    id: String,
-    #[command(flatten)]
-    why: Reason,
 }
 
 /// Reject a handoff that is waiting for you
@@ -194,7 +180,6 @@ changes! {
         receiver: Some(a.to.clone()),
         ..because(a.why.reason.clone())
     };
-    Redrive: Redrive, |a| because(a.why.reason.clone());
     Reject: Reject, |a| because(a.why.reason.clone());
 }
 
@@ -203,11 +188,28 @@ impl Retry {
         if let Some(file) = &self.with {
             return self.corrected(context, output, file);
         }
-        let args = EventArgs {
-            jitter: Some(drawn()),
-            ..because(self.why.reason.clone())
-        };
-        change(context, output, &self.id, Event::Retry, args)
+        let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
+        let repository = context.repository()?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let jitter = drawn();
+        let done = decided(&mut ledger, &session, output, |ledger| {
+            let tip = ledger.tip()?;
+            let id = handoff_id(&tip, &self.id, Some(&agent))?;
+            let record = tip.issue(id.issue())?.record(id.number())?;
+            let event = record.map_or(Event::Retry, |record| attempt(&record, reason.as_deref()));
+            let args = EventArgs {
+                jitter: (event == Event::Retry).then_some(jitter),
+                ..because(reason.clone())
+            };
+            let update = Update::change(id.number(), event, args);
+            Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &update)?)
+        })??;
+        output.follow(&ledger);
+        let receipt = ReceiptView::new(&done, output);
+        output.answer(&receipt)?;
+        receipt.say_next(output);
+        Ok(())
     }
 
     /// Sends the corrected contract.
@@ -230,6 +232,19 @@ impl Retry {
             imported: None,
         };
         deliver(&mut ledger, &session, &offer, output)
+    }
+}
+
+/// The event that gives a handoff another attempt. For dead work with a reason, and for a repetition
+/// of what revived it, it is another one: new attempts are counted from it.
+fn attempt(record: &Record, reason: Option<&str>) -> Event {
+    let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
+    if reason.is_some()
+        && (record.state == State::Dead || revived && record.state == State::Pending)
+    {
+        Event::Redrive
+    } else {
+        Event::Retry
     }
 }
 

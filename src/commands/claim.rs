@@ -1,13 +1,17 @@
 use clap::Args;
-use handoff_ledger::{Briefing, OtherProtocol, Target, briefing};
-use handoff_model::{EventArgs, Record};
-use handoff_protocol::Event;
+use handoff_git::Repository;
+use handoff_ledger::{Briefing, Done, OtherProtocol, Snapshot, Target, briefing};
+use handoff_model::{EventArgs, Receipt, Record, View};
+use handoff_protocol::{Event, State};
+use handoff_templates::{known_at_tip, with_current_branch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, text};
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
+use crate::contracts::skeleton::Wanted;
+use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
@@ -90,18 +94,58 @@ impl Arguments {
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
         let brief = briefing(&tip, &folder, record)?;
+        let hand_on = hand_on(&repository, &tip, &done)?;
         let receipt = ReceiptView::new(&done, output).with_artifacts(&brief.artifacts);
         let claimed = ClaimView {
             receipt,
             record,
             other_protocol: tip.other_protocol(&record.protocol)?,
             briefing: &brief,
+            hand_on: hand_on.map(|command| output.command(&command)),
         };
         output.answer(&claimed)?;
         claimed.receipt.say_warnings(output);
-        claimed.receipt.say_next(output);
+        let usual = claimed.hand_on.as_deref();
+        claimed.receipt.say_next_after(usual, output);
         Ok(())
     }
+}
+
+/// The command that hands a claimed handoff on to the agent that usually comes next, if it is clear
+/// with which contract.
+fn hand_on(
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    done: &Done,
+) -> Result<Option<String>, Failure> {
+    let Receipt { record, onward, .. } = &done.receipt;
+    let Some((to, kind)) = onward.first().filter(|_| record.state == State::InProgress) else {
+        return Ok(None);
+    };
+    let rules = tip.rules(record.protocol.as_str())?;
+    let wanted = Wanted {
+        from: &record.to,
+        to,
+        kind: kind.as_deref(),
+        format: None,
+        protocol: None,
+        set: &[],
+    };
+    let folder = tip.issue(record.id.issue())?;
+    let issue = folder.issue()?;
+    let (protocol, parties) = (rules.protocol(), (&record.to, to));
+    let known = known_at_tip(
+        repository,
+        protocol,
+        &folder,
+        issue.as_ref(),
+        parties,
+        now()?,
+    )?;
+    let known = with_current_branch(repository, known);
+    Ok(wanted
+        .command(&rules, &known, record.id.issue().as_str())
+        .ok())
 }
 
 /// A claimed handoff, and what an agent needs to start on it.
@@ -117,6 +161,9 @@ pub(crate) struct ClaimView<'a> {
     other_protocol: Option<OtherProtocol>,
     #[serde(flatten)]
     briefing: &'a Briefing,
+    /// the command that usually hands the work on once it is done: replace each `{{fill: …}}`; null
+    /// if it depends on the outcome
+    hand_on: Option<String>,
 }
 
 impl Answer for ClaimView<'_> {

@@ -143,7 +143,7 @@ impl<'o> Stage<'o> {
         self.contract(
             "prep-agent",
             "implementer-agent",
-            &["in-place", "8080", "none needed", "passing", "not used"],
+            &["8080", "none needed", "passing", "not used"],
         )?;
 
         self.implement()?;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::exchange::Format;
 use super::otlp;
+use crate::args::reference;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", required = true)]
     folder: Option<PathBuf>,
     /// Export only this issue
-    #[arg(long, value_name = "ISSUE")]
+    #[arg(long, value_name = "ISSUE", value_parser = reference::issue)]
     issue: Option<IssueKey>,
 }
 

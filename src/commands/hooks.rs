@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::{continued, plain};
-use handoff_git::{Obstacle, Program, ProgramError};
+use handoff_git::{Obstacle, Program, ProgramError, Repository};
 use handoff_harness::hooks::{
     Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
     State, Surroundings, WriteError,
@@ -188,6 +188,43 @@ impl Arguments {
             }
         }
     }
+}
+
+/// Installs the usual hooks; returns each that was changed, with what was done.
+pub(super) fn install(repository: &Repository) -> Result<Vec<String>, Failure> {
+    let git = Program::new(repository);
+    let (_, version) = git.version().map_err(mute)?;
+    let settings = git.settings(SETTINGS).map_err(mute)?;
+    let folder = HooksFolder::find(repository, &git, &settings).map_err(mute)?;
+    let (hooks, way) = (usual(&folder), InstallMethod::Best);
+    let plan = Plan::install(&folder, (version, &settings), &hooks, way, false);
+    carried_out(plan.map_err(refused)?, &git, &folder)
+}
+
+/// Uninstalls all hooks; returns each that was changed, with what was done.
+pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure> {
+    let git = Program::new(repository);
+    let settings = git.settings(SETTINGS).map_err(mute)?;
+    let folder = HooksFolder::find(repository, &git, &settings).map_err(mute)?;
+    let own = git.own_settings(SETTINGS).map_err(mute)?;
+    let plan = Plan::uninstall(&folder, &own, &Hook::ALL, false).map_err(refused)?;
+    carried_out(plan, &git, &folder)
+}
+
+fn carried_out(plan: Plan, git: &Program, folder: &HooksFolder) -> Result<Vec<String>, Failure> {
+    let changed = plan
+        .changes()
+        .iter()
+        .filter(|change| change.action.changes());
+    let lines = changed.map(|change| {
+        let path = change.path.as_ref().map(|path| path.display().to_string());
+        let path = path.unwrap_or_else(|| "git's configuration".to_owned());
+        let done = action_text(change.action, &continued(&path), false);
+        format!("{}: {done}", change.hook)
+    });
+    let lines = lines.collect();
+    plan.carry_out(git).map_err(|error| undone(error, folder))?;
+    Ok(lines)
 }
 
 /// The program that hooks would find.

@@ -4,6 +4,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::{continued, word};
 use handoff_git::{Repository, masked};
+use handoff_harness::workflows::{self, WorkflowFile};
 use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
 use handoff_model::check_protocol;
 use handoff_protocol::Policy;
@@ -11,6 +12,7 @@ use handoff_templates::BUILT_IN;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::{agents, hooks};
 use crate::args::protocols;
 use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
@@ -26,10 +28,15 @@ use crate::view::Look;
 /// in the repository changes; an existing ledger is left as it is. A branch
 /// other than `handoffs` is saved in the repository's configuration as
 /// handoff.branch.
+///
+/// --hooks, --github and --agents also install Git hooks, GitHub workflows, and
+/// what harnesses of agents read, in this clone's files; `git handoff uninstall`
+/// removes all of it again.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff init
   git handoff init --remote origin      (share it with other clones)
+  git handoff init --hooks --agents claude-code,codex
   git log handoffs")]
 pub(crate) struct Arguments {
     /// The protocol that issues follow: a built-in one (see `git handoff protocol
@@ -45,6 +52,15 @@ pub(crate) struct Arguments {
     /// [default: warn]
     #[arg(long, value_name = "POLICY")]
     evidence: Option<Evidence>,
+    /// Also install the Git hooks
+    #[arg(long)]
+    hooks: bool,
+    /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT
+    #[arg(long, value_name = "ACTION", num_args = 0..=1)]
+    github: Option<Option<String>>,
+    /// Also install what harnesses of agents read; by default all that are known
+    #[arg(long, value_name = "NAME,…", num_args = 0.., value_delimiter = ',', value_parser = agents::names())]
+    agents: Option<Vec<String>>,
 }
 
 /// What happens to a claim that the repository contradicts.
@@ -128,6 +144,10 @@ impl Arguments {
             repository.set_config("handoff.remote", name)?;
         }
         let branch = ledger.branch();
+        let installed = self.install(context, &repository).map_err(|failure| {
+            let message = format!("the ledger is on branch {branch}, but: {}", failure.message);
+            Failure { message, ..failure }
+        })?;
         output.answer(&InitView {
             branch,
             protocol,
@@ -135,6 +155,7 @@ impl Arguments {
             created: commit.is_some(),
             remote: remote.as_deref().map(masked),
             commit: tip.commit(),
+            installed,
             synced: &synced,
         })?;
         if let Some(before) = before {
@@ -143,16 +164,37 @@ impl Arguments {
                 word(&format!("{branch}-before"))
             ));
         }
-        if commit.is_some() && evidence == Policy::Warn {
-            output.say(&format!(
-                "evidence is `warn`: a claim that the repository contradicts is accepted with a warning; `git handoff protocol set {protocol} evidence enforce` has it refused"
-            ));
-        }
         if commit.is_some() {
             say_next(&tip.default_rules()?, output);
         }
         Ok(())
     }
+
+    /// Installs what else is requested; returns each hook and file that was changed.
+    fn install(&self, context: &Context, repository: &Repository) -> Result<Vec<String>, Failure> {
+        let mut installed = Vec::new();
+        if self.hooks {
+            installed.extend(hooks::install(repository)?);
+        }
+        if let Some(action) = &self.github {
+            let root = agents::worktree(repository)?;
+            let written = workflows::install(&root, action.as_deref())?;
+            installed.extend(changed_files(&written, "created"));
+        }
+        if let Some(names) = &self.agents {
+            let files = agents::install(context, repository, names)?;
+            installed.extend(agents::changed_files(&files));
+        }
+        Ok(installed)
+    }
+}
+
+/// The workflows that were changed, each with what was done.
+pub(super) fn changed_files(files: &[WorkflowFile], done: &str) -> Vec<String> {
+    let changed = files.iter().filter(|file| file.changed);
+    changed
+        .map(|file| format!("{}: {done}", file.path))
+        .collect()
 }
 
 /// Says how the first issue is opened.
@@ -161,7 +203,7 @@ fn say_next(rules: &Rules<'_>, output: &mut Output) {
     if let Some(route) = routes.find(|route| route.opens) {
         let (from, to) = (&route.from, &route.to);
         output.say(&format!(
-            "next: git handoff new --issue N --from {from} --to {to}"
+            "next: git handoff send --issue N --to {to} --as {from}      (says what to --set)"
         ));
     }
 }
@@ -182,6 +224,8 @@ pub(crate) struct InitView<'a> {
     remote: Option<String>,
     /// where the branch is now
     commit: ObjectId,
+    /// each hook and file that was installed in this step, with what was done
+    installed: Vec<String>,
     #[serde(skip)]
     synced: &'a Synced,
 }
@@ -193,10 +237,22 @@ impl Answer for InitView<'_> {
         } = self;
         let remote = continued(self.remote.as_deref().unwrap_or_default());
         let sent = self.synced.pushed;
-        if self.created {
+        let mut text = if self.created {
             let commit = self.commit.short();
+            let shared = match remote.as_str() {
+                "" => "kept in this repository alone (share it: git handoff init --remote NAME)"
+                    .to_owned(),
+                remote => format!("shared through {remote}"),
+            };
+            let stricter = match self.evidence {
+                Policy::Warn => {
+                    format!(" (refuse: git handoff protocol set {protocol} evidence enforce)")
+                }
+                _ => String::new(),
+            };
+            let evidence = self.evidence.as_str();
             format!(
-                "started the ledger on branch {branch}, protocol {protocol}\n  commit {commit}\n"
+                "started the ledger on branch {branch}, protocol {protocol}\n  commit {commit}; {shared}\n  claims that the repository contradicts: {evidence}{stricter}\n"
             )
         } else if self.synced.brought > 0 && self.remote.is_some() {
             format!("took over the ledger of {remote} on branch {branch}, protocol {protocol}\n")
@@ -205,7 +261,11 @@ impl Answer for InitView<'_> {
             format!("the ledger on branch {branch} is shared through {remote}: sent {sent}\n")
         } else {
             format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
+        };
+        for line in &self.installed {
+            text += &format!("  {}\n", continued(line));
         }
+        text
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, whose comments are its help, and what
-//! it does. `exchange` is shared by `export` and `import`.
+//! it does. `here` is what the program says without one, `words` are other names of commands, and
+//! `exchange` is shared by `export` and `import`.
 
 pub(crate) mod agents;
 pub(crate) mod alerts;
@@ -22,6 +23,7 @@ pub(crate) mod fetch;
 pub(crate) mod gate;
 pub(crate) mod github;
 pub(crate) mod graph;
+pub(crate) mod here;
 pub(crate) mod hook;
 pub(crate) mod hooks;
 pub(crate) mod import;
@@ -38,7 +40,7 @@ pub(crate) mod otlp;
 mod prime;
 pub(crate) mod protocol;
 pub(crate) mod reap;
-pub(crate) mod rejected;
+pub(crate) mod refused;
 mod reopen;
 pub(crate) mod report;
 pub(crate) mod restore;
@@ -47,9 +49,11 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod sync;
+pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod watch;
+pub(crate) mod words;
 
 use std::ffi::OsString;
 
@@ -60,24 +64,31 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Generates [`Command`] from a table. Each row has what the command does with the ledger, its name
-/// and its arguments: it `reads`, it `works` here, or it also `sends` its steps to the remote.
+/// Generates [`Command`] from a table. Commands are in groups by what one wants to do. Each row has
+/// what the command does with the ledger, its name and its arguments: it `reads`, it `works` here, or
+/// it also `sends` its steps to the remote.
 macro_rules! commands {
-    ($($does:ident $word:literal $name:ident($arguments:ty),)*) => {
+    ($($group:literal {
+        $($does:ident $word:literal $name:ident($arguments:ty),)*
+    })*) => {
         /// Every command.
         #[derive(Subcommand)]
         pub(crate) enum Command {
-            $(#[command(name = $word)] $name($arguments),)*
+            $($(#[command(name = $word)] $name($arguments),)*)*
         }
+
+        /// The commands' names by group.
+        pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($word),*])),*];
 
         impl Command {
             /// Adds to the root only the commands whose names are among the arguments: defining all
             /// of them takes longer than most of them run.
             pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
-                $(if arguments.iter().any(|a| a == $word) {
+                $($(if arguments.iter().any(|a| a == $word) {
                     let own = clap::Command::new($word);
-                    root = root.subcommand(<$arguments as Args>::augment_args(own));
-                })*
+                    let own = <$arguments as Args>::augment_args(own);
+                    root = root.subcommand(crate::with_references(own));
+                })*)*
                 root
             }
 
@@ -87,7 +98,7 @@ macro_rules! commands {
                     return agents.only_reads();
                 }
                 match self {
-                    $(Self::$name(_) => stringify!($does) == "reads",)*
+                    $($(Self::$name(_) => stringify!($does) == "reads",)*)*
                 }
             }
 
@@ -101,9 +112,9 @@ macro_rules! commands {
                 output: &mut Output,
             ) -> Result<(), Failure> {
                 match self {
-                    $(Self::$name(arguments) => {
+                    $($(Self::$name(arguments) => {
                         run!($does arguments, context, output)
-                    })*
+                    })*)*
                 }
             }
         }
@@ -122,59 +133,73 @@ macro_rules! run {
 }
 
 commands! {
-    reads "prime" Prime(prime::Arguments),
-    works "agents" Agents(agents::Arguments),
-    sends "init" Init(Write<init::Arguments>),
-    works "new" New(new::Arguments),
-    reads "check" Check(check::Arguments),
-    sends "send" Send(Write<send::Arguments>),
-    reads "inbox" Inbox(inbox::Arguments),
-    sends "claim" Claim(Write<claim::Arguments>),
-    sends "extend" Extend(Write<extend::Arguments>),
-    sends "complete" Complete(Write<change::Complete>),
-    sends "fail" Fail(Write<fail::Arguments>),
-    sends "block" Block(Write<change::Block>),
-    sends "answer" Answer(Write<answer::Arguments>),
-    sends "retry" Retry(Write<change::Retry>),
-    sends "reassign" Reassign(Write<change::Reassign>),
-    sends "redrive" Redrive(Write<change::Redrive>),
-    sends "reap" Reap(Write<reap::Arguments>),
-    sends "archive" Archive(Write<archive::Arguments>),
-    sends "reject" Reject(Write<change::Reject>),
-    sends "cancel" Cancel(Write<change::Cancel>),
-    sends "reopen" Reopen(Write<reopen::Arguments>),
-    sends "annotate" Annotate(Write<annotate::Arguments>),
-    works "restore" Restore(restore::Arguments),
-    reads "status" Status(status::Arguments),
-    reads "show" Show(show::Arguments),
-    reads "context" Context(context::Arguments),
-    reads "list" List(list::Arguments),
-    reads "log" Log(log::Arguments),
-    sends "next" Next(Write<next::Arguments>),
-    works "wait" Wait(wait::Arguments),
-    reads "watch" Watch(watch::Arguments),
-    reads "metrics" Metrics(metrics::Arguments),
-    reads "alerts" Alerts(alerts::Arguments),
-    works "verify" Verify(verify::Arguments),
-    reads "gate" Gate(gate::Arguments),
-    works "github" Github(github::Arguments),
-    reads "graph" Graph(graph::Arguments),
-    works "sync" Sync(sync::Arguments),
-    works "fetch" Fetch(fetch::Arguments),
-    sends "rejected" Rejected(Write<rejected::Arguments>),
-    works "hook" Hook(hook::Arguments),
-    works "hooks" Hooks(hooks::Arguments),
-    sends "protocol" Protocol(Write<protocol::Arguments>),
-    sends "document" Document(Write<document::Arguments>),
-    reads "report" Report(report::Arguments),
-    reads "serve" Serve(serve::Arguments),
-    works "export" Export(export::Arguments),
-    sends "import" Import(Write<import::Arguments>),
-    reads "explain" Explain(explain::Arguments),
-    works "demo" Demo(demo::Arguments),
-    reads "completions" Completions(completions::Arguments),
-    reads "man" Man(man::Arguments),
-    works "mcp" Mcp(mcp::Arguments),
+    "Start" {
+        sends "init" Init(Write<init::Arguments>),
+        works "demo" Demo(demo::Arguments),
+        sends "protocol" Protocol(Write<protocol::Arguments>),
+        works "hooks" Hooks(hooks::Arguments),
+        works "agents" Agents(agents::Arguments),
+        works "uninstall" Uninstall(uninstall::Arguments),
+    }
+    "Hand work on" {
+        reads "prime" Prime(prime::Arguments),
+        reads "inbox" Inbox(inbox::Arguments),
+        sends "claim" Claim(Write<claim::Arguments>),
+        works "new" New(new::Arguments),
+        reads "check" Check(check::Arguments),
+        sends "send" Send(Write<send::Arguments>),
+        sends "extend" Extend(Write<extend::Arguments>),
+        sends "complete" Complete(Write<change::Complete>),
+        sends "fail" Fail(Write<fail::Arguments>),
+        sends "block" Block(Write<change::Block>),
+        sends "reject" Reject(Write<change::Reject>),
+        works "restore" Restore(restore::Arguments),
+    }
+    "Decide what happens" {
+        sends "next" Next(Write<next::Arguments>),
+        sends "answer" Answer(Write<answer::Arguments>),
+        sends "retry" Retry(Write<change::Retry>),
+        sends "reassign" Reassign(Write<change::Reassign>),
+        sends "cancel" Cancel(Write<change::Cancel>),
+        sends "reopen" Reopen(Write<reopen::Arguments>),
+        sends "annotate" Annotate(Write<annotate::Arguments>),
+        sends "reap" Reap(Write<reap::Arguments>),
+    }
+    "See where things are" {
+        reads "status" Status(status::Arguments),
+        reads "show" Show(show::Arguments),
+        reads "list" List(list::Arguments),
+        reads "log" Log(log::Arguments),
+        reads "context" Context(context::Arguments),
+        reads "graph" Graph(graph::Arguments),
+        works "wait" Wait(wait::Arguments),
+        reads "watch" Watch(watch::Arguments),
+        reads "metrics" Metrics(metrics::Arguments),
+        reads "alerts" Alerts(alerts::Arguments),
+        reads "report" Report(report::Arguments),
+        reads "serve" Serve(serve::Arguments),
+        reads "explain" Explain(explain::Arguments),
+    }
+    "Trust it" {
+        works "verify" Verify(verify::Arguments),
+        reads "gate" Gate(gate::Arguments),
+    }
+    "Share and keep it" {
+        works "sync" Sync(sync::Arguments),
+        works "fetch" Fetch(fetch::Arguments),
+        sends "refused" Refused(Write<refused::Arguments>),
+        sends "document" Document(Write<document::Arguments>),
+        sends "archive" Archive(Write<archive::Arguments>),
+        works "export" Export(export::Arguments),
+        sends "import" Import(Write<import::Arguments>),
+    }
+    "For machines" {
+        works "github" Github(github::Arguments),
+        works "mcp" Mcp(mcp::Arguments),
+        works "hook" Hook(hook::Arguments),
+        reads "completions" Completions(completions::Arguments),
+        reads "man" Man(man::Arguments),
+    }
 }
 
 impl Command {

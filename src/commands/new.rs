@@ -5,6 +5,7 @@ use handoff_ledger::Clock;
 use handoff_templates::known;
 
 use crate::context::Context;
+use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted};
 use crate::environment::SystemClock;
 use crate::failure::Failure;
@@ -21,7 +22,9 @@ use crate::output::Output;
   git handoff new --issue 123 --to implementer-agent --as prep-agent > next.xml
   git handoff new --issue 123 --from reviewer-agent --to fixer-agent \\
       --format json
-  git handoff new --issue 123 --from closer-agent --to workflow-complete")]
+  git handoff new --issue 123 --from closer-agent --to workflow-complete
+  git handoff new --issue 123 --from prep-agent --to implementer-agent \\
+      --set branch=issue-123 --set validation.build='4 passed'")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]
@@ -42,6 +45,9 @@ pub(crate) struct Arguments {
     /// such a route
     #[arg(long, value_name = "NAME")]
     protocol: Option<AgentName>,
+    /// Fill in a field, by its name or path; a list gets one more entry each time
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<Setting>,
 }
 
 impl Arguments {
@@ -63,10 +69,13 @@ impl Arguments {
             kind: self.kind.as_deref(),
             format: self.format,
             protocol: self.protocol.as_ref(),
+            set: &self.set,
         };
         let rules = wanted.rules(&tip, &folder)?;
         let now = to_millisecond(clock.author());
-        let known = known(&repository, rules.protocol(), &folder, &from, &to, now)?;
+        let branch = self.set.iter().find_map(|setting| setting.of("branch"));
+        let protocol = rules.protocol();
+        let known = known(&repository, protocol, &folder, &from, &to, (branch, now))?;
         let made = wanted.write(&rules, &known)?;
         output.answer(&made)?;
         if made.left > 0 && made.format != Format::Xml {

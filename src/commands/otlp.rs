@@ -11,7 +11,7 @@ use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::{duration, moment};
+use crate::args::{duration, moment, reference};
 use crate::context::Context;
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
@@ -37,7 +37,7 @@ Headers, such as a collector's key, come from OTEL_EXPORTER_OTLP_HEADERS.
 A collector behind https:// needs a git-handoff built with `--features https`.")]
 pub(crate) struct Arguments {
     /// Only this issue
-    #[arg(long, value_name = "ISSUE")]
+    #[arg(long, value_name = "ISSUE", value_parser = reference::issue)]
     issue: Option<IssueKey>,
     /// Only issues with a step since this date or time, or this long ago (7d)
     #[arg(long, value_name = "WHEN", value_parser = moment::parse)]

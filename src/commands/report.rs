@@ -1,6 +1,7 @@
 use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use handoff_base::ids::IssueKey;
@@ -13,7 +14,7 @@ use handoff_model::Refusal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::moment;
+use crate::args::{moment, reference};
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
@@ -21,6 +22,9 @@ use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
+
+/// The file that is written if none is named.
+const DEFAULT: &str = "handoff-report.html";
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///
@@ -33,13 +37,15 @@ use crate::view::Look;
 /// recently changed ones, up to 20,000 handoffs.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  git handoff report
   git handoff report --output report.html
   git handoff report --issue 123 --issue 124 --output review.html
   git handoff report --since 7d --output - | gzip > week.html.gz")]
 pub(crate) struct Arguments {
-    /// Write to this file, replacing it atomically; `-` is standard output
+    /// Write to this file, replacing it atomically; `-` is standard output. By default
+    /// handoff-report.html here, which is then opened if a terminal asked for it
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     #[command(flatten)]
     wanted: WantedArguments,
 }
@@ -48,7 +54,7 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 pub(super) struct WantedArguments {
     /// Only this issue; can be repeated
-    #[arg(long, value_name = "ISSUE")]
+    #[arg(long, value_name = "ISSUE", value_parser = reference::issue)]
     issue: Vec<IssueKey>,
     /// Among completed issues, give a section only to those with a step since this time:
     /// 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
@@ -80,7 +86,8 @@ impl Arguments {
             name: name(&repository),
             live: false,
         };
-        if self.output == Path::new("-") {
+        let file = self.output.as_deref().unwrap_or(Path::new(DEFAULT));
+        if file == Path::new("-") {
             if output.is_json() {
                 let text = "standard output can hold the page or one JSON document, not both";
                 return Err(Failure::usage(text).advice("give --output a file"));
@@ -95,15 +102,37 @@ impl Arguments {
                 None => written.map(drop),
             };
         }
-        let written = replace_with(&self.output, |mut out| {
+        let written = replace_with(file, |mut out| {
             write(&ledger, &tip, &wanted, &frame, &mut out)
         })?;
         output.answer(&ReportView {
-            file: self.output.display().to_string(),
+            file: file.display().to_string(),
             commit: tip.commit(),
             written,
-        })
+        })?;
+        if self.output.is_none() && output.is_on_terminal() {
+            open(file);
+        }
+        Ok(())
     }
+}
+
+/// Opens a page in the user's browser. Where that is not possible, its name was printed.
+fn open(file: &Path) {
+    let program = if cfg!(windows) {
+        "explorer"
+    } else if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    drop(command.spawn());
 }
 
 /// A page that was written.

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::to_millisecond;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
@@ -8,8 +8,12 @@ use handoff_model::Reports;
 
 use crate::context::Context;
 use crate::context::writer::decided;
+use crate::contracts::compose::{Composer, issue_held};
+use crate::contracts::draft::about_findings;
 use crate::contracts::input;
 use crate::contracts::not_in_force::diagnosed;
+use crate::contracts::settings::Setting;
+use crate::contracts::skeleton::{Format, Wanted};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -23,18 +27,43 @@ use crate::render::receipt::ReceiptView;
 /// received. Sending the same contract again changes nothing and prints the first
 /// receipt.
 ///
+/// With --to, the contract is written here: what the ledger and the repository know is filled in,
+/// --set gives the rest, and what is still missing is listed. With --edit, it is opened in the
+/// editor, and again with the findings beside the lines if it is refused.
+///
 /// If the ledger or the protocol requires it, the contract's claims are checked
 /// against the repository first: branch, commits, counts, the merge, artifacts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml
+  git handoff send --to reviewer-agent --set summary='retries with a limit' \\
+      --set tests_added=2 --set coverage=87%
   generate-contract | git handoff send -
   git handoff send error.xml --issue 123      (a contract that names no issue)
   git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]
 pub(crate) struct Arguments {
     /// The contract: XML, JSON or a Markdown message; - reads standard input
-    #[arg(value_name = "FILE")]
-    file: String,
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "to",
+        conflicts_with = "to"
+    )]
+    file: Option<String>,
+    /// Write a contract to this agent, from the acting one
+    #[arg(long, value_name = "AGENT")]
+    to: Option<AgentName>,
+    /// Fill in a field of it, by name or path; a list gets one more entry each time
+    #[arg(long, value_name = "FIELD=VALUE", requires = "to")]
+    set: Vec<Setting>,
+    /// Its type, if the route has several
+    #[arg(long = "type", value_name = "TYPE", requires = "to")]
+    kind: Option<String>,
+    /// Its format; by default the type's or the protocol's first
+    #[arg(long, value_name = "FORMAT", requires = "to")]
+    format: Option<Format>,
+    /// Open it in the editor before it is sent
+    #[arg(long, requires = "to")]
+    edit: bool,
     /// The issue of a contract that has no issue number; by default the one that its
     /// sender works on
     #[arg(long, value_name = "ISSUE")]
@@ -71,7 +100,7 @@ impl Arguments {
         let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.agent(&repository)?;
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        let bytes = input::contract(context, &self.file)?;
+        let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
         let mut reports = Reports::default();
         for name in &self.tests {
             reports.add_tests(name, &input::report(context, name)?)?;
@@ -79,22 +108,74 @@ impl Arguments {
         for name in &self.coverage {
             reports.add_coverage(name, &input::report(context, name)?)?;
         }
-        let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
-        let offer = Offer {
-            input: &Input::read(&bytes),
-            agent: agent.as_ref(),
-            issue: issue.as_ref(),
-            protocol: protocol.as_ref(),
-            answers: answers.map(|id| id.number()),
-            replaces: None,
-            token: self.token,
-            allow: &self.allow_secret,
-            reports: Some(&reports),
-            imported: None,
+        let offer = |ledger: &mut Ledger<'_>, output: &mut Output, bytes: &[u8], issue| {
+            let offer = Offer {
+                input: &Input::read(bytes),
+                agent: agent.as_ref(),
+                issue,
+                protocol: protocol.as_ref(),
+                answers: answers.as_ref().map(HandoffId::number),
+                replaces: None,
+                token: self.token,
+                allow: &self.allow_secret,
+                reports: Some(&reports),
+                imported: None,
+            };
+            deliver(ledger, &session, &offer, output)
         };
-        deliver(&mut ledger, &session, &offer, output)
+        let to = match (&self.file, &self.to) {
+            (Some(file), _) => {
+                let bytes = input::contract(context, file)?;
+                return offer(&mut ledger, output, &bytes, issue.as_ref());
+            }
+            (None, Some(to)) => to,
+            (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
+        };
+        let from = context.acting_agent(&repository)?;
+        let tip = ledger.tip()?;
+        let key = match issue {
+            Some(key) => key,
+            None => issue_held(context, &repository, &tip, &from)?,
+        };
+        let wanted = Wanted {
+            from: &from,
+            to,
+            kind: self.kind.as_deref(),
+            format: self.format,
+            protocol: protocol.as_ref(),
+            set: &self.set,
+        };
+        let composer = Composer::new(&repository, &tip, wanted, &key)?;
+        if !self.edit {
+            let text = composer.complete()?;
+            return offer(&mut ledger, output, text.as_bytes(), Some(&key));
+        }
+        let (draft, mut text, mut remarks) = composer.draft()?;
+        loop {
+            let edited = draft.edit(&text, &remarks)?;
+            match offer(&mut ledger, output, edited.as_bytes(), Some(&key)) {
+                Ok(()) => {
+                    draft.delete();
+                    return Ok(());
+                }
+                Err(failure) if edited == text || !is_refusal(&failure) => {
+                    let kept = draft.path().display();
+                    let message = format!("{}; the draft is kept in {kept}", failure.message);
+                    return Err(Failure { message, ..failure });
+                }
+                Err(failure) => {
+                    remarks = about_findings(&failure);
+                    text = edited;
+                }
+            }
+        }
     }
+}
+
+/// Whether a contract was refused, so that another one may not be.
+fn is_refusal(failure: &Failure) -> bool {
+    matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL)
 }
 
 /// Sends a contract in a ledger that was opened for a request, and prints its receipt.
@@ -135,7 +216,7 @@ fn refused(
     };
     let reason = RefusalReason::of(&error);
     let mut failure = Failure::from(error);
-    if !matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
+    if !is_refusal(&failure) {
         return failure;
     }
     let at = to_millisecond(session.clock.author());

@@ -19,7 +19,7 @@ use crate::view::Look;
 ///
 /// Steps made offline are replayed on the remote's state, in order, and sent in one
 /// push. A handoff whose number was taken in the meantime gets the next one. A step
-/// that the new state refuses is kept: see `git handoff rejected`. Nothing on the
+/// that the new state refuses is kept: see `git handoff refused`. Nothing on the
 /// remote is ever rewritten. Every write does the same before its own step.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -60,9 +60,7 @@ impl Arguments {
         let text = view.text(&output.look(now()?));
         if output.is_json() {
             let failure = Failure::new(ErrorCode::Rejected, text.trim_end());
-            return Err(failure
-                .hint("`git handoff rejected` lists them")
-                .data(&view));
+            return Err(failure.hint("`git handoff refused` lists them").data(&view));
         }
         output.raw(text.as_bytes())?;
         say_synced(&synced, output);

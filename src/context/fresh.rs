@@ -171,7 +171,7 @@ impl Context {
                 fresh.trouble = Some(format!("{}; {}", gone.message, gone.next()));
                 ledger
             }
-            None if fresh.asked => self.ask(repository, ledger, &mut fresh)?,
+            None if fresh.asked => self.ask(ledger, &mut fresh)?,
             None => ledger,
         };
         if fresh.is_answered() {
@@ -201,16 +201,11 @@ impl Context {
     }
 
     /// Asks the remote, and moves the branch here along if it is merely behind.
-    fn ask<'r>(
-        &self,
-        repository: &'r Repository,
-        ledger: Ledger<'r>,
-        fresh: &mut Fresh,
-    ) -> Result<Ledger<'r>, Failure> {
+    fn ask<'r>(&self, ledger: Ledger<'r>, fresh: &mut Fresh) -> Result<Ledger<'r>, Failure> {
         let end = Instant::now() + PATIENCE;
         let mut session = Session {
             patience: PATIENCE,
-            ..environment::reader(repository)?
+            ..environment::reader()?
         };
         let called = self.call().map(|call| call.interruption().clone());
         let is_called = called.is_some();

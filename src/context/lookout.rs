@@ -260,7 +260,7 @@ impl<'r> Lookout<'r> {
             return;
         };
         patrol.stop.store(true, Ordering::SeqCst);
-        let Ok(session) = environment::reader(self.ledger.repository()) else {
+        let Ok(session) = environment::reader() else {
             return;
         };
         let session = Session {

@@ -159,7 +159,7 @@ fn not_as_it_was(synced: &Synced) -> Failure {
         Failure::new(ErrorCode::Rejected, text("were refused"))
     };
     failure
-        .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
+        .hint("see `git handoff refused` and `git handoff status`; run the same again if it still is what you want")
         .data(&ReplayedView {
             renamed: &synced.renamed,
             rejected: &synced.rejected,
@@ -191,6 +191,6 @@ pub(crate) fn say_synced(synced: &Synced, output: &mut Output) {
         )));
     }
     if !synced.rejected.is_empty() {
-        output.say("next: git handoff rejected");
+        output.say("next: git handoff refused");
     }
 }

@@ -54,7 +54,7 @@ fn walk(root: &Value, schema: &Value, path: &str, deep: usize, found: &mut Vec<F
 }
 
 /// The schema that a reference within the same document points to.
-fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
+pub(super) fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let target = schema["$ref"].as_str().and_then(|r| r.strip_prefix('#'));
     target
         .and_then(|pointer| root.pointer(pointer))

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use handoff_base::ids::AgentName;
+use handoff_base::text::word;
 use handoff_contract::FILL;
 use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff_model::View;
@@ -9,10 +10,22 @@ use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
+use super::settings::{self, Setting};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
+
+/// The values that the repository tells once the work is done.
+const FROM_REPOSITORY: [&str; 6] = [
+    "commits",
+    "commits_added",
+    "files_changed",
+    "merge_sha",
+    "workspace_path",
+    "workspace_type",
+];
 
 /// A request for a skeleton.
 #[derive(Clone, Copy)]
@@ -27,6 +40,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) format: Option<Format>,
     /// The protocol; by default the issue's, or the first of the ledger's that has such a route.
     pub(crate) protocol: Option<&'a AgentName>,
+    /// The values of its fields that are given.
+    pub(crate) set: &'a [Setting],
 }
 
 /// A contract with marks where only its sender can know.
@@ -95,20 +110,105 @@ impl Format {
     }
 }
 
+/// The schema of a contract type.
+fn schema_of(rules: &Rules<'_>, kind: &ContractType) -> Result<Value, Failure> {
+    let bytes = rules.bytes(&kind.schema)?;
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
 impl Wanted<'_> {
-    /// The skeleton, with all known values filled in.
+    /// The skeleton, with all known and given values filled in.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract, or it has no such field.
+    pub(crate) fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let mut value = skeleton(rules, kind, known)?;
+        if !self.set.is_empty() {
+            settings::set(&mut value, &schema_of(rules, kind)?, self.set)?;
+        }
+        self.written(rules, kind, format, &value)
+    }
+
+    /// The whole contract: what is not filled in and need not be is left out.
+    ///
+    /// # Errors
+    /// The same, and a [`Failure`] that lists what is missing.
+    pub(crate) fn complete(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let value = self.without_optional(rules, kind, known)?;
+        settings::ensure_complete(&value)?;
+        self.written(rules, kind, format, &value)
+    }
+
+    /// The command that sends it, with an option and a mark for each value that only its sender
+    /// knows. What the repository will tell is left to `send`.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
-    pub(crate) fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+    pub(crate) fn command(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        issue: &str,
+    ) -> Result<String, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        let mut known = known.clone();
+        for name in FROM_REPOSITORY {
+            known.insert_new(name, Value::Null);
+        }
+        let value = self.without_optional(rules, kind, &known)?;
+        let (from, to) = (self.from, self.to);
+        let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
+        let mut words = vec![format!(
+            "git handoff send --issue {issue} --to {to}{} --as {from}",
+            kind.unwrap_or_default()
+        )];
+        words.extend(settings::options(&value));
+        Ok(words.join(" "))
+    }
+
+    /// The schema of its type.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub(crate) fn schema(&self, rules: &Rules<'_>) -> Result<Value, Failure> {
+        schema_of(rules, self.type_and_format(rules)?.0)
+    }
+
+    fn type_and_format<'p>(
+        &self,
+        rules: &'p Rules<'_>,
+    ) -> Result<(&'p ContractType, Format), Failure> {
         let protocol = rules.protocol();
         let format = self
             .format
             .unwrap_or_else(|| Format::first(protocol, self.kind));
-        let kind = self.contract_type(protocol, format)?;
-        let value = skeleton(rules, kind, known)?;
-        let text = written(rules, kind, &value, format.name(), (self.from, self.to))?;
-        let issue = protocol.field(kind, |f| &f.issue);
+        Ok((self.contract_type(protocol, format)?, format))
+    }
+
+    fn without_optional(
+        &self,
+        rules: &Rules<'_>,
+        kind: &ContractType,
+        known: &Known,
+    ) -> Result<Value, Failure> {
+        let schema = schema_of(rules, kind)?;
+        let mut value = skeleton(rules, kind, known)?;
+        settings::set(&mut value, &schema, self.set)?;
+        settings::without_optional(&mut value, &schema);
+        Ok(value)
+    }
+
+    fn written(
+        &self,
+        rules: &Rules<'_>,
+        kind: &ContractType,
+        format: Format,
+        value: &Value,
+    ) -> Result<Skeleton, Failure> {
+        let text = written(rules, kind, value, format.name(), (self.from, self.to))?;
+        let issue = rules.protocol().field(kind, |f| &f.issue);
         Ok(Skeleton {
             kind: kind.name.clone(),
             format,

@@ -115,6 +115,7 @@ error_codes! {
     NoFile = "no_file", NOT_FOUND;
     NoGit = "no_git", ENVIRONMENT;
     NoHandoff = "no_handoff", NOT_FOUND;
+    NoIdentity = "no_identity", ENVIRONMENT;
     NoIssue = "no_issue", NOT_FOUND;
     NoIssueNamed = "no_issue_named", NOT_FOUND;
     NoLedger = "no_ledger", ENVIRONMENT;

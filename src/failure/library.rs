@@ -1,8 +1,9 @@
 //! What a user sees of the errors of smaller libraries.
 
 use handoff_base::ids::IdError;
-use handoff_base::text::word;
+use handoff_base::text::{continued, word};
 use handoff_git::OpenError;
+use handoff_harness::workflows::WorkflowError;
 use handoff_model::ReportError;
 
 use super::{ErrorCode, Failure, chain};
@@ -17,6 +18,22 @@ impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         Self::new(ErrorCode::ReportRefused, chain(&error))
             .advice("nothing was written; pass JUnit XML to --tests, and lcov text or Cobertura XML to --coverage")
+    }
+}
+
+impl From<WorkflowError> for Failure {
+    fn from(error: WorkflowError) -> Self {
+        let message = chain(&error);
+        match error {
+            WorkflowError::Taken(path) => {
+                Self::new(ErrorCode::AgentsRefused, message).advice(format!(
+                    "no workflow was written; rename {} or merge the two by hand",
+                    continued(&path)
+                ))
+            }
+            WorkflowError::Io { .. } => Self::new(ErrorCode::AgentsFile, message)
+                .hint("check it with `ls -ld`, and run the same command again"),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::message::Object;
-use super::schema::{AGENT, CONTRACT, Fixed, Kind, command, kind, property};
+use super::schema::{AGENT, CONTRACT, Fixed, Kind, TO, command, kind, property};
 use super::verbs::Verb;
 use crate::failure::{ErrorCode, Failure};
 
@@ -83,7 +83,7 @@ impl Line {
                     line.arguments.push("-".into());
                 }
                 Some(_) => return Err(not_a(verb, CONTRACT, "a text")),
-                None if takes_text && values.is_empty() => {
+                None if takes_text && values.is_empty() && !given.contains_key(TO) => {
                     let text = format!("{} is not told what", verb.name());
                     let hint = format!("give the text as `{CONTRACT}`, or a path as `{other}`");
                     return Err(Failure::usage(text).advice(hint));

@@ -24,6 +24,8 @@ pub(crate) struct Fixed {
 pub(super) const CONTRACT: &str = "contract";
 /// The property that names the acting agent, and clap's name of it.
 pub(super) const AGENT: &str = "as";
+/// The property that names the receiver of a contract that is written from given values.
+pub(super) const TO: &str = "to";
 /// The remark about standard input in an argument's help; a call has none.
 const STDIN: [&str; 2] = ["; - reads standard input", " (- reads standard input)"];
 

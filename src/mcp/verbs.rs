@@ -87,9 +87,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["prime"]).without(&["quiet"]),
     Verb::reads(&["inbox"]).without(&["limit"]),
     Verb::writes(&["claim"]),
-    Verb::reads(&["new"]),
+    Verb::reads(&["new"]).without(&["set"]),
     Verb::reads(&["check"]).takes("files").without(&["format"]),
-    Verb::once(&["send"]).takes("file"),
+    Verb::once(&["send"])
+        .takes("file")
+        .without(&["edit", "format"]),
     Verb::writes(&["extend"]),
     Verb::writes(&["complete"]),
     Verb::writes(&["fail"]),
@@ -99,7 +101,6 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::writes(&["answer"]),
     Verb::writes(&["retry"]),
     Verb::writes(&["reassign"]),
-    Verb::writes(&["redrive"]),
     Verb::writes(&["reopen"]),
     Verb::writes(&["annotate"]),
     Verb::writes(&["restore"]),
@@ -120,9 +121,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::once(&["reap"]),
     Verb::once(&["sync"]),
     Verb::once(&["fetch"]).without(&["repair", "shallow"]),
-    Verb::reads(&["rejected", "list"]),
-    Verb::reads(&["rejected", "show"]),
-    Verb::writes(&["rejected", "retry"]),
+    Verb::reads(&["refused", "list"]),
+    Verb::reads(&["refused", "show"]),
+    Verb::writes(&["refused", "retry"]),
     Verb::reads(&["protocol", "list"]),
     Verb::reads(&["protocol", "show"]),
     Verb::reads(&["document", "list"]),
@@ -162,12 +163,12 @@ mod tests {
                 line.push("1".to_owned());
             }
             // Some need one of several arguments, which clap does not say of any of them.
-            if ["claim", "gate", "graph", "wait"].contains(&verb.words[0]) {
+            if ["claim", "gate", "graph", "send", "wait"].contains(&verb.words[0]) {
                 line.push("1".to_owned());
             }
             let parsed = crate::Cli::try_parse_from(&line);
             let parsed: Cli = parsed.unwrap_or_else(|error| panic!("{line:?}: {error}"));
-            if parsed.command.only_reads() {
+            if parsed.command.is_some_and(|command| command.only_reads()) {
                 assert_eq!(verb.effect, Effect::Reads, "{}", verb.name());
             }
         }

@@ -43,7 +43,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "agents list" => commands::agents::AgentsListView;
         "alerts" => commands::alerts::AlertsView;
         "annotate", "answer", "block", "cancel", "complete", "extend", "fail", "reassign",
-        "redrive", "reject", "reopen", "retry", "send" => ReceiptView, ReplayedView;
+        "reject", "reopen", "retry", "send" => ReceiptView, ReplayedView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;
         "claim" => commands::claim::ClaimView, ReplayedView;
@@ -63,6 +63,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "github output" => commands::github::output::ValuesView;
         "github summary" => commands::github::summary::SummaryView;
         "graph" => commands::graph::GraphView;
+        "here" => commands::here::HereView;
         "hook" => commands::hook::HookView;
         "hooks install", "hooks uninstall" => commands::hooks::HooksChangeView;
         "hooks status" => commands::hooks::HooksStatusView;
@@ -83,16 +84,17 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "protocol set" => handoff_ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
         "reap" => commands::reap::ReapView, ReplayedView;
-        "rejected drop" => commands::rejected::DroppedView;
-        "rejected retry" => commands::rejected::RetriedView, ReplayedView;
-        "rejected show" => commands::rejected::RejectedStepView;
-        "rejected" => commands::rejected::RejectedView;
+        "refused drop" => commands::refused::DroppedView;
+        "refused retry" => commands::refused::RetriedView, ReplayedView;
+        "refused show" => commands::refused::RejectedStepView;
+        "refused" => commands::refused::RejectedView;
         "report" => commands::report::ReportView;
         "restore" => commands::restore::RestoreView;
         "serve" => commands::serve::ServeView;
         "show" => commands::show::ShowView;
         "status" => commands::status::StatusView, commands::status::IssueView;
         "sync" => commands::sync::SyncView, commands::sync::NotPublishedView;
+        "uninstall" => commands::uninstall::UninstallView;
         "verify" => commands::verify::VerifyView;
         "wait" => commands::wait::WaitView;
     };
@@ -148,7 +150,7 @@ fn document(command: &str, answers: &[Value]) -> Value {
     let answers: Vec<Value> = answers.iter().cloned().map(elsewhere).collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": format!("git handoff {command} --json"),
+        "title": format!("git handoff{} --json", title(command)),
         "type": "object",
         "properties": {
             "schema": { "const": super::SCHEMA },
@@ -162,6 +164,14 @@ fn document(command: &str, answers: &[Value]) -> Value {
             { "properties": { "ok": { "const": false } }, "required": ["error"] },
         ],
     })
+}
+
+/// The words of a command in a title. What is printed without one is filed as `here`.
+fn title(command: &str) -> String {
+    match command {
+        "here" => String::new(),
+        command => format!(" {command}"),
+    }
 }
 
 /// The schema of a line that `watch` prints: there is no document around it.

@@ -29,6 +29,9 @@ pub(super) struct NextContract {
     /// The request that it answers, if it must be named.
     #[serde(skip)]
     pub(super) answers: Option<HandoffId>,
+    /// Whether its type must be named.
+    #[serde(skip)]
+    pub(super) names_type: bool,
     #[serde(skip)]
     pub(super) format: Format,
 }
@@ -39,8 +42,7 @@ pub(super) struct Contract {
     pub(super) skeleton: Skeleton,
     /// Whether values in it were shortened.
     pub(super) shortened: bool,
-    /// The commands that check and send it.
-    pub(super) check: String,
+    /// The command that writes, checks and sends it.
     pub(super) send: String,
 }
 

@@ -18,7 +18,7 @@ use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
 use handoff_model::{Claimable, Question, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Ends, Protocol, State};
-use handoff_templates::known_at_tip;
+use handoff_templates::{known_at_tip, with_current_branch};
 use page::Cut;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -393,6 +393,7 @@ impl Maker<'_, '_> {
                 kind: kind.as_deref(),
                 format: None,
                 protocol: None,
+                set: &[],
             };
             let found = wanted.contract_type(protocol, format)?;
             let answers = answered.filter(|work| work.from == to && overview.held.count > 1);
@@ -406,6 +407,7 @@ impl Maker<'_, '_> {
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
+                names_type: kind.is_some(),
                 command: self
                     .carried
                     .command(&(command + &self.protocol_option(work))),
@@ -447,25 +449,26 @@ impl Maker<'_, '_> {
             kind: Some(&next.contract_type),
             format: Some(next.format),
             protocol: None,
+            set: &[],
         };
         let skeleton = wanted.write(self.rules, &brief)?;
         // Not every known value is in it.
         let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
-        let file = format!("contract.{}", next.format.name());
-        let protocol = self.protocol_option(work);
-        let issue = if skeleton.names_issue {
-            String::new()
-        } else {
-            format!(" --issue {key}")
-        };
         let answers = next.answers.as_ref();
         let answers = answers
             .map(|id| format!(" --answers {id}"))
             .unwrap_or_default();
-        let check = format!("git handoff check {file}{issue}{protocol}");
-        let send = format!("git handoff send {file}{issue}{answers} --as {agent}");
+        let wanted = Wanted {
+            kind: wanted.kind.filter(|_| next.names_type),
+            ..wanted
+        };
+        let send = wanted.command(
+            self.rules,
+            &with_current_branch(self.repository, known),
+            key.as_str(),
+        )?;
+        let send = format!("{send}{answers}{}", self.protocol_option(work));
         Ok(Contract {
-            check: self.carried.command(&check),
             send: self.carried.command(&send),
             next,
             skeleton,

@@ -23,7 +23,7 @@ const MOST: usize = 1350;
 /// How many tokens a text from a contract or a protocol may take if it is one of several.
 const QUOTED: usize = 32;
 
-/// The three commands: claim the work, write the contract, check and send it.
+/// The two commands: claim the work, hand it on.
 pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     let mut commands = Vec::new();
     let (agent, carried) = (&facts.agent, &facts.carried);
@@ -35,9 +35,7 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
         }));
     }
     if let Some(contract) = &facts.contract {
-        let file = contract.skeleton.format.name();
-        commands.push(format!("{} > contract.{file}", contract.next.command));
-        commands.push(format!("{} && {}", contract.check, contract.send));
+        commands.push(contract.send.clone());
     } else if let Some(work) = &facts.work {
         let (id, key) = (&work.id, work.id.issue());
         commands.push(carried.command(&format!("git handoff next {key}")));
@@ -450,8 +448,8 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         }
     }
     match (&facts.work, &commands[..]) {
-        (Some(work), [take, new, send]) if facts.contract.is_some() => {
-            usual_steps(facts, work, [take, new, send], page);
+        (Some(work), [take, send]) if facts.contract.is_some() => {
+            usual_steps(facts, work, [take, send], page);
         }
         (Some(_), all) => {
             page.line("Your next steps: read it, see what the protocol advises, complete it:");
@@ -459,12 +457,11 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
                 page.line(&format!("{}. {command}", number + 1));
             }
         }
-        (None, [new, send]) => {
+        (None, [send]) => {
             page.line(&format!(
-                "To open an issue, replace {NEW_ISSUE} with its number:"
+                "To open an issue, replace {NEW_ISSUE} with its number, and every {{{{fill: …}}}}:"
             ));
-            page.line(&format!("1. {new}   # then replace every {{{{fill: …}}}}"));
-            page.line(&format!("2. {send}"));
+            page.line(&format!("1. {send}"));
             page.line(&format!("To wait for work: {wait}"));
         }
         (None, _) => page.line(&format!("To wait for work: {wait}")),
@@ -489,8 +486,8 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     page.line("A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
-/// Take the handoff, write the contract, send it.
-fn usual_steps(facts: &Facts<'_>, work: &Record, [take, new, send]: [&String; 3], page: &mut Page) {
+/// Take the handoff, do the work, hand it on.
+fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], page: &mut Page) {
     page.line("Your next steps:");
     let remark = if work.state == State::InProgress {
         "what was handed to you"
@@ -506,12 +503,15 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, new, send]: [&String; 3]
     let title = |next: &NextContract| quote(&next.title, 16);
     let first = facts.contract.iter().map(|contract| title(&contract.next));
     page.line(&format!(
-        "2. {new}   # once it is done: {}; then replace every {{{{fill: …}}}}",
+        "2. {send}   # once it is done: {}; replace every {{{{fill: …}}}}, and your part is done",
         first.collect::<String>()
     ));
     let others = facts.others.iter().filter(|next| next.usual).map(|next| {
         let (command, file) = (foreign_parts(&next.command), next.format.name());
-        format!("   or: {command} > contract.{file}   # {}", title(next))
+        format!(
+            "   or: {command} > contract.{file}   # {}; then fill it in and send the file",
+            title(next)
+        )
     });
     page.lines(
         &others.collect::<Vec<_>>(),
@@ -519,9 +519,6 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, new, send]: [&String; 3]
         700,
         ("contracts", "git handoff new -h"),
     );
-    page.line(&format!(
-        "3. {send}   # then delete the file: your part is done"
-    ));
 }
 
 /// The contract's skeleton, and the other contracts that can be sent.
@@ -532,9 +529,9 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     /// The tokens kept for the other contracts and the bounds below.
     const KEPT: usize = 260;
     let (next, skeleton) = (&contract.next, &contract.skeleton);
-    let mut note = String::from("`new` also fills in current values from the repository");
+    let mut note = String::from("`send` also fills in what the repository tells");
     if contract.shortened {
-        note += ", and prints in full what is cut here";
+        note += ", and `new` prints in full what is cut here";
     }
     if skeleton.format != Format::Xml {
         note += "; replace a mark and its quotes to enter a number, true or false";

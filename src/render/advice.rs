@@ -38,8 +38,9 @@ pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<A
 fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
     let id = &record.id;
     match choice {
-        Choice::Retry => format!("git handoff retry {id} --as {by} --reason WHY"),
-        Choice::Redrive => format!("git handoff redrive {id} --as {by} --reason WHY"),
+        Choice::Retry | Choice::Redrive => {
+            format!("git handoff retry {id} --as {by} --reason WHY")
+        }
         Choice::Reassign(to) => {
             format!("git handoff reassign {id} --to {to} --as {by} --reason WHY")
         }

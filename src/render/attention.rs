@@ -36,7 +36,7 @@ pub(crate) fn rejected_text(count: usize) -> Option<String> {
         1 => "1 step made offline was refused and is kept".to_owned(),
         count => format!("{count} steps made offline were refused and are kept"),
     };
-    Some(format!("{steps}: `git handoff rejected`"))
+    Some(format!("{steps}: `git handoff refused`"))
 }
 
 fn entry(one: &Attention, look: &Look) -> String {

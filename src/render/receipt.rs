@@ -145,12 +145,18 @@ impl<'a> ReceiptView<'a> {
 
     /// Prints the commands that may come next.
     pub(crate) fn say_next(&self, output: &mut Output) {
+        self.say_next_after(None, output);
+    }
+
+    /// Prints a command that comes next, and the others.
+    pub(crate) fn say_next_after(&self, usual: Option<&str>, output: &mut Output) {
         // The caller is done: the claim is for another agent to make.
         let first = match self.state {
             State::Pending => format!("next, for {}:", self.to),
             _ => "next:".to_owned(),
         };
-        for (i, step) in self.next.iter().enumerate() {
+        let others = self.next.iter().map(String::as_str);
+        for (i, step) in usual.into_iter().chain(others).enumerate() {
             let word = if i == 0 { &first } else { "  or:" };
             output.say(&format!("{word} {step}"));
         }
@@ -263,7 +269,7 @@ fn next_steps(done: &Done) -> Vec<String> {
         }
         State::InProgress => hand_on(&receipt.onward),
         State::Dead => vec![
-            format!("git handoff redrive {id} --as {lead} --reason WHY"),
+            format!("git handoff retry {id} --as {lead} --reason WHY"),
             format!("git handoff cancel {id} --as {lead} --reason WHY"),
         ],
         State::Blocked => vec![advice::answer(record, lead)],
@@ -294,9 +300,10 @@ fn next_steps(done: &Done) -> Vec<String> {
 /// The command that resumes a failed or blocked handoff.
 fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
     match state {
-        State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
+        State::Failed | State::Dead => {
+            Some(format!("git handoff retry {id} --as {lead} --reason WHY"))
+        }
         State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
-        State::Dead => Some(format!("git handoff redrive {id} --as {lead} --reason WHY")),
         _ => None,
     }
 }

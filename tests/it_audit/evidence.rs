@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::desk::{BRANCH, Desk, fixed, implemented};
 use chrono::{DateTime, FixedOffset};
@@ -645,24 +645,14 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
     desk.env.claim("87.3", "reviewer-agent").success();
     std::env::set_current_dir(desk.env.repo()).unwrap();
     let repository = Repository::open_here().unwrap();
+    let clock = Rc::new(Meanwhile {
+        desk: Rc::clone(&desk),
+        over: Cell::new(false),
+    });
+    let robin = ("Robin Doe", "robin@example.com");
     let session = Session {
-        clock: Rc::new(Meanwhile {
-            desk: Rc::clone(&desk),
-            over: Cell::new(false),
-        }),
-        name: "Robin Doe".to_owned(),
-        email: "robin@example.com".to_owned(),
-        patience: Duration::from_secs(60),
-        offline: false,
-        began: SystemTime::now(),
-        wall: SystemTime::now,
-        jitter: |_| 0,
-        sign: false,
         worker: Some("repo".parse().unwrap()),
-        traceparent: None,
-        delivery: None,
-        quarantined: false,
-        tally: std::sync::Arc::default(),
+        ..Session::new(clock, robin, SystemTime::now, |_| 0)
     };
     let text = fixed(0);
     let offer = Offer {

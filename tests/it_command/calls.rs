@@ -1071,15 +1071,15 @@ fn a_failure_that_allows_no_further_attempt_ends_the_retries() {
     );
 
     // Whoever is in charge can still begin anew, and the count does.
-    let redrive = [
-        "redrive",
+    let revive = [
+        "retry",
         "loans.1",
         "--as",
         FRONTEND,
         "--reason",
         "a new start",
     ];
-    env.handoff(&redrive).success();
+    env.handoff(&revive).success();
     env.claim("loans", REACT).success();
     env.send(failure("loans", &[("/retry_count", json!(0))]))
         .success();

@@ -90,7 +90,6 @@ fn before(command: &str, line: &str) -> &'static str {
         }
         "retry" => "failed --recoverable",
         "restore" => "failed --recoverable --snapshot --attach build.log",
-        "redrive" => "dead",
         "agents hook" => "handed 123.4; echo '{}' > input.json",
         "reassign" => "asked",
         "check" => "handed 123.4; mkdir handoffs; cp contract.xml handoffs",
@@ -112,9 +111,7 @@ fn before(command: &str, line: &str) -> &'static str {
         "wait" if !has("--inbox") => "finished",
         "reopen" | "gate" => "finished",
         "sync" | "fetch" => "shared; handed 123.4",
-        "rejected" | "rejected list" | "rejected show" | "rejected retry" | "rejected drop" => {
-            "refused"
-        }
+        "refused" | "refused list" | "refused show" | "refused retry" | "refused drop" => "refused",
         "hooks uninstall" => "handed 123.4; git handoff hooks install",
         "protocol update" => "ours; git handoff protocol add ./our-way; ours_is 9.0.0",
         "protocol" | "protocol check" if has("our-way") && !has("copy") => "ours",
@@ -333,15 +330,11 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
         .arg(env.root())
         .status();
     assert!(copied.unwrap().success());
-    env.wait(if command == "redrive" {
-        90 * 86_400
-    } else {
-        3_600
-    });
+    env.wait(3_600);
     // What only a run can name.
     let mut line = without_remark(line).replace("4f2c81d90b", "$(git rev-parse handoffs~1)");
     if line.contains("7.3-1a2b3c4d5e") {
-        let kept = env.data(&["rejected"]);
+        let kept = env.data(&["refused"]);
         line = line.replace(
             "7.3-1a2b3c4d5e",
             kept["rejected"][0]["name"].as_str().unwrap(),

@@ -12,6 +12,8 @@ mod calls;
 mod documentation;
 mod environment;
 #[cfg(unix)]
+mod first_minute;
+#[cfg(unix)]
 mod followed;
 #[cfg(unix)]
 mod help_examples;

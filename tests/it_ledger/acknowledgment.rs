@@ -164,15 +164,12 @@ fn the_attempts_of_what_nobody_claims_end_with_a_person() {
     );
     let hint = late.json()["error"]["hint"].take();
     assert!(
-        hint.as_str().unwrap().contains("git handoff redrive"),
+        hint.as_str().unwrap().contains("git handoff retry"),
         "{hint}"
     );
     let told = done(&env, "next environment");
     assert!(told.shown.contains("operator"), "{}", told.shown);
-    done(
-        &env,
-        &format!("redrive {id} --as operator --reason started"),
-    );
+    done(&env, &format!("retry {id} --as operator --reason started"));
     assert_eq!(ends(&record(&env, &id)), 30);
     done(&env, &format!("claim {id} --as {to}"));
     env.assert_sound();

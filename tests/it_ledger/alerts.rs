@@ -433,10 +433,7 @@ fn work_that_is_dead_is_critical_in_every_protocol() {
         (&alert["handoffs"], &alert["since"]),
         (&json!([TASK]), &json!(ago(&env, 0)))
     );
-    done(
-        &env,
-        &format!("redrive {TASK} --as {PLANNER} --reason fixed"),
-    );
+    done(&env, &format!("retry {TASK} --as {PLANNER} --reason fixed"));
     assert!(!fires(&env, "dead-work"));
 }
 

@@ -467,7 +467,7 @@ fn the_next_write_records_what_is_overdue_first() {
             &[],
         ),
         (
-            "redrive 87.1 --as orchestrator --reason again",
+            "retry 87.1 --as orchestrator --reason again",
             4,
             "illegal_transition",
             &[],
@@ -686,7 +686,7 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
       nothing was recorded, so keep your work; claim it again: `git handoff claim 87.1`
     prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:18:00Z
-      nothing was recorded, so keep your work; `git handoff redrive 87.1 --reason WHY` gives it new attempts
+      nothing was recorded, so keep your work; `git handoff retry 87.1 --reason WHY` gives it new attempts
     ");
     // Taken over under the same name: only the token tells the two apart.
     let env = overdue();

@@ -296,7 +296,7 @@ fn some_failures_are_never_tried_again() {
     env.send(opening(89)).success();
     done(&env, "claim 89.1 --as prep-agent --lease 1m");
     env.wait(60);
-    done(&env, "show 89.1").says("git handoff redrive 89.1");
+    done(&env, "show 89.1").says("git handoff retry 89.1");
     done(&env, "reap");
     assert_eq!(record(&env, "89.1")["state"], "dead");
     env.assert_sound();
@@ -348,9 +348,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
             .contains("it was retried 3 times, as often as it may be")
     );
     assert!(
-        refused
-            .hint
-            .contains("git handoff redrive 87.1 --reason WHY"),
+        refused.hint.contains("git handoff retry 87.1 --reason WHY"),
         "{refused:?}"
     );
     for line in [
@@ -391,45 +389,42 @@ fn what_is_spent_is_dead_and_keeps_everything() {
           it was retried 3 times, as often as it may be
 
     options
-      retry     git handoff redrive 87.1 --as orchestrator --reason WHY
+      retry     git handoff retry 87.1 --as orchestrator --reason WHY
       terminate git handoff cancel 87.1 --as orchestrator --reason WHY
     ");
     env.assert_sound();
 }
 
 #[test]
-fn a_redrive_gives_new_attempts_for_a_reason() {
+fn a_retry_of_dead_work_gives_new_attempts_for_a_reason() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();
-    let refused = refused_command(&env, "redrive 87.1 --as orchestrator --reason again");
+    let refused = refused_command(&env, "retry 87.1 --as orchestrator --reason again");
     assert_eq!(refused.says(), (4, "illegal_transition"));
     done(&env, "claim 87.1 --as prep-agent");
     done(&env, "fail 87.1 --as prep-agent --message no");
-    // What has attempts left is retried, not redriven.
-    let refused = refused_command(&env, "redrive 87.1 --as orchestrator --reason again");
-    assert_eq!(refused.says(), (4, "illegal_transition"));
     for _ in 1..=3 {
         done(&env, "retry 87.1 --as orchestrator");
         done(&env, "claim 87.1 --as prep-agent");
         done(&env, "fail 87.1 --as prep-agent --message no");
     }
     let before = env.tip();
-    attempt(&env, "redrive 87.1 --as orchestrator")
-        .exits(2)
-        .says("--reason");
-    attempt(&env, "redrive 87.1 --as orchestrator --reason ''").exits(2);
+    attempt(&env, "retry 87.1 --as orchestrator")
+        .exits(4)
+        .says("--reason WHY");
+    attempt(&env, "retry 87.1 --as orchestrator --reason ''").exits(2);
     denied(
         &env,
-        "redrive 87.1 --as fixer-agent --reason again",
+        "retry 87.1 --as fixer-agent --reason again",
         4,
         "not_yours",
     );
     assert_eq!(env.tip(), before);
-    let redrive = "redrive 87.1 --as orchestrator --reason 'the registry is up'";
-    done(&env, redrive);
+    let revive = "retry 87.1 --as orchestrator --reason 'the registry is up'";
+    done(&env, revive);
     assert_eq!(trailers(&env, "Transition"), ["87.1 dead..pending"]);
     let before = env.tip();
-    done(&env, redrive).says("already in the ledger");
+    done(&env, revive).says("already in the ledger");
     assert_eq!(env.tip(), before);
     let redriven = record(&env, "87.1");
     assert_eq!(
@@ -449,7 +444,7 @@ fn a_redrive_gives_new_attempts_for_a_reason() {
     // As many as before, and then it is dead again.
     spend(&env, 3);
     assert_eq!(record(&env, "87.1")["attempt"], 8);
-    done(&env, "redrive 87.1 --as issue-manager --reason 'once more'");
+    done(&env, "retry 87.1 --as issue-manager --reason 'once more'");
     done(&env, "claim 87.1 --as prep-agent");
     env.send(prepared(87)).success();
     env.assert_sound();
@@ -457,7 +452,7 @@ fn a_redrive_gives_new_attempts_for_a_reason() {
 }
 
 #[test]
-fn a_redrive_begins_with_the_first_delay() {
+fn a_revived_handoff_begins_with_the_first_delay() {
     let env = with_protocol("task-breakdown");
     env.pace(0);
     env.send(sample("task-breakdown", "environment-to-planning", &[]).to_string())
@@ -465,7 +460,7 @@ fn a_redrive_begins_with_the_first_delay() {
     let (id, agent) = ("environment.1", "task-orchestrator");
     for round in 0..2 {
         if round > 0 {
-            done(&env, &format!("redrive {id} --as operator --reason again"));
+            done(&env, &format!("retry {id} --as operator --reason again"));
             assert_eq!(record(&env, id)["not_before"], Value::Null);
         }
         for seconds in [1, 2, 5, 10] {

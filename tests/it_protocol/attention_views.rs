@@ -144,7 +144,7 @@ fn act(env: &TestEnvironment, random: &mut Random, protocol: &str) {
         &["cancel", id, "--as", from, "--reason", &reason],
         &["cancel", id, "--as", &any, "--reason", &reason],
         &["retry", id, "--as", from, "--reason", &reason],
-        &["redrive", id, "--as", &any, "--reason", &reason],
+        &["retry", id, "--as", &any, "--reason", &reason],
         &["reap"],
     ];
     // Each fits few states; most tries of the rest are refused and write nothing.

@@ -207,7 +207,7 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next 87
     fall_back: 87.1 is dead (FAILED): no attempt is left
       prep-agent: broken
-      Read the failures and what the agent left, mend what stands in the way, then redrive the handoff or cancel it
+      Read the failures and what the agent left, mend what stands in the way, then retry the handoff or cancel it
       sent from issue-manager to prep-agent, attempt 4; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/4
@@ -892,7 +892,7 @@ fn failed_work_of_a_workflow_is_tried_three_times_more() {
 #[test]
 fn what_was_decided_is_not_advised_again_but_what_comes_after() {
     let cases = [
-        (dead(), "fall_back", "redrive", "pending"),
+        (dead(), "fall_back", "retry", "pending"),
         (failed(""), "escalate", "cancel", "cancelled"),
     ];
     for (env, action, verb, then) in cases {

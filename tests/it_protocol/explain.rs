@@ -146,7 +146,7 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         &["graph", "87"],
         &["sync"],
         &["fetch"],
-        &["rejected", "show", "x"],
+        &["refused", "show", "x"],
         &["watch", "--from", "abcdef0", "--once"],
         &["import", "none"],
         &["export", "--format", "files", "."],
@@ -167,7 +167,6 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         &["fail", "87.1", "--as", "fixer-agent", "--message", "no"],
         &["answer", "87.1", "main", "--as", "orchestrator"],
         &["retry", "87.1", "--as", "orchestrator"],
-        &["redrive", "87.1", "--as", "orchestrator", "--reason", "why"],
         &[
             "reassign",
             "87.1",

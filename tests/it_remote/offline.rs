@@ -165,7 +165,7 @@ fn two_hundred_steps_each_come_together() {
         }
         *again.entry(origin.to_owned()).or_default() += 1;
     }
-    let ran = run(&team, &there, 6, &["rejected", "--json"], None).success();
+    let ran = run(&team, &there, 6, &["refused", "--json"], None).success();
     let mut kept: BTreeMap<String, Value> = BTreeMap::new();
     for rejected in list(&ran.json()["data"], "rejected") {
         assert_ne!(rejected["reason"], "", "{rejected:#}");

@@ -162,9 +162,9 @@ const VERBS: [Verb; 24] = [
         "id",
     ),
     verb(
-        "redrive",
+        "retry",
         dead,
-        "redrive 87.1 --as orchestrator --reason up",
+        "retry 87.1 --as orchestrator --reason up",
         "id",
     ),
     verb("reap", expired, "reap --as orchestrator", "handoffs"),
@@ -399,7 +399,7 @@ impl Stage {
         let env = &self.clones.env;
         let mut line = verb.line.replace("{request}", REQUEST);
         if line.contains("{rejected}") {
-            let listed = env.handoff_in(clone, &["rejected", "--json"]).json();
+            let listed = env.handoff_in(clone, &["refused", "--json"]).json();
             let name = listed["data"]["rejected"][0]["name"].as_str().unwrap();
             line = line.replace("{rejected}", name);
         }

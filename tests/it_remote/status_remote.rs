@@ -100,15 +100,15 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago
       Export delivery history as CSV: which?
     up to date with origin
-    1 step made offline was refused and is kept: `git handoff rejected`
+    1 step made offline was refused and is kept: `git handoff refused`
     ");
     assert_eq!(data["remote"], same);
-    let listed = clones.there(&["rejected", "--json"]).success().json();
+    let listed = clones.there(&["refused", "--json"]).success().json();
     assert_eq!(data["rejected"], listed["data"]["rejected"]);
     assert_eq!(data["rejected"][0]["handoff"], "87.1");
 
     // No agent stops while a step of this clone waits to be retried or dropped.
-    let line = "1 step made offline was refused and is kept: `git handoff rejected`\n";
+    let line = "1 step made offline was refused and is kept: `git handoff refused`\n";
     let prime = ["prime", "--as", "closer-agent"];
     let primed = clones.there(&prime).success();
     assert!(primed.stdout.contains(line), "{}", primed.shown);
@@ -116,7 +116,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     let json = clones.there(&[&prime[..], &["--json"]].concat()).success();
     assert_eq!(json.json()["data"]["rejected"], 1);
     let name = data["rejected"][0]["name"].as_str().unwrap();
-    clones.there(&["rejected", "drop", name]).success();
+    clones.there(&["refused", "drop", name]).success();
     let primed = clones.there(&prime).success().says("you may stop");
     assert!(!primed.stdout.contains("offline"), "{}", primed.shown);
 }

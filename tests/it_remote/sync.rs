@@ -227,22 +227,22 @@ fn what_is_refused_is_kept_until_someone_decides() {
         ],
     );
     assert!(kept.contains(&own), "{kept}");
-    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
+    let listed = Clones::data(&pair.there(&["refused", "--json"]).success());
     assert_eq!(listed["rejected"].as_array().unwrap().len(), 3);
     let name = |n: usize| rejected[n]["name"].as_str().unwrap();
     let shown = Clones::data(
         &pair
-            .there(&["rejected", "show", name(1), "--json"])
+            .there(&["refused", "show", name(1), "--json"])
             .success(),
     );
     assert_eq!(shown["contract"], prepared(1));
 
     // Nothing has changed, so it is refused again, and stays.
     let tip = pair.tip(&pair.bare);
-    assert_eq!(pair.there(&["rejected", "retry", name(1)]).status, 4);
-    pair.there(&["rejected", "retry", name(2)]).exits(5);
-    pair.there(&["rejected", "drop", name(0)]).success();
-    pair.there(&["rejected", "drop", name(0)]).exits(6);
+    assert_eq!(pair.there(&["refused", "retry", name(1)]).status, 4);
+    pair.there(&["refused", "retry", name(2)]).exits(5);
+    pair.there(&["refused", "drop", name(0)]).success();
+    pair.there(&["refused", "drop", name(0)]).exits(6);
     assert_eq!(pair.tip(&pair.bare), tip);
     // What it continued is over; what its sender has now is something else.
     let again = opening(1).replace("</handoff>", "<!-- again --></handoff>");
@@ -251,13 +251,13 @@ fn what_is_refused_is_kept_until_someone_decides() {
         .success();
     let tip = pair.tip(&pair.bare);
     let retried = pair
-        .there(&["rejected", "retry", name(1), "--json"])
+        .there(&["refused", "retry", name(1), "--json"])
         .exits(5);
     assert_eq!(retried.json()["error"]["code"], "other_handoff");
     assert_eq!(pair.tip(&pair.bare), tip);
-    pair.there(&["rejected", "drop", name(1)]).success();
-    pair.there(&["rejected", "drop", name(2)]).success();
-    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
+    pair.there(&["refused", "drop", name(1)]).success();
+    pair.there(&["refused", "drop", name(2)]).success();
+    let listed = Clones::data(&pair.there(&["refused", "--json"]).success());
     assert_eq!(listed["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
@@ -288,10 +288,10 @@ fn a_refused_step_is_taken_once_it_is_legal() {
     .success();
     pair.here(&["retry", "1.1", "--as", "prep-agent"]).success();
     pair.env.wait_minutes(60);
-    pair.there(&["rejected", "retry", &name]).success();
+    pair.there(&["refused", "retry", &name]).success();
     let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
     assert_eq!(shown["record"]["state"], "in_progress");
-    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
+    let listed = Clones::data(&pair.there(&["refused", "--json"]).success());
     assert_eq!(listed["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
@@ -865,7 +865,7 @@ fn a_password_in_an_address_is_not_shown() {
         &["status"],
         &["sync", "--json"],
         &["fetch"],
-        &["rejected", "--json"],
+        &["refused", "--json"],
         &["wait", "--inbox", "--as", "fixer-agent", "--timeout", "2s"],
         &["watch", "--once"],
     ] {
@@ -893,13 +893,13 @@ fn a_refused_step_finds_the_contract_that_was_there_already() {
         .clone();
     assert_eq!(rejected.len(), 1, "{rejected:#?}");
     let name = rejected[0]["name"].as_str().unwrap();
-    let refused = pair.there(&["rejected", "retry", name, "--json"]).exits(5);
+    let refused = pair.there(&["refused", "retry", name, "--json"]).exits(5);
     assert_eq!(refused.json()["error"]["code"], "already_claimed");
     let fail = ["fail", "1.1", "--as", "prep-agent", "--message", "no space"];
     pair.here(&fail).success();
     pair.here(&["retry", "1.1", "--as", "prep-agent"]).success();
     pair.env.wait_minutes(60);
-    pair.there(&["rejected", "retry", name]).success();
+    pair.there(&["refused", "retry", name]).success();
     let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
     assert_eq!(shown["record"]["state"], "in_progress");
     pair.here(&["sync"]).success();

@@ -528,8 +528,8 @@ fn a_retry_of_what_is_worked_on_says_who_holds_it_and_how_to_wait() {
     env.send(opening(87)).success();
     line(&env, &env.repo(), "claim 87.1 --as prep-agent").success();
     let before = env.tip();
-    for (agent, verb) in [("prep-agent", "retry"), ("orchestrator", "redrive")] {
-        let args = [verb, "87.1", "--as", agent, "--reason", "again"];
+    for agent in ["prep-agent", "orchestrator"] {
+        let args = ["retry", "87.1", "--as", agent, "--reason", "again"];
         run(&env, &env.repo(), &args, None)
             .exits(4)
             .says("an attempt is running: `git handoff show 87.1`")

@@ -288,8 +288,7 @@ fn long() -> TestEnvironment {
         let as_lead = ["87", "--as", "orchestrator", "--reason", "again"];
         let retried = env.handoff(&[&["retry"][..], &as_lead].concat());
         if retried.status != 0 {
-            env.handoff(&[&["redrive"][..], &as_lead].concat())
-                .success();
+            env.handoff(&[&["retry"][..], &as_lead].concat()).success();
         }
     }
     env

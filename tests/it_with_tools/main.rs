@@ -6,6 +6,8 @@
     reason = "a test tells one story, or is one table"
 )]
 
+#[cfg(unix)]
+mod bots;
 mod cloudevents;
 mod collector;
 mod graph;

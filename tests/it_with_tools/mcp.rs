@@ -82,7 +82,6 @@ fn the_tools_are_the_verbs() {
     answer (writes): id! answer![] allow_secret[] offline:boolean as
     retry (writes): id! reason with allow_secret[] offline:boolean as
     reassign (writes): id! to! reason offline:boolean as
-    redrive (writes): id! reason! offline:boolean as
     reopen (writes): issue! reason! offline:boolean as
     annotate (writes): id! note! fact[] offline:boolean as
     restore (writes): id! attempt:integer worktree new_branch attachments as
@@ -294,11 +293,11 @@ fn a_tool_says_what_the_command_line_says() {
             json!({ "name": "none" }),
             &["document", "show", "none"],
         ),
-        ("rejected_list", json!({}), &["rejected", "list"]),
+        ("refused_list", json!({}), &["refused", "list"]),
         (
-            "rejected_show",
+            "refused_show",
             json!({ "name": "none" }),
-            &["rejected", "show", "none"],
+            &["refused", "show", "none"],
         ),
         ("sync", json!({}), &["sync"]),
         ("fetch", json!({}), &["fetch"]),

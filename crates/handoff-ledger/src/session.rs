@@ -75,7 +75,37 @@ impl Clock for StepClock {
     }
 }
 
+/// How long a write waits for others, unless a session says otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 impl Session {
+    /// The session of a person or machine, by name and email address. Its steps are not signed, and
+    /// a write waits for others up to a minute. `wall` is the system's time, `jitter` draws a random
+    /// number below its argument.
+    pub fn new(
+        clock: Rc<dyn Clock>,
+        (name, email): (&str, &str),
+        wall: fn() -> SystemTime,
+        jitter: fn(u64) -> u64,
+    ) -> Self {
+        Self {
+            clock,
+            name: name.to_owned(),
+            worker: None,
+            email: email.to_owned(),
+            patience: PATIENCE,
+            offline: false,
+            began: wall(),
+            wall,
+            jitter,
+            sign: false,
+            traceparent: None,
+            delivery: None,
+            quarantined: false,
+            tally: Arc::default(),
+        }
+    }
+
     /// The same session with settable step times.
     pub(super) fn timed(self) -> (Self, SetTime) {
         let at = SetTime::default();

@@ -25,7 +25,8 @@ const COMMITS: usize = 1000;
 /// Gathers the known values for a contract that this agent is about to write.
 ///
 /// Facts from the issue's contracts come first; the repository supplies the rest: the code branch,
-/// its commits, the changed files, the merge commit. The commits are counted if the branch is here.
+/// its commits, the changed files, the merge commit, the working tree. The commits are counted if
+/// the branch is here. `branch` is the code branch if the caller names it.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -35,29 +36,31 @@ pub fn known(
     folder: &IssueFolder<'_>,
     from: &AgentName,
     to: &AgentName,
-    now: Moment,
+    (branch, now): (Option<&str>, Moment),
 ) -> Result<Known, LedgerError> {
     let issue = folder.issue()?;
-    let known = known_at_tip(
-        repository,
-        protocol,
-        folder,
-        issue.as_ref(),
-        (from, to),
-        now,
-    )?;
-    let stated = known.get("branch").and_then(Value::as_str);
-    let stated = stated.map(str::to_owned);
-    let base = repository.base_branch();
-    let current = || {
-        repository
-            .current_branch()
-            .filter(|b| Some(b) != base.as_ref())
-    };
-    match (stated.or_else(current), base) {
+    let parties = (from, to);
+    let mut known = known_at_tip(repository, protocol, folder, issue.as_ref(), parties, now)?;
+    if let Some(branch) = branch {
+        known.insert("branch".to_owned(), json!(branch));
+    }
+    let known = with_current_branch(repository, known);
+    let branch = known.get("branch").and_then(Value::as_str);
+    match (branch.map(str::to_owned), repository.base_branch()) {
         (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base),
         _ => Ok(known),
     }
+}
+
+/// Adds the code branch that the working tree is on, if none is known.
+pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
+    if known.get("branch").is_none()
+        && let Some(current) = repository.current_branch()
+        && repository.base_branch().is_some_and(|base| base != current)
+    {
+        known.insert_new("branch", json!(current));
+    }
+    known
 }
 
 /// Adds what the repository has on the code branch.
@@ -70,6 +73,14 @@ fn on_branch(
 ) -> Result<Known, LedgerError> {
     let mut set = |name: &str, value: Value| known.insert_new(name, value);
     set("branch", json!(branch));
+    if let Some(path) = repository.checked_out_at(&format!("refs/heads/{branch}")) {
+        let is_linked = path.join(".git").is_file();
+        set(
+            "workspace_type",
+            json!(if is_linked { "worktree" } else { "in-place" }),
+        );
+        set("workspace_path", json!(path.to_string_lossy()));
+    }
     if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
     }

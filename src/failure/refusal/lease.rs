@@ -62,7 +62,7 @@ impl From<LeaseRefusal> for Failure {
                     State::Pending => format!("claim it again: `git handoff claim {id}`"),
                     State::Failed => format!("`git handoff retry {id}` makes it claimable again"),
                     State::Dead => {
-                        format!("`git handoff redrive {id} --reason WHY` gives it new attempts")
+                        format!("`git handoff retry {id} --reason WHY` gives it new attempts")
                     }
                     _ => format!("see its state: `git handoff show {id}`"),
                 };
@@ -72,7 +72,7 @@ impl From<LeaseRefusal> for Failure {
             LeaseRefusal::Unacknowledged { id, state, .. } => {
                 at(ErrorCode::NotAcknowledged).hint(match state {
                     State::Dead => {
-                        format!("`git handoff redrive {id} --reason WHY` gives it new attempts")
+                        format!("`git handoff retry {id} --reason WHY` gives it new attempts")
                     }
                     _ => format!("`git handoff retry {id}` makes it claimable again"),
                 })

@@ -12,7 +12,7 @@ impl From<RetryRefusal> for Failure {
             RetryRefusal::OtherAttempt { id, .. } => at(ErrorCode::OtherAttempt)
                 .hint(format!("nothing was written; see `git handoff show {id}`")),
             RetryRefusal::Spent { id, .. } => at(ErrorCode::RetriesSpent).hint(format!(
-                "`git handoff redrive {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
+                "`git handoff retry {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
             )),
             RetryRefusal::NotCorrectable { id, .. } => at(ErrorCode::CorrectionRefused).hint(format!(
                 "see `git handoff show {id}`; `git handoff retry {id}` gives it another attempt as it is"

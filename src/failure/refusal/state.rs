@@ -41,7 +41,7 @@ impl From<StateRefusal> for Failure {
                 let events = events.filter(|event| !NOT_COMMANDS.contains(event));
                 let events: Vec<&str> = events.map(Event::as_str).collect();
                 let failure = at(ErrorCode::IllegalTransition);
-                let another = [Event::Retry, Event::Redrive, Event::Reassign];
+                let another = [Event::Retry, Event::Reassign];
                 if illegal.state == State::InProgress && another.contains(&illegal.event) {
                     failure.hint(format!(
                         "an attempt is running: `git handoff show {id}` says who holds it, until when; wait for its end with `git handoff wait {id}`"

@@ -249,7 +249,7 @@ impl<'f> Agent<'f> {
     /// Reads, which never fails where there is a ledger.
     fn look(&mut self) {
         let clone = &self.field.clones[self.clone];
-        for args in [&["status", "--json"][..], &["rejected", "--json"]] {
+        for args in [&["status", "--json"][..], &["refused", "--json"]] {
             let command = self.field.program(clone, self.number, args);
             self.field.env().run(command, args, None).success();
         }
@@ -258,14 +258,14 @@ impl<'f> Agent<'f> {
     /// Tries one of its clone's refused steps again, which may be taken now.
     fn retry_refused(&mut self) {
         let clone = &self.field.clones[self.clone];
-        let args = ["rejected", "--json"];
+        let args = ["refused", "--json"];
         let command = self.field.program(clone, self.number, &args);
         let ran = self.field.env().run(command, &args, None).success();
         let kept = ran.json()["data"]["rejected"].take();
         let kept = kept.as_array().unwrap();
         if !kept.is_empty() {
             let name = self.dice.one(kept)["name"].as_str().unwrap().to_owned();
-            self.run(&["rejected", "retry", &name, "--json", "--timeout", "8s"]);
+            self.run(&["refused", "retry", &name, "--json", "--timeout", "8s"]);
         }
     }
 

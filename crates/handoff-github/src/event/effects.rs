@@ -175,7 +175,14 @@ impl Work<'_, '_> {
         let now = to_millisecond(self.context.session.clock.author());
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
-        let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;
+        let mut known = known(
+            ledger.repository(),
+            protocol,
+            &folder,
+            from,
+            to,
+            (None, now),
+        )?;
         // The program runs elsewhere than the agent works.
         known.remove("workspace_path");
         known.extend(facts(rule, self.event));

@@ -16,10 +16,10 @@ use crate::view::Look;
 /// refs/handoff/rejected/, with the reason, until you retry or drop it.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff rejected
-  git handoff rejected show 7.3-1a2b3c4d5e
-  git handoff rejected retry 7.3-1a2b3c4d5e
-  git handoff rejected drop 7.3-1a2b3c4d5e")]
+  git handoff refused
+  git handoff refused show 7.3-1a2b3c4d5e
+  git handoff refused retry 7.3-1a2b3c4d5e
+  git handoff refused drop 7.3-1a2b3c4d5e")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
@@ -28,24 +28,24 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Action {
     /// List the refused steps
-    #[command(after_help = "Example:\n  git handoff rejected list --json")]
+    #[command(after_help = "Example:\n  git handoff refused list --json")]
     List,
     /// Show a refused step: what it did, why it was refused, and its contract
-    #[command(after_help = "Example:\n  git handoff rejected show 7.3-1a2b3c4d5e")]
+    #[command(after_help = "Example:\n  git handoff refused show 7.3-1a2b3c4d5e")]
     Show {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Retry a refused step on the ledger as it is now
-    #[command(after_help = "Example:\n  git handoff rejected retry 7.3-1a2b3c4d5e")]
+    #[command(after_help = "Example:\n  git handoff refused retry 7.3-1a2b3c4d5e")]
     Retry {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Drop a refused step
-    #[command(after_help = "Example:\n  git handoff rejected drop 7.3-1a2b3c4d5e")]
+    #[command(after_help = "Example:\n  git handoff refused drop 7.3-1a2b3c4d5e")]
     Drop {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
@@ -92,9 +92,9 @@ fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     output.answer(&view)?;
     if let Some(first) = view.rejected.first() {
         let name = word(&first.name);
-        output.say(&format!("next: git handoff rejected show {name}"));
+        output.say(&format!("next: git handoff refused show {name}"));
         for verb in ["retry", "drop"] {
-            output.say(&format!("  or: git handoff rejected {verb} {name}"));
+            output.say(&format!("  or: git handoff refused {verb} {name}"));
         }
     }
     Ok(())

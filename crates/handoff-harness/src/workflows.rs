@@ -1,0 +1,152 @@
+//! GitHub workflows: files in `.github/workflows/` that record events and gate pull requests.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The folder of workflows in a repository.
+const FOLDER: &str = ".github/workflows";
+
+/// The line that says where the action is, which each repository sets for itself.
+const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
+
+/// The workflows by their files' names.
+const WORKFLOWS: [(&str, &str); 4] = [
+    (
+        "handoff-audit.yml",
+        include_str!("../../../templates/github/handoff-audit.yml"),
+    ),
+    (
+        "handoff-gate.yml",
+        include_str!("../../../templates/github/handoff-gate.yml"),
+    ),
+    (
+        "handoff-intake.yml",
+        include_str!("../../../templates/github/handoff-intake.yml"),
+    ),
+    (
+        "handoff-verify.yml",
+        include_str!("../../../templates/github/handoff-verify.yml"),
+    ),
+];
+
+/// Why workflows could not be written or removed.
+#[derive(Debug, Error)]
+pub enum WorkflowError {
+    /// Another file has a workflow's name.
+    #[error("{0} is there already, and is another workflow")]
+    Taken(String),
+    /// A file can't be read, written or removed.
+    #[error("{path} can't be used")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A workflow's file, and whether something was done about it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WorkflowFile {
+    /// Its path in the repository.
+    pub path: String,
+    /// Whether it was written or removed now.
+    pub changed: bool,
+}
+
+/// Writes the workflows that a working tree lacks: all or none. `action` says where the action is,
+/// as `OWNER/REPOSITORY/action@COMMIT`.
+///
+/// # Errors
+/// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
+pub fn install(root: &Path, action: Option<&str>) -> Result<Vec<WorkflowFile>, WorkflowError> {
+    let mut written = Vec::new();
+    for (name, template) in WORKFLOWS {
+        let found = read(root, name)?;
+        if found
+            .as_ref()
+            .is_some_and(|found| !is_ours(found, template))
+        {
+            return Err(WorkflowError::Taken(path_of(name)));
+        }
+        written.push(found.is_none());
+    }
+    for ((name, template), is_missing) in WORKFLOWS.iter().zip(&written) {
+        if *is_missing {
+            let text = match action {
+                Some(action) => template.replace(ACTION, &format!("uses: {action}")),
+                None => (*template).to_owned(),
+            };
+            let file = file_of(root, name);
+            let folder = file.parent().unwrap_or(root);
+            let done = fs::create_dir_all(folder).and_then(|()| fs::write(&file, text));
+            done.map_err(|source| fault(name, source))?;
+        }
+    }
+    Ok(changes(&written))
+}
+
+/// Removes the workflows that are as they were written, but for where the action is.
+///
+/// # Errors
+/// [`WorkflowError`] if a file can't be read or removed.
+pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
+    let mut removed = Vec::new();
+    for (name, template) in WORKFLOWS {
+        let found = read(root, name)?;
+        let is_ours = found.is_some_and(|found| is_ours(&found, template));
+        if is_ours {
+            fs::remove_file(file_of(root, name)).map_err(|source| fault(name, source))?;
+        }
+        removed.push(is_ours);
+    }
+    // Folders that this leaves empty stay if they can't be removed, or hold something else.
+    let folder = root.join(FOLDER);
+    let _ = fs::remove_dir(&folder);
+    let _ = folder.parent().map(fs::remove_dir);
+    Ok(changes(&removed))
+}
+
+fn changes(changed: &[bool]) -> Vec<WorkflowFile> {
+    let files = WORKFLOWS.iter().zip(changed);
+    let file = |((name, _), changed): (&(&str, &str), &bool)| WorkflowFile {
+        path: path_of(name),
+        changed: *changed,
+    };
+    files.map(file).collect()
+}
+
+/// Whether a file is a workflow's template, but for where the action is.
+fn is_ours(text: &str, template: &str) -> bool {
+    let mut lines = text.lines();
+    let is_same = template.lines().all(|line| {
+        let found = lines.next().unwrap_or_default();
+        found == line || line.contains(ACTION) && found.trim_start().starts_with("uses: ")
+    });
+    is_same && lines.next().is_none()
+}
+
+fn path_of(name: &str) -> String {
+    format!("{FOLDER}/{name}")
+}
+
+fn file_of(root: &Path, name: &str) -> PathBuf {
+    root.join(FOLDER).join(name)
+}
+
+fn read(root: &Path, name: &str) -> Result<Option<String>, WorkflowError> {
+    match fs::read_to_string(file_of(root, name)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(fault(name, source)),
+    }
+}
+
+fn fault(name: &str, source: io::Error) -> WorkflowError {
+    let path = path_of(name);
+    WorkflowError::Io { path, source }
+}

@@ -1,0 +1,209 @@
+//! What the program says without a command: where one is, and the one next command.
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::continued;
+use handoff_git::{OpenError, Repository, masked};
+use handoff_ledger::{OverviewLimits, overview};
+use handoff_model::Record;
+use handoff_protocol::Protocol;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
+use crate::context::worker::holder;
+use crate::environment::{now, own_version};
+use crate::failure::Failure;
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
+
+/// The way to see a whole workflow.
+const DEMO: &str = "git handoff demo      (a whole workflow in a scratch repository)";
+
+/// How much is read: more would take too long.
+const LOOK: OverviewLimits = OverviewLimits {
+    records: 400,
+    each: 3,
+};
+
+/// Where one is.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Here")]
+pub(crate) struct HereView {
+    /// the program's version
+    version: &'static str,
+    /// whether this is in a repository
+    in_repository: bool,
+    /// the ledger's branch; null if there is no ledger here
+    branch: Option<String>,
+    /// the protocol that a new issue follows
+    protocol: Option<AgentName>,
+    /// the remote through which the ledger is shared
+    remote: Option<String>,
+    /// how many handoffs are open
+    open: usize,
+    /// the acting agent, if one is set
+    agent: Option<AgentName>,
+    /// whether a protocol of the ledger lists it
+    agent_known: bool,
+    /// how many handoffs it holds
+    held: usize,
+    /// the first three of them
+    holds: Vec<HandoffId>,
+    /// how many handoffs it can claim
+    waits: usize,
+    /// how many things need it
+    needs: usize,
+    /// the next command, then others
+    next: Vec<String>,
+}
+
+impl Answer for HereView {
+    fn text(&self, _: &Look) -> String {
+        let mut lines = vec![format!(
+            "git-handoff {}: a ledger of handoffs between agents, kept in Git",
+            self.version
+        )];
+        match (&self.branch, &self.protocol) {
+            (Some(branch), Some(protocol)) => {
+                let remote = self.remote.as_deref().map(continued);
+                let shared = remote.map(|remote| format!(", shared through {remote}"));
+                let shared = shared.unwrap_or_default();
+                let open = counted(self.open, "open handoff");
+                lines.push(format!(
+                    "here: the ledger on branch {branch}, protocol {protocol}{shared}; {open}"
+                ));
+                lines.push(self.agent_text());
+            }
+            _ if self.in_repository => {
+                lines.push("here: a repository without a ledger".to_owned());
+            }
+            _ => lines.push("here: not in a Git repository".to_owned()),
+        }
+        let before = std::iter::once("next").chain(std::iter::repeat("  or"));
+        let commands = before.zip(&self.next);
+        lines.extend(commands.map(|(word, command)| format!("{word}: {command}")));
+        lines.push("all commands: git handoff -h".to_owned());
+        lines.join("\n") + "\n"
+    }
+}
+
+impl HereView {
+    fn agent_text(&self) -> String {
+        let Some(agent) = &self.agent else {
+            return "you: no agent is set (--as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`)"
+                .to_owned();
+        };
+        if !self.agent_known {
+            return format!("you: {agent}, which no protocol here lists");
+        }
+        let held: Vec<String> = self.holds.iter().map(ToString::to_string).collect();
+        let more = match self.held - held.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let holds = match &held[..] {
+            [] => "you hold nothing".to_owned(),
+            held => format!("you hold {}{more}", held.join(", ")),
+        };
+        let needs = match self.needs {
+            0 => String::new(),
+            1 => "; 1 thing needs you".to_owned(),
+            several => format!("; {several} things need you"),
+        };
+        format!(
+            "you: {agent}; {holds}; {} for you to claim{needs}",
+            self.waits
+        )
+    }
+}
+
+/// Says where one is, and what can be done next.
+///
+/// # Errors
+/// A [`Failure`] if there is a repository or a ledger, and it can't be read.
+pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure> {
+    let mut here = HereView {
+        version: own_version(),
+        ..HereView::default()
+    };
+    if let Err(OpenError::NotFound) = Repository::open_here() {
+        here.next = vec!["git init && git handoff init".to_owned(), DEMO.to_owned()];
+    } else {
+        here.in_repository = true;
+        look(context, &*context.repository()?, &mut here)?;
+    }
+    output.answer(&here)
+}
+
+/// Looks at the ledger of a repository.
+fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Result<(), Failure> {
+    let ledger = context.ledger(repository)?;
+    here.agent = context.agent(repository)?;
+    if ledger.tip_id()?.is_none() {
+        let there = match elsewhere(repository, &ledger, true) {
+            Elsewhere::There(remote) => Some(takeover(&remote, ledger.branch())),
+            Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
+        };
+        let start = there.unwrap_or_else(|| "git handoff init".to_owned());
+        here.next = vec![start, DEMO.to_owned()];
+        return Ok(());
+    }
+    let tip = ledger.tip()?;
+    here.branch = Some(ledger.branch().to_owned());
+    here.protocol = Some(tip.manifest().default_protocol.clone());
+    here.remote = context.remote(repository)?.map(|remote| masked(&remote));
+    here.open = tip.open()?.len();
+    let Some(agent) = here.agent.clone() else {
+        here.next = vec![
+            "git handoff status".to_owned(),
+            "git handoff prime --as AGENT      (what an agent needs to begin)".to_owned(),
+        ];
+        return Ok(());
+    };
+    let mut protocols = Vec::new();
+    for name in tip.protocols()? {
+        protocols.push(tip.rules(&name)?.protocol().clone());
+    }
+    let knowing = protocols
+        .iter()
+        .filter(|p| p.agent(agent.as_str()).is_some());
+    let knowing: Vec<&Protocol> = knowing.collect();
+    let Some(known) = knowing.first().and_then(|p| p.agent(agent.as_str())) else {
+        here.next = vec!["git handoff protocol show      (lists the agents)".to_owned()];
+        return Ok(());
+    };
+    here.agent_known = true;
+    let worker = context.worker(repository)?;
+    let who = holder(&known.id, worker.as_ref());
+    let found = overview(&tip, who, &knowing, now()?, LOOK)?;
+    let carried = context.carried_at(repository, &tip);
+    let command = |line: String| carried.command(&line);
+    here.held = found.held.count;
+    here.holds = found
+        .held
+        .first
+        .iter()
+        .map(|record: &Record| record.id.clone())
+        .collect();
+    here.waits = found.waiting.count;
+    here.needs = found
+        .attention
+        .iter()
+        .filter(|one| one.turn == known.id)
+        .count();
+    let name = &known.id;
+    here.next = if found.held.count > 0 {
+        vec![command(format!("git handoff prime --as {name}"))]
+    } else if here.needs > 0 {
+        vec![command(format!("git handoff inbox --as {name}"))]
+    } else if here.waits > 0 {
+        vec![command(format!("git handoff claim --next --as {name}"))]
+    } else {
+        vec![
+            command(format!("git handoff wait --inbox --as {name}")),
+            "git handoff status".to_owned(),
+        ]
+    };
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The first word of a command line: a command, another name of one, or an issue.
+
+use std::ffi::OsString;
+
+use handoff_base::ids::{HandoffId, IssueKey};
+
+use super::GROUPS;
+use crate::args::reference::plain;
+
+/// Other names of commands.
+const ALIASES: [(&str, &str); 4] = [
+    ("comment", "annotate"),
+    ("done", "complete"),
+    ("ls", "list"),
+    ("take", "claim"),
+];
+
+/// Words that people try, and the commands that do what they may mean.
+const ANSWERS: [(&str, &str); 8] = [
+    (
+        "close",
+        "`git handoff complete ID` finishes a handoff; `git handoff cancel ISSUE --reason WHY` gives up an issue",
+    ),
+    (
+        "create",
+        "`git handoff send --to AGENT --issue N` opens an issue; `git handoff init` starts the ledger",
+    ),
+    (
+        "handoff",
+        "leave the word out: `git handoff send --to AGENT` hands work on",
+    ),
+    (
+        "redrive",
+        "`git handoff retry ID --reason WHY` gives dead work new attempts",
+    ),
+    (
+        "rejected",
+        "`git handoff refused` lists what a sync refused",
+    ),
+    (
+        "run",
+        "`git handoff claim --next` takes up work; `git handoff demo` shows a whole workflow",
+    ),
+    (
+        "start",
+        "`git handoff init` starts the ledger; `git handoff claim --next` takes up work",
+    ),
+    (
+        "update",
+        "`git handoff extend ID --progress TEXT` reports progress; `git handoff protocol update` updates a protocol",
+    ),
+];
+
+/// The global options that take a value of their own.
+const VALUED: [&str; 5] = ["-C", "--as", "--worker", "--branch", "--color"];
+
+/// Where the first word is that is neither an option nor an option's value.
+fn place(arguments: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(argument) = arguments.get(at) {
+        match argument.to_str() {
+            Some(option) if VALUED.contains(&option) => at += 2,
+            Some(option) if option.starts_with('-') && option.len() > 1 => at += 1,
+            _ => return Some(at),
+        }
+    }
+    None
+}
+
+/// Replaces another name of a command by its own. An issue alone stands for its status, and a
+/// handoff for itself.
+pub(crate) fn replaced(arguments: &mut Vec<OsString>) {
+    let Some(at) = place(arguments) else { return };
+    let Some(word) = arguments[at].to_str() else {
+        return;
+    };
+    if let Some((_, own)) = ALIASES.iter().find(|(alias, _)| *alias == word) {
+        arguments[at] = (*own).into();
+        return;
+    }
+    let is_written_as_one = word.starts_with(|c: char| c == '#' || c.is_ascii_digit());
+    if !is_written_as_one && plain(word) == word {
+        return;
+    }
+    let command = if plain(word).parse::<IssueKey>().is_ok() {
+        "status"
+    } else if plain(word).parse::<HandoffId>().is_ok() {
+        "show"
+    } else {
+        return;
+    };
+    arguments.insert(at, command.into());
+}
+
+/// What to use in place of a word that is no command, if it is one that people try.
+pub(crate) fn answer(arguments: &[OsString]) -> Option<(&str, &'static str)> {
+    let word = arguments.get(place(arguments)?)?.to_str()?;
+    let (_, command) = ANSWERS.iter().find(|(tried, _)| *tried == word)?;
+    Some((word, command))
+}
+
+/// The commands by group, each with a line about it.
+pub(crate) fn listed(root: &clap::Command) -> String {
+    let style = root.get_styles();
+    let (header, literal) = (style.get_header(), style.get_literal());
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        text += &format!("{header}{group}:{header:#}\n");
+        for name in *names {
+            let about = root
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {literal}{name:<11}{literal:#}  {about}\n");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::{ALIASES, ANSWERS, answer, replaced};
+    use crate::commands::GROUPS;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn other_names_become_the_command() {
+        for (given, meant) in [
+            ("git-handoff ls", "git-handoff list"),
+            (
+                "git-handoff --as a -C . done 7.1",
+                "git-handoff --as a -C . complete 7.1",
+            ),
+            ("git-handoff #13", "git-handoff status #13"),
+            ("git-handoff 13.2 --json", "git-handoff show 13.2 --json"),
+            (
+                "git-handoff https://x.org/o/r/issues/13",
+                "git-handoff status https://x.org/o/r/issues/13",
+            ),
+            ("git-handoff --as ls", "git-handoff --as ls"),
+            ("git-handoff send ls", "git-handoff send ls"),
+            ("git-handoff", "git-handoff"),
+        ] {
+            let mut line = words(given);
+            replaced(&mut line);
+            assert_eq!(line, words(meant));
+        }
+    }
+
+    #[test]
+    fn a_word_has_one_meaning() {
+        let commands: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        let others = ALIASES.iter().chain(&ANSWERS).map(|(word, _)| word);
+        for word in others {
+            assert!(!commands.contains(word), "{word} is a command");
+        }
+        assert!(ALIASES.iter().all(|(_, own)| commands.contains(own)));
+        assert_eq!(
+            answer(&words("git-handoff start x")).map(|(word, _)| word),
+            Some("start")
+        );
+        assert_eq!(answer(&words("git-handoff send start")), None);
+    }
+}

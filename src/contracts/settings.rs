@@ -1,0 +1,418 @@
+//! Values of a contract's fields from the command line: `--set FIELD=VALUE`.
+//!
+//! A field is named by its name, by its path (`validation.build`), or by its JSON Pointer. Its
+//! value has the type that the schema says; a list gets one more entry from each setting.
+
+use std::str::FromStr;
+
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::pointer::{escaped_part, parts};
+use handoff_base::text::{quoted, quoted_word};
+use handoff_contract::FILL;
+use handoff_templates::left_to_fill;
+use serde_json::{Map, Value};
+
+use super::fields::{fields, resolved};
+use crate::failure::{ErrorCode, Failure};
+
+/// A value for a field.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    field: String,
+    value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((field, value)) if !field.trim().is_empty() => Ok(Self {
+                field: field.trim().to_owned(),
+                value: value.to_owned(),
+            }),
+            _ => Err("write FIELD=VALUE".to_owned()),
+        }
+    }
+}
+
+impl Setting {
+    /// Its value, if it is of this field.
+    pub(crate) fn of(&self, field: &str) -> Option<&str> {
+        (self.field.trim_start_matches('/') == field).then_some(&self.value)
+    }
+}
+
+/// Puts values into a contract.
+///
+/// # Errors
+/// A usage [`Failure`] for a field that the contract does not have, and for a value of another type
+/// than its field has.
+pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
+    let template = contract.clone();
+    for setting in all {
+        let path = path_of(&setting.field, schema, contract)?;
+        let kinds = schema_at(schema, &path);
+        let is_list = kinds.is_some_and(|kind| accepts(kind, "array"));
+        let text = setting.value.as_str();
+        let wrong = |wanted: String| {
+            let text = format!("{} is {wanted}, not {}", setting.field, quoted(text));
+            Failure::usage(text)
+                .advice("give its value with --set FIELD=VALUE, a list or an object as JSON")
+        };
+        if is_list && !text.trim_start().starts_with('[') {
+            let items = kinds.and_then(|list| list.get("items"));
+            let items = items.map(|items| resolved(schema, items));
+            let entry = typed(text, items).map_err(wrong)?;
+            let list = place(contract, &template, &path);
+            match list {
+                Value::Array(entries) => {
+                    entries.retain(|entry| left_to_fill(entry).is_empty());
+                    entries.push(entry);
+                }
+                other => *other = Value::Array(vec![entry]),
+            }
+        } else {
+            *place(contract, &template, &path) = typed(text, kinds).map_err(wrong)?;
+        }
+    }
+    Ok(())
+}
+
+/// The path of a field: what a JSON Pointer says, else a path of names, else the only field of that
+/// name.
+fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>, Failure> {
+    if field.starts_with('/') {
+        return Ok(parts(field).collect());
+    }
+    let path: Vec<String> = field.split('.').map(str::to_owned).collect();
+    let root = resolved(schema, schema);
+    let has = |name: &str| root["properties"].get(name).is_some() || contract.get(name).is_some();
+    if path.first().is_some_and(|first| has(first)) {
+        return Ok(path);
+    }
+    let known = fields(schema);
+    let plain = known.iter().map(|field| field.path.as_str());
+    let plain: Vec<&str> = plain.filter(|path| !path.contains('*')).collect();
+    let mut named = plain
+        .iter()
+        .filter(|path| path.rsplit('/').next() == Some(field));
+    match (named.next(), named.next()) {
+        (Some(only), None) => Ok(parts(only).collect()),
+        (first, second) => {
+            let text = format!(
+                "the contract has {} field {}",
+                if second.is_some() {
+                    "more than one"
+                } else {
+                    "no"
+                },
+                quoted(field)
+            );
+            let candidates = match (first, second) {
+                (Some(_), Some(_)) => plain
+                    .into_iter()
+                    .filter(|path| path.rsplit('/').next() == Some(field))
+                    .collect(),
+                _ => plain,
+            };
+            let names: Vec<String> = candidates.into_iter().map(dotted).collect();
+            Err(Failure::usage(text).advice(format!("its fields are: {}", names.join(", "))))
+        }
+    }
+}
+
+/// A JSON Pointer as the path that `--set` takes.
+fn dotted(pointer: &str) -> String {
+    let names: Vec<String> = parts(pointer).collect();
+    if names.iter().any(|name| name.contains('.')) {
+        pointer.to_owned()
+    } else {
+        names.join(".")
+    }
+}
+
+/// The schema of what is at a path, if it says something about it.
+fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
+    let start = resolved(root, root);
+    path.iter().try_fold(start, |schema, name| {
+        let inside = schema["properties"]
+            .get(name)
+            .or_else(|| schema.get("items"))?;
+        Some(resolved(root, inside))
+    })
+}
+
+/// Whether a schema takes values of a type. One that names no type takes all.
+fn accepts(schema: &Value, kind: &str) -> bool {
+    let is_kind = |value: &Value| match value {
+        Value::String(_) => kind == "string",
+        Value::Number(number) => kind == "number" || kind == "integer" && number.is_i64(),
+        Value::Bool(_) => kind == "boolean",
+        Value::Array(_) => kind == "array",
+        Value::Object(_) => kind == "object",
+        Value::Null => kind == "null",
+    };
+    match (&schema["type"], &schema["enum"], schema.get("const")) {
+        (Value::String(only), ..) => only == kind,
+        (Value::Array(all), ..) => all.iter().any(|one| one == kind),
+        (_, Value::Array(allowed), _) => allowed.iter().any(is_kind),
+        (_, _, Some(only)) => is_kind(only),
+        _ => kind != "array",
+    }
+}
+
+/// A value as its field takes it.
+///
+/// # Errors
+/// What the field is instead.
+fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
+    let all = Value::Null;
+    let schema = schema.unwrap_or(&all);
+    let takes_text = accepts(schema, "string");
+    let kinds = ["integer", "number", "boolean", "array", "object", "null"];
+    let taken: Vec<&str> = kinds
+        .into_iter()
+        .filter(|kind| accepts(schema, kind))
+        .collect();
+    if taken.is_empty() {
+        return Ok(text.into());
+    }
+    let kind_of = |value: &Value| match value {
+        Value::Number(number) if number.is_i64() || number.is_u64() => &["integer", "number"][..],
+        Value::Number(_) => &["number"],
+        Value::Bool(_) => &["boolean"],
+        Value::Array(_) => &["array"],
+        Value::Object(_) => &["object"],
+        Value::Null => &["null"],
+        Value::String(_) => &[],
+    };
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if kind_of(&value).iter().any(|kind| taken.contains(kind)) => Ok(value),
+        _ if takes_text => Ok(text.into()),
+        _ => Err(match taken[..] {
+            ["integer", "number"] => "a number".to_owned(),
+            _ => format!("of type {}", taken.join(" or ")),
+        }),
+    }
+}
+
+/// What is at a path. Objects on the way are made; one more entry of a list is like its first.
+fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v mut Value {
+    let (mut here, mut model) = (contract, Some(template));
+    for name in path {
+        let index = name.parse::<usize>().ok();
+        model = model.and_then(|model| match (model, index) {
+            (Value::Array(entries), Some(_)) => entries.first(),
+            (model, _) => model.get(name),
+        });
+        here = match (here, index) {
+            (Value::Array(entries), Some(index)) => {
+                if index >= entries.len() {
+                    entries.push(model.cloned().unwrap_or_default());
+                }
+                let last = entries.len() - 1;
+                &mut entries[index.min(last)]
+            }
+            (other, _) => {
+                if !other.is_object() {
+                    *other = Value::Object(Map::new());
+                }
+                &mut other[name.as_str()]
+            }
+        };
+    }
+    here
+}
+
+/// Leaves out what is not filled in and need not be, and what that leaves empty.
+pub(crate) fn without_optional(contract: &mut Value, schema: &Value) {
+    fn walk(value: &mut Value, root: &Value, schema: &Value) {
+        match value {
+            Value::Object(members) => {
+                let required = schema["required"].as_array();
+                let is_required =
+                    |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+                members.retain(|name, member| {
+                    let was_empty = is_empty(member);
+                    if let Some(own) = schema["properties"].get(name.as_str()) {
+                        walk(member, root, resolved(root, own));
+                    }
+                    let became_empty = !was_empty && is_empty(member);
+                    is_required(name) || left_to_fill(member).is_empty() && !became_empty
+                });
+            }
+            Value::Array(entries) => {
+                if let Some(items) = schema.get("items") {
+                    let items = resolved(root, items);
+                    entries.retain_mut(|entry| {
+                        let was_empty = is_empty(entry);
+                        walk(entry, root, items);
+                        was_empty || !is_empty(entry)
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    walk(contract, schema, resolved(schema, schema));
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// The options that fill in what is left, each with the mark that says what belongs there: a contract
+/// that still has one is refused.
+pub(crate) fn options(contract: &Value) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (pointer, about) in left_to_fill(contract) {
+        let mark = format!("{FILL}: {about}}}}}");
+        let path: Vec<String> = parts(&pointer).collect();
+        let listed = path.iter().position(|name| name.parse::<usize>().is_ok());
+        let (field, value) = match listed {
+            None => (pointer, mark),
+            Some(at) => {
+                let list: String = path[..at]
+                    .iter()
+                    .map(|name| format!("/{}", escaped_part(name)))
+                    .collect();
+                let entry = contract.pointer(&format!("{list}/{}", path[at]));
+                let entry = match entry {
+                    Some(Value::String(_)) | None => mark,
+                    Some(entry) => entry.to_string(),
+                };
+                (list, entry)
+            }
+        };
+        let option = format!("--set {}={}", dotted(&field), quoted_word(&value));
+        if !found.contains(&option) {
+            found.push(option);
+        }
+    }
+    found
+}
+
+/// Refuses a contract in which something is left to fill in.
+///
+/// # Errors
+/// A [`Failure`] with a finding for each place.
+pub(crate) fn ensure_complete(contract: &Value) -> Result<(), Failure> {
+    let left = left_to_fill(contract);
+    if left.is_empty() {
+        return Ok(());
+    }
+    let findings = left.iter().map(|(pointer, about)| {
+        let finding = Finding::error(
+            FindingCode::FieldUnfilled,
+            pointer.as_str(),
+            "this place is not filled in yet",
+        );
+        finding.fix(format!("write here: {about}"))
+    });
+    let text = "the contract is not complete; nothing was written".to_owned();
+    let failure = Failure::new(ErrorCode::ContractRefused, text).findings(findings.collect());
+    Err(failure.advice(format!("add {}", options(contract).join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::{Setting, options, set, without_optional};
+
+    fn schema() -> Value {
+        json!({
+            "required": ["summary", "tests", "steps", "validation"],
+            "properties": {
+                "summary": { "type": "string" },
+                "tests": { "type": "integer" },
+                "port": { "type": ["integer", "string"] },
+                "steps": { "type": "array", "items": { "type": "string" } },
+                "findings": { "type": "array", "items": { "$ref": "#/$defs/finding" } },
+                "validation": { "required": ["build"], "properties": { "build": { "type": "string" } } },
+            },
+            "$defs": { "finding": { "properties": { "text": { "type": "string" }, "line": { "type": "integer" } } } },
+        })
+    }
+
+    fn skeleton() -> Value {
+        json!({
+            "summary": "{{fill: in one line}}", "tests": "{{fill: how many}}", "port": "{{fill: its port}}",
+            "steps": ["{{fill: one step}}"],
+            "findings": [{ "text": "{{fill: what}}", "line": "{{fill: where}}" }],
+            "validation": { "build": "{{fill: its outcome}}" },
+        })
+    }
+
+    fn with(all: &[&str]) -> Result<Value, String> {
+        let settings: Vec<Setting> = all.iter().map(|text| text.parse().unwrap()).collect();
+        let mut contract = skeleton();
+        set(&mut contract, &schema(), &settings).map_err(|failure| failure.message)?;
+        without_optional(&mut contract, &schema());
+        Ok(contract)
+    }
+
+    #[test]
+    fn fields_take_values_of_their_types() {
+        let all = [
+            "summary=3",
+            "tests=3",
+            "port=n/a",
+            "steps=one",
+            "steps=two, with a comma",
+            "findings={\"text\":\"a\",\"line\":4}",
+            "findings.1.text=b",
+            "/findings/1/line=5",
+            "build=it = works",
+        ];
+        let filled = json!({
+            "summary": "3", "tests": 3, "port": "n/a", "steps": ["one", "two, with a comma"],
+            "findings": [{ "text": "a", "line": 4 }, { "text": "b", "line": 5 }],
+            "validation": { "build": "it = works" },
+        });
+        assert_eq!(with(&all), Ok(filled));
+        let replaced = with(&["steps=[\"x\"]", "port=80", "validation.build=y"]).unwrap();
+        assert_eq!(replaced["steps"], json!(["x"]));
+        assert_eq!(replaced["port"], 80);
+        assert_eq!(
+            with(&["tests=two"]).unwrap_err(),
+            "tests is of type integer, not \"two\""
+        );
+        assert_eq!(
+            with(&["tests=2.5"]).unwrap_err(),
+            "tests is of type integer, not \"2.5\""
+        );
+        assert_eq!(
+            with(&["colour=red"]).unwrap_err(),
+            "the contract has no field \"colour\""
+        );
+        assert!("summary".parse::<Setting>().is_err());
+    }
+
+    #[test]
+    fn what_is_left_is_what_is_required() {
+        let left = with(&["summary=x"]).unwrap();
+        assert!(left.get("findings").is_none() && left.get("port").is_none());
+        assert_eq!(
+            options(&left),
+            [
+                "--set tests='{{fill: how many}}'",
+                "--set steps='{{fill: one step}}'",
+                "--set validation.build='{{fill: its outcome}}'",
+            ]
+        );
+        let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
+        assert!(
+            options(&skeleton()).contains(&entry.to_owned()),
+            "{:?}",
+            options(&skeleton())
+        );
+    }
+}

@@ -1,0 +1,437 @@
+//! What a newcomer meets: the program alone, other words for its commands, a contract in one command.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
+use test_support::contracts::opening;
+use test_support::{Ran, TestEnvironment};
+
+/// Runs the program as an agent.
+fn act(env: &TestEnvironment, agent: &str, args: &[&str]) -> Ran {
+    env.handoff(&[args, &["--as", agent]].concat())
+}
+
+/// The arguments that hand work on, with values for these fields.
+fn sending<'a>(to: &'a str, set: &[&'a str]) -> Vec<&'a str> {
+    let set = set.iter().flat_map(|setting| ["--set", setting]);
+    ["send", "--to", to].into_iter().chain(set).collect()
+}
+
+const OPENING: [&str; 6] = [
+    "issue_title=Dispatchers ask for their delivery history",
+    "type=feature",
+    "priority=high",
+    "summary=A file with all deliveries",
+    "requirements=It has one row for each delivery",
+    "requirements=Times, in UTC",
+];
+
+const PREPARED: [&str; 4] = [
+    "branch=issue-87",
+    "dependencies=installed",
+    "build=passed",
+    "dev_server=n/a: a library",
+];
+
+#[test]
+fn alone_it_says_where_one_is_and_the_next_command() {
+    let env = TestEnvironment::new();
+    let alone = |args: &[&str]| {
+        let ran = env.handoff(args).success();
+        assert!(ran.stdout.lines().count() <= 10, "{}", ran.shown);
+        let next = ran.stdout.lines().find(|line| line.starts_with("next: "));
+        next.unwrap().trim_start_matches("next: ").to_owned()
+    };
+    assert_eq!(alone(&[]), "git init && git handoff init");
+    let env = TestEnvironment::with_repository();
+    let alone = |args: &[&str]| {
+        let ran = env.handoff(args).success();
+        assert!(ran.stdout.lines().count() <= 10, "{}", ran.shown);
+        let next = ran.stdout.lines().find(|line| line.starts_with("next: "));
+        next.unwrap().trim_start_matches("next: ").to_owned()
+    };
+    assert_eq!(alone(&[]), "git handoff init");
+    env.handoff(&["init"]).success();
+    assert_eq!(alone(&[]), "git handoff status");
+    let as_prep = ["--as", "prep-agent"];
+    assert!(alone(&as_prep).starts_with("git handoff wait --inbox"));
+    env.send(opening(87)).success();
+    assert!(alone(&as_prep).starts_with("git handoff claim --next"));
+    env.claim("87.1", "prep-agent").success();
+    assert!(alone(&as_prep).starts_with("git handoff prime"));
+    assert!(alone(&["--as", "nobody-known"]).starts_with("git handoff protocol show"));
+    insta::assert_snapshot!(env.handoff(&as_prep).success().stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"
+    git-handoff VERSION: a ledger of handoffs between agents, kept in Git
+    here: the ledger on branch handoffs, protocol issue-to-pr; 1 open handoff
+    you: prep-agent; you hold 87.1; 0 for you to claim
+    next: git handoff prime --as prep-agent
+    all commands: git handoff -h
+    ");
+    let json = env
+        .handoff(&["--json", "--as", "prep-agent"])
+        .success()
+        .json();
+    assert_eq!(json["data"]["holds"], json!(["87.1"]));
+    assert_eq!(json["data"]["branch"], "handoffs");
+}
+
+#[test]
+fn commands_are_in_groups_each_once() {
+    let env = TestEnvironment::new();
+    let help = env.handoff(&["-h"]).success().stdout;
+    let listed: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+        .filter_map(|line| line.split("  ").next())
+        .filter(|word| !word.contains(' '))
+        .collect();
+    let once: BTreeSet<&str> = listed.iter().copied().collect();
+    assert_eq!(once.len(), listed.len(), "{listed:?}");
+    let all = git_handoff::command();
+    let all: BTreeSet<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+    assert_eq!(
+        once,
+        all.into_iter().filter(|name| *name != "help").collect()
+    );
+    let headings = help
+        .lines()
+        .filter(|line| line.ends_with(':') && !line.starts_with(' '));
+    let headings: Vec<&str> = headings.collect();
+    let groups = [
+        "Start:",
+        "Hand work on:",
+        "Decide what happens:",
+        "See where things are:",
+        "Trust it:",
+        "Share and keep it:",
+        "For machines:",
+        "Options:",
+    ];
+    assert_eq!(headings[..groups.len()], groups);
+}
+
+#[test]
+fn other_words_for_commands_and_issues_work_or_are_answered() {
+    let env = TestEnvironment::with_ledger();
+    env.pace(0);
+    env.send(opening(87)).success();
+    let listed = env.handoff(&["list"]).success().stdout;
+    assert_eq!(env.handoff(&["ls"]).success().stdout, listed);
+    let status = env.handoff(&["status", "87"]).success().stdout;
+    let address = "https://github.com/octo/parcels/issues/87#issuecomment-1";
+    for forms in [
+        &["#87"][..],
+        &["87"],
+        &[address],
+        &["status", "#87"],
+        &["status", address],
+    ] {
+        assert_eq!(env.handoff(forms).success().stdout, status, "{forms:?}");
+    }
+    let shown = env.handoff(&["show", "87.1"]).success().stdout;
+    assert_eq!(env.handoff(&["87.1"]).success().stdout, shown);
+    env.pace(60);
+    act(&env, "prep-agent", &["take", "#87.1"]).success();
+    act(&env, "prep-agent", &["comment", "87", "--note", "seen"]).success();
+    act(&env, "prep-agent", &["done", "87"]).success();
+    for (word, command) in [
+        ("start", "git handoff claim --next"),
+        ("redrive", "git handoff retry ID"),
+        ("rejected", "git handoff refused"),
+    ] {
+        env.handoff(&[word]).exits(2).says(command);
+        let error = env.handoff(&[word, "--json"]).exits(2).json();
+        assert!(error["error"]["hint"].as_str().unwrap().contains(command));
+    }
+    env.handoff(&["stats"]).exits(2).says("status");
+}
+
+#[test]
+fn a_step_is_two_commands() {
+    let env = TestEnvironment::with_ledger();
+    env.git(&env.repo(), &["checkout", "-qb", "issue-87"]);
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Begin"],
+    );
+    let open = [
+        sending("prep-agent", &OPENING),
+        vec![
+            "--issue",
+            "87",
+            "--set",
+            "issue_url=https://github.com/octo/parcels/issues/87",
+        ],
+    ]
+    .concat();
+    act(&env, "issue-manager", &open).success();
+    let claimed = act(&env, "prep-agent", &["claim", "--next"]).success();
+    let next = claimed.stderr.lines().next().unwrap().to_owned();
+    assert!(
+        next.starts_with(
+            "next: git handoff send --issue 87 --to implementer-agent --as prep-agent "
+        ),
+        "{next}"
+    );
+    for field in [
+        "validation.dependencies",
+        "validation.build",
+        "validation.dev_server",
+    ] {
+        assert!(
+            next.contains(&format!("--set {field}='{{{{fill: ")),
+            "{next}"
+        );
+    }
+    assert!(
+        !next.contains("workspace_type") && !next.contains("branch"),
+        "{next}"
+    );
+    // What is missing is listed, with the options that give it.
+    let before = env.tip();
+    let missing = act(
+        &env,
+        "prep-agent",
+        &sending("implementer-agent", &PREPARED[..2]),
+    )
+    .exits(3);
+    insta::assert_snapshot!(missing.stderr, @r"
+    error: the contract is not complete; nothing was written
+      /validation/build field.unfilled this place is not filled in yet
+          write here: outcome of the first build and test run
+      /validation/dev_server field.unfilled this place is not filled in yet
+          write here: outcome of starting the development server, or `n/a: ` and why there is none
+    hint: add --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'; see `git handoff explain contract_refused`
+    ");
+    assert_eq!(env.tip(), before);
+    act(&env, "prep-agent", &sending("implementer-agent", &PREPARED)).success();
+    let sent = env
+        .handoff(&["show", "87.2", "--contract"])
+        .success()
+        .stdout;
+    assert!(
+        sent.contains("<workspace_type>in-place</workspace_type>"),
+        "{sent}"
+    );
+    assert!(!sent.contains("port"), "{sent}");
+    // A second time, there is nothing to hand on.
+    act(&env, "prep-agent", &sending("implementer-agent", &PREPARED))
+        .exits(2)
+        .says("prep-agent holds nothing here");
+    env.assert_sound();
+}
+
+#[test]
+fn fields_are_named_and_typed() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let sends = |set: &[&str]| act(&env, "prep-agent", &sending("implementer-agent", set));
+    sends(&["colour=red"])
+        .exits(2)
+        .says("the contract has no field \"colour\"")
+        .says("validation.build");
+    sends(&["build"]).exits(2).says("FIELD=VALUE");
+    sends(&["validation=3"])
+        .exits(2)
+        .says("validation is of type object");
+    act(&env, "prep-agent", &["send", "--set", "a=b"])
+        .exits(2)
+        .says("--to");
+    act(
+        &env,
+        "prep-agent",
+        &["send", "--to", "implementer-agent", "contract.xml"],
+    )
+    .exits(2);
+    env.handoff(&["send", "--to", "implementer-agent"])
+        .exits(2)
+        .says("say which agent you are");
+    act(&env, "prep-agent", &["send", "--to", "closer-agent"])
+        .exits(4)
+        .says("no route");
+    act(
+        &env,
+        "prep-agent",
+        &["send", "--to", "implementer-agent", "--issue", "88"],
+    )
+    .exits(3);
+    let made = act(
+        &env,
+        "prep-agent",
+        &[
+            "new",
+            "--issue",
+            "87",
+            "--to",
+            "implementer-agent",
+            "--set",
+            "build=4 passed",
+        ],
+    );
+    assert!(made.success().stdout.contains("<build>4 passed</build>"));
+}
+
+#[test]
+fn a_contract_is_edited_until_it_is_accepted() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let editor = env.file("editor", "#!/bin/sh
+cp \"$1\" \"$0.saw\"
+grep -q 'refused' \"$1\" && sed -i 's/{{fill[^}]*}}/done/' \"$1\" || sed -i 's/{{fill: outcome[^}]*}}/passed/' \"$1\"
+");
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let send = [
+        "send",
+        "--to",
+        "implementer-agent",
+        "--edit",
+        "--as",
+        "prep-agent",
+        "--set",
+        "branch=issue-87",
+        "--set",
+        "workspace_path=.",
+        "--set",
+        "workspace_type=in-place",
+        "--set",
+        "port=4000",
+        "--set",
+        "dev_server=n/a: a library",
+    ];
+    let edit = |editor: &str| {
+        let mut command = env.program(&send);
+        command.env("GIT_EDITOR", editor);
+        env.run(command, &send, None)
+    };
+    let draft = env
+        .repo()
+        .join(".git/handoff/drafts/87-to-implementer-agent.xml");
+    edit("false").exits(2).says("the editor false ended with");
+    // What was written is kept, and opened again.
+    edit("true").exits(3).says("the draft is kept in");
+    assert!(draft.is_file());
+    edit(&editor).success();
+    assert!(!draft.exists());
+    let saw = fs::read_to_string(Path::new(&editor).with_extension("saw")).unwrap();
+    assert!(saw.contains("#: build: required, string"), "{saw}");
+    let sent = env
+        .handoff(&["show", "87.2", "--contract"])
+        .success()
+        .stdout;
+    assert!(
+        !sent.contains("#:") && sent.contains("<build>passed</build>"),
+        "{sent}"
+    );
+    edit("truncate -s 0").exits(2);
+    env.assert_sound();
+}
+
+#[test]
+fn without_an_identity_nothing_is_written() {
+    let env = TestEnvironment::with_repository();
+    let unknown = |more: &[(&str, &str)]| {
+        let mut command = env.program(&["init"]);
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("USER", "somebody");
+        command.envs(more.iter().copied());
+        env.run(command, &["init"], None)
+    };
+    for key in ["user.name", "user.email"] {
+        env.git_any(&env.repo(), &["config", "--unset", key]);
+    }
+    unknown(&[])
+        .exits(9)
+        .says("git does not know who you are")
+        .says("git config user.email");
+    assert_eq!(
+        env.git(&env.repo(), &["for-each-ref", "refs/heads/handoffs"]),
+        ""
+    );
+    unknown(&[("GITHUB_ACTIONS", "true"), ("GITHUB_ACTOR", "octocat")]).success();
+    let by = env.git(
+        &env.repo(),
+        &["log", "-1", "--format=%cn <%ce>", "handoffs"],
+    );
+    assert_eq!(by.trim(), "octocat <octocat@users.noreply.github.com>");
+}
+
+#[test]
+fn what_init_installs_uninstall_removes() {
+    let env = TestEnvironment::with_repository();
+    let files = || {
+        let mut found = Vec::new();
+        for line in env
+            .git(&env.repo(), &["status", "--porcelain", "-uall"])
+            .lines()
+        {
+            found.push(line.to_owned());
+        }
+        found
+    };
+    let before = files();
+    let ran = env
+        .handoff(&[
+            "init",
+            "--hooks",
+            "--github",
+            "--agents",
+            "claude-code,codex",
+        ])
+        .success();
+    for what in [
+        "pre-commit: created",
+        ".github/workflows/handoff-gate.yml: created",
+        "CLAUDE.md: created",
+    ] {
+        assert!(ran.stdout.contains(what), "{}", ran.shown);
+    }
+    assert!(
+        env.repo()
+            .join(".github/workflows/handoff-intake.yml")
+            .is_file()
+    );
+    // Again, nothing changes.
+    let again = env
+        .handoff(&[
+            "init",
+            "--hooks",
+            "--github",
+            "--agents",
+            "claude-code,codex",
+        ])
+        .success();
+    assert!(!again.stdout.contains("created"), "{}", again.shown);
+    // A workflow that somebody changed stays, and so does the ledger.
+    let gate = env.repo().join(".github/workflows/handoff-gate.yml");
+    let text = fs::read_to_string(&gate).unwrap();
+    fs::write(&gate, text.replace("name: ", "name: our ")).unwrap();
+    let tip = env.tip();
+    let removed = env.handoff(&["uninstall"]).success();
+    removed.says("the ledger stays on branch handoffs");
+    assert!(gate.is_file());
+    fs::remove_dir_all(env.repo().join(".github")).unwrap();
+    assert_eq!(files(), before);
+    assert_eq!(env.tip(), tip);
+    assert!(!env.repo().join(".git/hooks/pre-commit").exists());
+    env.handoff(&["uninstall"])
+        .success()
+        .says("nothing was installed here");
+    // One of the names is taken: no workflow is written.
+    fs::create_dir_all(env.repo().join(".github/workflows")).unwrap();
+    fs::write(&gate, "name: other\n").unwrap();
+    env.handoff(&["init", "--github", "octo/handoff/action@1"])
+        .exits(9)
+        .says("handoff-gate.yml");
+    assert!(
+        !env.repo()
+            .join(".github/workflows/handoff-intake.yml")
+            .exists()
+    );
+}
