@@ -9,7 +9,7 @@ use std::{env, fs};
 use sha1::{Digest, Sha1};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let mut shipped: Vec<([u8; 20], String)> = Vec::new();
     for protocol in fs::read_dir(root.join("templates"))? {
         let protocol = protocol?.file_name();

@@ -1,4 +1,5 @@
-//! The built-in protocols, embedded from `templates/` and `schemas/`.
+//! The built-in protocols, embedded from `templates/` and `schemas/`. These are links to the folders at the
+//! top, which cargo follows when it packs the crate.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,16 +14,16 @@ use handoff_model::Schemas;
 use handoff_protocol::SIGNERS;
 use include_dir::{Dir, include_dir};
 
-static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
+static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
 /// The contracts' schemas of each built-in protocol. What is beside them in `schemas/` describes the
 /// program's own output, which it does not read.
 static SCHEMAS: [Dir<'static>; 5] = [
-    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/issue-to-pr"),
-    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/orchestrator-specialist"),
-    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/task-breakdown"),
-    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/delegation"),
-    include_dir!("$CARGO_MANIFEST_DIR/../../schemas/directive"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/issue-to-pr"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/orchestrator-specialist"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/task-breakdown"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/delegation"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/directive"),
 ];
 
 /// The names of the built-in protocols, in the order of their schemas; the first is the default.

@@ -5,7 +5,7 @@ use crate::hooks::{BlockFault, find_between};
 const BEGIN: &str = "<!-- >>> git-handoff >>> -->";
 const END: &str = "<!-- <<< git-handoff <<< -->";
 const FOR: &str = "<!-- `git handoff agents` writes these lines anew; they are for: ";
-const TEXT: &str = include_str!("../../../../templates/agents/instructions.md");
+const TEXT: &str = include_str!("../../agents/instructions.md");
 
 fn block(names: &[String]) -> String {
     format!("{BEGIN}\n{FOR}{} -->\n\n{TEXT}\n{END}\n", names.join(", "))

@@ -21,7 +21,7 @@ pub use plan::{Action, AgentsError, Change, Plan};
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted_word;
 
-const SKILL: &str = include_str!("../../../../templates/agents/SKILL.md");
+const SKILL: &str = include_str!("../../agents/SKILL.md");
 
 /// A harness: which files it reads, and their format.
 #[derive(Clone, Debug, Deserialize)]
@@ -120,7 +120,7 @@ impl Event {
 
 /// Every supported harness.
 pub static HARNESSES: LazyLock<Vec<Harness>> = LazyLock::new(|| {
-    let table = include_str!("../../../../templates/agents/harnesses.json");
+    let table = include_str!("../../agents/harnesses.json");
     serde_json::from_str(table).expect("the table ships with the program, and a test reads it")
 });
 
