@@ -23,6 +23,7 @@ mod prime;
 #[doc(hidden)]
 pub mod readers;
 mod render;
+mod version;
 mod view;
 
 use std::ffi::OsString;
@@ -98,6 +99,11 @@ fn with_references(command: clap::Command) -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     commands::words::replaced(&mut arguments);
+    if version::is_verbose(&arguments) {
+        let mut output = Output::new(false, anstream::ColorChoice::Never);
+        let printed = output.raw(version::details().as_bytes());
+        return printed.map_or_else(|failure| failure.exit, |()| exit::DONE);
+    }
     let cli = match parsed(&arguments) {
         Ok(cli) => cli,
         // To harnesses, 2 means that the agent must continue.

@@ -19,8 +19,14 @@ use crate::view::Look;
 /// for changes. Each command is printed as an agent would type it, with its output; one contract
 /// is incomplete and is refused. The repository stays for you to explore.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  git handoff demo\n  git handoff demo ../tour")]
+#[command(
+    after_help = "Examples:\n  git handoff demo\n  git handoff demo --quick\n  git handoff demo ../tour"
+)]
 pub(crate) struct Arguments {
+    /// Stop after one handoff has been sent, claimed and verified
+    #[arg(long)]
+    quick: bool,
+
     /// A folder that is empty or does not exist yet; by default a new one in the temporary
     /// directory
     #[arg(value_name = "DIR")]
@@ -29,6 +35,15 @@ pub(crate) struct Arguments {
 
 const ISSUE: &str = "7";
 const BRANCH: &str = "feature/issue-7-slugs";
+
+/// What the issue's write-up says, in the order of its fields.
+const WRITE_UP: [&str; 5] = [
+    "Titles become slugs",
+    "feature",
+    "high",
+    "Titles are printed as slugs",
+    "Words are joined by dashes",
+];
 
 /// The code before the work, after it, and after the review.
 const BEFORE: &str = "#!/bin/sh\n# Prints a title as it is.\nprintf '%s\\n' \"$1\"\n";
@@ -44,7 +59,11 @@ impl Arguments {
             None => unused(&std::env::temp_dir()),
         };
         let mut stage = Stage::build(&folder, output)?;
-        stage.play()?;
+        if self.quick {
+            stage.play_one()?;
+        } else {
+            stage.play()?;
+        }
         let folder = stage.folder.display().to_string();
         let issue = ISSUE;
         stage.output.answer(&DemoView { folder, issue })
@@ -117,25 +136,24 @@ impl<'o> Stage<'o> {
         Ok(stage)
     }
 
-    fn play(&mut self) -> Result<(), Failure> {
-        self.tell("The ledger, on its own branch")?;
-        self.handoff(&["init"], None)?;
+    /// One handoff, from its contract to the audit.
+    fn play_one(&mut self) -> Result<(), Failure> {
+        self.init()?;
+        self.tell("issue-manager writes the issue up, and hands it to prep-agent")?;
+        self.contract("issue-manager", "prep-agent", &WRITE_UP)?;
+        self.tell("prep-agent claims it")?;
+        self.claim("prep-agent")?;
+        self.audit()
+    }
 
+    fn play(&mut self) -> Result<(), Failure> {
+        self.init()?;
         self.tell("issue-manager writes the issue up; its first contract is incomplete")?;
         let skeleton = self.new_contract("issue-manager", "prep-agent")?;
-        let some = filled(&skeleton, &["Titles become slugs", "feature"]);
+        let some = filled(&skeleton, &WRITE_UP[..2]);
         self.refused(&["send", "-"], &some)?;
         self.tell("The same contract, with everything filled in")?;
-        self.fill_and_send(
-            &skeleton,
-            &[
-                "Titles become slugs",
-                "feature",
-                "high",
-                "Titles are printed as slugs",
-                "Words are joined by dashes",
-            ],
-        )?;
+        self.fill_and_send(&skeleton, &WRITE_UP)?;
 
         self.tell("prep-agent claims it, and prepares a branch")?;
         self.claim("prep-agent")?;
@@ -156,13 +174,20 @@ impl<'o> Stage<'o> {
             &["Once more", "chore", "low", "Once more", "Once more"],
         );
         self.refused(&["send", "-"], &late)?;
+        self.audit()
+    }
 
+    fn init(&mut self) -> Result<(), Failure> {
+        self.tell("The ledger, on its own branch")?;
+        self.handoff(&["init"], None).map(|_| ())
+    }
+
+    fn audit(&mut self) -> Result<(), Failure> {
         self.tell(
             "The audit trail is the branch's history, and `verify` derives every step again",
         )?;
         self.show_git(&["log", "--format=%h %an: %s", "handoffs"])?;
-        self.handoff(&["verify"], None)?;
-        Ok(())
+        self.handoff(&["verify"], None).map(|_| ())
     }
 
     fn implement(&mut self) -> Result<(), Failure> {

@@ -38,6 +38,42 @@ fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
 }
 
 #[test]
+fn the_quick_demo_ends_with_one_verified_handoff() {
+    let env = TestEnvironment::new();
+    let folder = env.root().join("tour");
+    let tour = folder.to_str().unwrap();
+    env.handoff(&["demo", "--quick", tour])
+        .success()
+        .says("7.1 issue-manager → prep-agent: in_progress")
+        .says("the ledger is sound: 3 commits, 1 handoff");
+    let verified = env.handoff(&["-C", tour, "verify", "--json"]).success();
+    assert_eq!(verified.json()["data"]["handoffs"], 1);
+}
+
+#[test]
+fn the_version_says_which_build_it_is() {
+    let env = TestEnvironment::new();
+    let short = env.handoff(&["--version"]).success().stdout;
+    let long = env.handoff(&["--version", "--verbose"]).success().stdout;
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines[0], short.trim());
+    let named = |name: &str| {
+        let mut values = lines.iter().filter_map(|line| line.split_once(": "));
+        values.find(|(own, _)| *own == name).unwrap().1
+    };
+    assert!(!named("commit").is_empty());
+    assert!(
+        named("target").starts_with(std::env::consts::ARCH),
+        "{long}"
+    );
+    assert!(named("program").ends_with("git-handoff"), "{long}");
+    assert_eq!(named("installed by"), "unknown");
+    let profile = Path::new(named("program")).parent().unwrap();
+    assert_eq!(profile.file_name().unwrap(), named("profile"));
+    env.handoff(&["--verbose"]).exits(2);
+}
+
+#[test]
 fn the_hook_refuses_what_is_staged_and_incomplete() {
     let env = TestEnvironment::with_repository();
     let hook = env.repo().join(".git/hooks/pre-commit");
