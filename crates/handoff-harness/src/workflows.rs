@@ -16,19 +16,19 @@ const ACTION: &str = "uses: OWNER/git-handoff/action@000000000000000000000000000
 const WORKFLOWS: [(&str, &str); 4] = [
     (
         "handoff-audit.yml",
-        include_str!("../../../templates/github/handoff-audit.yml"),
+        include_str!("../github/handoff-audit.yml"),
     ),
     (
         "handoff-gate.yml",
-        include_str!("../../../templates/github/handoff-gate.yml"),
+        include_str!("../github/handoff-gate.yml"),
     ),
     (
         "handoff-intake.yml",
-        include_str!("../../../templates/github/handoff-intake.yml"),
+        include_str!("../github/handoff-intake.yml"),
     ),
     (
         "handoff-verify.yml",
-        include_str!("../../../templates/github/handoff-verify.yml"),
+        include_str!("../github/handoff-verify.yml"),
     ),
 ];
 

@@ -13,6 +13,7 @@ pub static GITHUB: Tools = Tools::new("github-tools");
 pub static HOOK: Tools = Tools::new("hook-tools");
 pub static MCP: Tools = Tools::new("mcp-tools");
 pub static METRICS: Tools = Tools::new("metrics-tools");
+pub static PACKAGE: Tools = Tools::new("package-tools");
 pub static TRACE: Tools = Tools::new("trace-tools");
 pub static WEB: Tools = Tools::new("web-tools");
 
