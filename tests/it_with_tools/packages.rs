@@ -547,6 +547,35 @@ fn the_same_program_gives_the_same_bytes() {
     }
 }
 
+/// What cargo packs of the crates; the folders that they reach by links are in it.
+#[test]
+fn every_crate_can_be_packed() {
+    let env = TestEnvironment::with_repository();
+    let target = env.root().join("target");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["package", "--workspace", "--exclude", "test-support"]);
+    cargo.args(["--no-verify", "--allow-dirty", "--locked", "--offline"]);
+    cargo
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(project());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for (name, file) in [
+        ("handoff-templates", "templates/issue-to-pr/protocol.json"),
+        ("handoff-templates", "schemas/directive/handoff.schema.json"),
+        ("handoff-harness", "agents/harnesses.json"),
+        ("git-handoff", "docs/codes.md"),
+    ] {
+        let folder = format!("{name}-{VERSION}");
+        let mut tar = env.command("tar");
+        tar.arg("-tzf")
+            .arg(target.join(format!("package/{folder}.crate")));
+        tar.arg(format!("{folder}/{file}"));
+        run(&env, tar);
+    }
+}
+
 /// The address of an archive, as cargo binstall makes it of the manifest.
 #[test]
 fn cargo_binstall_finds_the_archives() {
