@@ -26,7 +26,7 @@ use crate::view::Look;
 /// Report crossed thresholds: since when, by what, and what to do
 ///
 /// Exits 1 if a threshold is crossed, 0 if none is, and 6 if no protocol has any. Each protocol
-/// defines its own thresholds (`alerts` in protocol.json); docs/observability.md describes what
+/// defines its own thresholds (`alerts` in protocol.json); docs/metrics.md describes what
 /// each metric counts and what the built-in protocols watch.
 #[derive(Args)]
 #[command(after_help = "Examples:
