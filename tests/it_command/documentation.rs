@@ -513,7 +513,9 @@ fn what_is_read_first_stays_short() {
         let text = fs::read_to_string(&path).unwrap();
         let is_by_hand =
             path.starts_with(root().join("docs")) && !text.starts_with("<!-- Generated ");
-        is_by_hand.then(|| text.lines().count())
+        // The tables of figures are what `scripts/bench` prints.
+        let is_printed = |line: &&str| path.ends_with("performance.md") && line.starts_with('|');
+        is_by_hand.then(|| text.lines().filter(|line| !is_printed(line)).count())
     });
     let lines: usize = texts.sum();
     assert!(lines <= 5000, "docs has {lines} lines written by hand");
