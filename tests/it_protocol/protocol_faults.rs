@@ -642,6 +642,13 @@ fn every_fault_of_a_protocols_files_is_told() {
       protocol.template templates/request.json: it is not JSON: EOF while parsing an object at line 1 column 1
     protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
       protocol.syntax: missing field `version`
+      protocol.syntax: missing field `title`
+      protocol.syntax: missing field `style`
+      protocol.syntax: missing field `formats`
+      protocol.syntax: missing field `fields`
+      protocol.syntax: missing field `agents`
+      protocol.syntax: missing field `contracts`
+      protocol.syntax: missing field `routes`
     "##);
     // For people, with the number of faults.
     let folder = Folder::copy(&env, "issue-to-pr", "xml");
@@ -654,6 +661,90 @@ fn every_fault_of_a_protocols_files_is_told() {
       /contracts/8/template protocol.missing_file there is no file templates/error.json
       /contracts/8/xsd protocol.missing_file there is no file schemas/error.xsd
     --- exit 1
+    ");
+}
+
+/// Faults of form do not hide the others, and nothing that only follows from them is told.
+#[test]
+fn faults_of_every_kind_are_told_in_one_run() {
+    let env = TestEnvironment::new();
+    let folder = Folder::copy(&env, "issue-to-pr", "many");
+    folder.define(|definition| {
+        definition["colour"] = json!("red");
+        definition["agents"][1]["nickname"] = json!("prep");
+        definition["agents"][2]["kind"] = json!("king");
+        definition["contracts"][0]["roots"] = json!("handoff");
+        definition["contracts"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("root");
+        definition["routes"][1]["to"] = json!("nobody");
+        definition["routes"][2]["opens"] = json!("yes");
+        definition["routes"].as_array_mut().unwrap().push(json!([
+            "reviewer-agent",
+            "fixer-agent",
+            []
+        ]));
+        definition["alerts"][0]["metric"] = json!("happiness");
+        definition["alerts"][3]["severity"] = json!("loud");
+        definition["merge"] = json!(["blessed"]);
+        definition["leases"]["seconds"] = json!("long");
+    });
+    folder.remove("schemas/error.schema.json");
+    folder.write("schemas/workflow-complete.schema.json", "{");
+    folder.remove("templates/workflow-complete.json");
+    let args = ["protocol", "check", &folder.path(), "--json"];
+    let findings = Refused::of(&env.handoff(&args)).findings;
+    let short = findings.iter().map(|finding| {
+        let (text, _) = finding.split_once(", expected").unwrap_or((finding, ""));
+        format!("{text}\n")
+    });
+    insta::assert_snapshot!(short.collect::<String>(), @r#"
+    protocol.syntax /routes/10: expected an object, in braces
+    protocol.syntax /agents/1/nickname: unknown field `nickname`
+    protocol.syntax /agents/2/kind: unknown variant `king`
+    protocol.syntax /contracts/0/roots: unknown field `roots`
+    protocol.syntax /contracts/0: missing field `root`
+    protocol.syntax /routes/2/opens: invalid type: string "yes"
+    protocol.syntax /leases/seconds: invalid type: string "long"
+    protocol.syntax /alerts/0/metric: unknown variant `happiness`
+    protocol.syntax /alerts/3/severity: unknown variant `loud`
+    protocol.syntax /colour: unknown field `colour`
+    protocol.unknown_agent /routes/1/to: no agent is called `nobody`
+    protocol.requirement /merge/0: there is no requirement `blessed`
+    protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
+    protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
+    protocol.missing_file /contracts/9/template: there is no file templates/workflow-complete.json
+    "#);
+    // Its place in the file is told, too.
+    let folder = Folder::copy(&env, "issue-to-pr", "places");
+    let path = std::path::Path::new(&folder.path()).join("protocol.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replacen("\"phase\": 2", "\"face\": 2", 1);
+    let text = text.replacen("\"phase\": 5", "\"face\": 5", 1);
+    std::fs::write(&path, &text).unwrap();
+    let args = ["protocol", "check", &folder.path(), "--json"];
+    let ran = env.handoff(&args).exits(1).json();
+    for (i, phase) in ["\"face\": 2", "\"face\": 5"].into_iter().enumerate() {
+        let line = text.lines().position(|line| line.contains(phase)).unwrap() + 1;
+        assert_eq!(ran["error"]["findings"][i]["line"], line, "{ran:#}");
+    }
+}
+
+/// A definition that can't be read does not hide the faults of the other files.
+#[test]
+fn faults_of_files_are_told_without_a_definition() {
+    let env = TestEnvironment::new();
+    let folder = Folder::copy(&env, "delegation", "broken");
+    folder.write("protocol.json", "{");
+    folder.write("schemas/request.schema.json", "{}}");
+    folder.write("templates/request.json", "[]");
+    let args = ["protocol", "check", &folder.path(), "--json"];
+    let findings = Refused::of(&env.handoff(&args)).findings;
+    insta::assert_snapshot!(findings.join("\n"), @"
+    protocol.syntax: EOF while parsing an object
+    protocol.schema schemas/request.schema.json: it is not JSON: trailing characters at line 1 column 3
+    protocol.template templates/request.json: it is not an object
     ");
 }
 

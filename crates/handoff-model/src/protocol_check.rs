@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::pointer;
 use handoff_base::text::quoted;
-use handoff_contract::{MAX_FINDINGS, Schema, is_rule};
+use handoff_contract::{MAX_FINDINGS, Schema, is_rule, scan};
 use handoff_protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Protocol, SIGNERS,
-    Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Partial, Protocol,
+    SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -22,20 +23,18 @@ pub type ProtocolFiles = [(String, Vec<u8>)];
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
-        return vec![Finding::error(FindingCode::FileMissing, DEFINITION, text)];
+        let missing = Finding::error(FindingCode::FileMissing, DEFINITION, text);
+        return capped(without_definition(files, vec![missing]));
     };
-    let (protocol, found) = match Protocol::with_faults(definition) {
-        Ok(read) => read,
-        Err(findings) => return capped(findings),
+    let mut read = Partial::read(definition);
+    let found = std::mem::take(&mut read.findings);
+    let Some(protocol) = &read.protocol else {
+        return capped(without_definition(files, found));
     };
-    if let Some(at) = not_an_object(definition) {
-        let text = "expected an object, in braces";
-        return vec![Finding::error(FindingCode::ProtocolSyntax, at, text)];
-    }
     let mut checker = Checker {
         files,
         definition: protocol.definition(),
-        protocol: &protocol,
+        protocol,
         found,
     };
     let schemas = checker.schemas();
@@ -46,7 +45,71 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.signers();
     checker.requirements();
     checker.facts();
-    capped(checker.found)
+    let mut found = checker.found;
+    read.settle(&mut found);
+    let unplaced = |f: &&mut Finding| f.code == FindingCode::ProtocolSyntax && f.line.is_none();
+    for finding in found.iter_mut().filter(unplaced) {
+        let position = position(definition, &finding.path);
+        (finding.line, finding.column) = position.unzip();
+    }
+    capped(found)
+}
+
+/// Adds the faults of the files of a folder whose definition can't be read.
+fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Finding> {
+    for (path, bytes) in files {
+        let name = path.as_str();
+        if name.starts_with("schemas/") && name.ends_with(".json") {
+            found.extend(read_schema(name, bytes).err().map(|finding| *finding));
+        } else if name.starts_with("templates/") {
+            found.extend(template_fault(name, bytes));
+        }
+    }
+    found
+}
+
+/// The line and column of a place in a JSON text.
+fn position(text: &[u8], pointer: &str) -> Option<(u32, u32)> {
+    let text = str::from_utf8(text).ok()?;
+    let mut at = scan::root(text);
+    for part in pointer::parts(pointer) {
+        let index: Option<usize> = part.parse().ok();
+        let mut items = scan::items(text, at).enumerate();
+        let (_, item) = items.find(|(i, item)| match item.key(text) {
+            Some(key) => key == part,
+            None => index == Some(*i),
+        })?;
+        at = item.value;
+    }
+    let before = text.get(..at)?;
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next()?.chars().count() + 1;
+    Some((u32::try_from(line).ok()?, u32::try_from(column).ok()?))
+}
+
+/// Reads a schema that compiles.
+fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Box<Finding>> {
+    let fault = |text: String| Box::new(Finding::error(FindingCode::ProtocolSchema, path, text));
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| fault(format!("it is not JSON: {error}")))?;
+    let compiled = Schema::compile(&value).map_err(|error| {
+        let mut text = error.to_string();
+        if let Some(cause) = std::error::Error::source(&error) {
+            text += &format!(": {cause}");
+        }
+        fault(text)
+    })?;
+    Ok((value, compiled))
+}
+
+/// What is wrong with a template, if anything.
+fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
+    let text = match serde_json::from_slice::<Value>(bytes) {
+        Err(error) => format!("it is not JSON: {error}"),
+        Ok(value) if !value.is_object() => "it is not an object".to_owned(),
+        Ok(_) => return None,
+    };
+    Some(Finding::error(FindingCode::ProtocolTemplate, path, text))
 }
 
 /// As many findings as of a contract, and how many more there are. What is not listed is of the
@@ -69,29 +132,6 @@ fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
-}
-
-/// The first place that must be an object but is a list, which serde would read as its fields in
-/// order.
-fn not_an_object(definition: &[u8]) -> Option<String> {
-    let definition: Value = serde_json::from_slice(definition).ok()?;
-    if !definition.is_object() {
-        return Some(String::new());
-    }
-    let lists = ["agents", "contracts", "routes", "forbidden"].into_iter();
-    let items = lists.flat_map(|key| {
-        let list = definition[key].as_array().into_iter().flatten();
-        list.enumerate()
-            .map(move |(i, item)| (format!("/{key}/{i}"), item))
-    });
-    let parts = ["fields", "evidence"].into_iter();
-    let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
-    let types = definition["contracts"].as_array().into_iter().flatten();
-    let claims = types
-        .enumerate()
-        .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
-    let mut all = items.chain(parts).chain(claims);
-    all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
 }
 
 fn file<'f>(files: &'f ProtocolFiles, path: &str) -> Option<&'f [u8]> {
@@ -121,19 +161,8 @@ impl Checker<'_> {
             self.fault(FindingCode::ProtocolMissingFile, at, text);
             return None;
         };
-        let value: Value = match serde_json::from_slice(bytes) {
-            Ok(value) => value,
-            Err(error) => {
-                self.fault(
-                    FindingCode::ProtocolSchema,
-                    path,
-                    format!("it is not JSON: {error}"),
-                );
-                return None;
-            }
-        };
-        match Schema::compile(&value) {
-            Ok(schema) => {
+        match read_schema(path, bytes) {
+            Ok((value, schema)) => {
                 if let Some(error) = schema.without_xml().filter(|_| as_xml) {
                     let text = format!("contracts may be XML, and {error}");
                     let finding = Finding::error(FindingCode::ProtocolSchema, path, text);
@@ -142,12 +171,8 @@ impl Checker<'_> {
                 }
                 Some(value)
             }
-            Err(error) => {
-                let mut text = error.to_string();
-                if let Some(cause) = std::error::Error::source(&error) {
-                    text += &format!(": {cause}");
-                }
-                self.fault(FindingCode::ProtocolSchema, path, text);
+            Err(finding) => {
+                self.found.push(*finding);
                 None
             }
         }
@@ -296,16 +321,7 @@ impl Checker<'_> {
                     let text = format!("there is no file {}", kind.template);
                     self.fault(FindingCode::ProtocolMissingFile, at("template"), text);
                 }
-                Some(bytes) => {
-                    let text = match serde_json::from_slice::<Value>(bytes) {
-                        Err(error) => Some(format!("it is not JSON: {error}")),
-                        Ok(value) if !value.is_object() => Some("it is not an object".to_owned()),
-                        Ok(_) => None,
-                    };
-                    if let Some(text) = text {
-                        self.fault(FindingCode::ProtocolTemplate, &kind.template, text);
-                    }
-                }
+                Some(bytes) => self.found.extend(template_fault(&kind.template, bytes)),
             }
             let xsd = kind.xsd.as_deref();
             if let Some(xsd) = xsd.filter(|xsd| file(self.files, xsd).is_none()) {

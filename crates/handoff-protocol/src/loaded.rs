@@ -54,6 +54,11 @@ impl Protocol {
         Ok((Self { definition }, found))
     }
 
+    /// The protocol with this definition, whether or not its parts fit together.
+    pub(crate) fn of(definition: Definition) -> Self {
+        Self { definition }
+    }
+
     /// The protocol's name.
     pub fn name(&self) -> &str {
         self.definition.name.as_str()
@@ -327,7 +332,7 @@ impl Protocol {
 }
 
 /// Parses the stored form; a fault comes with its place.
-fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     let definition: Definition = read_part(bytes)?;
     if let Some(github) = &definition.github {
         let text = github.text();

@@ -1,0 +1,383 @@
+//! Reads a `protocol.json` that does not have the form of a protocol, as far as possible, so that its
+//! other faults are found too.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::pointer::{lookup, parts, push_part};
+use serde_json::{Map, Value, json};
+
+use crate::check::faults;
+use crate::definition::Definition;
+use crate::loaded::{Protocol, read};
+
+/// How many bytes are read at most while faults of form are repaired, which bounds the time.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A `protocol.json`, read as far as possible.
+pub struct Partial {
+    /// The protocol, with stand-ins where it does not have the form of one; `None` if nothing can be
+    /// read.
+    pub protocol: Option<Protocol>,
+    /// Its faults so far, with places in what was repaired.
+    pub findings: Vec<Finding>,
+    /// What was replaced, added or left out, with places in what was repaired.
+    repaired: BTreeSet<String>,
+    /// The list elements that were left out, with their original places.
+    left_out: Vec<String>,
+    /// How many bytes may still be read.
+    budget: usize,
+}
+
+impl Partial {
+    /// Reads a `protocol.json`.
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut partial = Self {
+            protocol: None,
+            findings: Vec::new(),
+            repaired: BTreeSet::new(),
+            left_out: Vec::new(),
+            budget: MOST_BYTES,
+        };
+        let first = read(bytes).err();
+        let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
+            partial.findings.extend(first.map(|finding| *finding));
+            return partial;
+        };
+        if !value.is_object() {
+            partial.not_an_object(String::new());
+            return partial;
+        }
+        if let Some(definition) = partial.repair(&mut value) {
+            partial.findings.extend(faults(&definition));
+            partial.protocol = Some(Protocol::of(definition));
+        }
+        if let Some(first) = first {
+            // What is only in the text, such as a key that comes twice, is not repaired.
+            let is_first = |f: &&mut Finding| f.path == first.path && f.message == first.message;
+            match partial.findings.iter_mut().find(is_first) {
+                Some(found) => *found = *first,
+                None => partial.findings.insert(0, *first),
+            }
+        }
+        partial
+    }
+
+    /// Repairs a definition until it has the form of one.
+    fn repair(&mut self, value: &mut Value) -> Option<Definition> {
+        for (at, item) in not_objects(value) {
+            self.not_an_object(at.clone());
+            *value.pointer_mut(&at)? = item;
+            self.repaired.insert(at);
+        }
+        // The place from which a member was just removed: it may be missing now.
+        let mut robbed = None;
+        loop {
+            let finding = match self.read_again(value)? {
+                Ok(definition) => return Some(definition),
+                Err(finding) => finding,
+            };
+            let at = finding.path.clone();
+            let before = robbed.take();
+            let missing = self.add_missing(value, &at);
+            if !missing.is_empty() {
+                self.findings.extend(missing);
+                continue;
+            }
+            if before.as_ref() != Some(&at) {
+                let mut finding = *finding;
+                (finding.line, finding.column) = (None, None);
+                finding.path = self.original(&finding.path);
+                self.findings.push(finding);
+            }
+            robbed = self.take_away(value, &at)?;
+        }
+    }
+
+    fn not_an_object(&mut self, at: String) {
+        let text = "expected an object, in braces";
+        let finding = Finding::error(FindingCode::ProtocolSyntax, at, text);
+        self.findings.push(finding);
+    }
+
+    /// Reads a repaired definition; `None` once that takes too long.
+    fn read_again(&mut self, value: &Value) -> Option<Result<Definition, Box<Finding>>> {
+        let text = value.to_string();
+        self.budget = self.budget.checked_sub(text.len())?;
+        Some(read(text.as_bytes()))
+    }
+
+    /// Adds what a part must have and lacks, if its form is known; returns the findings.
+    fn add_missing(&mut self, value: &mut Value, at: &str) -> Vec<Finding> {
+        let Some(Value::Object(members)) = value.pointer_mut(at) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for (name, stand_in) in stand_in(at).into_iter().flatten() {
+            if members.contains_key(&name) {
+                continue;
+            }
+            let text = format!("missing field `{name}`");
+            let written = self.original(at);
+            found.push(Finding::error(FindingCode::ProtocolSyntax, written, text));
+            let mut place = at.to_owned();
+            push_part(&mut place, &name);
+            self.repaired.insert(place);
+            members.insert(name, stand_in);
+        }
+        found
+    }
+
+    /// Replaces what is not readable, or leaves it out; then returns where it may be missing now.
+    /// `None` if it can do neither.
+    fn take_away(&mut self, value: &mut Value, at: &str) -> Option<Option<String>> {
+        let (above, _) = at.rsplit_once('/')?;
+        let key = parts(at).last()?;
+        lookup(value, at)?;
+        self.repaired.insert(at.to_owned());
+        let part_above = stand_in(above).and_then(|mut members| members.remove(&key));
+        let whole = stand_in(at).map(Value::Object);
+        if let Some(other) = whole.or(part_above) {
+            *value.pointer_mut(at)? = other;
+            return Some(None);
+        }
+        // A known member takes a value of some type; an unknown one takes none.
+        let original = value.pointer(at)?.clone();
+        for other in [json!(1), json!("x"), json!(false), json!([]), json!({})] {
+            *value.pointer_mut(at)? = other;
+            let is_read = match self.read_again(value)? {
+                Ok(_) => true,
+                Err(finding) => !is_within(&finding.path, at),
+            };
+            if is_read {
+                return Some(None);
+            }
+        }
+        *value.pointer_mut(at)? = original;
+        match value.pointer_mut(above)? {
+            Value::Object(members) => drop(members.shift_remove(&key)),
+            Value::Array(items) => {
+                let index: usize = key.parse().ok()?;
+                items.remove(index);
+                self.left_out.push(self.original(at));
+                self.repaired.remove(at);
+            }
+            _ => return None,
+        }
+        Some(Some(above.to_owned()))
+    }
+
+    /// The place in the definition as it was written.
+    fn original(&self, at: &str) -> String {
+        let mut place = String::new();
+        for part in parts(at) {
+            let mut left_out: Vec<usize> = self
+                .left_out
+                .iter()
+                .filter_map(|gone| gone.strip_prefix(&place)?.strip_prefix('/')?.parse().ok())
+                .collect();
+            left_out.sort_unstable();
+            match part.parse::<usize>() {
+                Ok(mut index) if !left_out.is_empty() => {
+                    for gone in left_out {
+                        index += usize::from(gone <= index);
+                    }
+                    push_part(&mut place, &index.to_string());
+                }
+                _ => push_part(&mut place, &part),
+            }
+        }
+        place
+    }
+
+    /// Drops the findings that only follow from what was repaired, and gives the others their places
+    /// in the definition as it was written.
+    pub fn settle(&self, findings: &mut Vec<Finding>) {
+        if self.repaired.is_empty() && self.left_out.is_empty() {
+            return;
+        }
+        findings.retain_mut(|finding| {
+            if finding.code == FindingCode::ProtocolSyntax {
+                return true;
+            }
+            if self.follows(finding) {
+                return false;
+            }
+            if finding.path.starts_with('/') {
+                finding.path = self.original(&finding.path);
+            }
+            true
+        });
+    }
+
+    /// Whether a finding only follows from what was repaired: it is about that, or about a name that
+    /// may have been there.
+    fn follows(&self, finding: &Finding) -> bool {
+        use FindingCode as F;
+        // Whether a list as a whole was repaired, an entry of it, or one of these members of one.
+        let list = |key: &str, members: &[&str]| {
+            self.repaired.iter().any(|place| {
+                let place: Vec<String> = parts(place).collect();
+                match &place[..] {
+                    [list] | [list, _] => list == key,
+                    [list, _, member, ..] => list == key && members.contains(&member.as_str()),
+                    [] => false,
+                }
+            })
+        };
+        let agents = || list("agents", &["id", "aliases"]);
+        let types = || list("contracts", &["type"]);
+        let travels = || list("contracts", &["type", "answers", "note"]);
+        let routes = || list("routes", &["from", "to", "contracts", "opens", "via"]);
+        let within = |place: &String| is_within(&finding.path, place);
+        self.repaired.iter().any(within)
+            || match finding.code {
+                F::ProtocolUnknownAgent => agents(),
+                F::ProtocolUnknownType => types(),
+                F::ProtocolUnreachableAgent | F::ProtocolUnusedType => {
+                    agents() || travels() || routes()
+                }
+                F::ProtocolRoute => finding.path == "/routes" && routes(),
+                F::ProtocolUnknownStatus | F::ProtocolUnreachableState => {
+                    list("status", &[]) || types()
+                }
+                F::ProtocolFact => list("facts", &[]),
+                F::ProtocolErrorCode => list("errors", &[]),
+                F::ProtocolRequirement => list("requirements", &[]),
+                F::ProtocolField => list("fields", &[]),
+                _ => false,
+            }
+    }
+}
+
+/// Whether a place is another one, or in it.
+fn is_within(place: &str, other: &str) -> bool {
+    let rest = place.strip_prefix(other);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Each place that must be an object but is a list, which serde would read as its fields in order,
+/// and what can stand there.
+fn not_objects(definition: &Value) -> Vec<(String, Value)> {
+    let lists = ["agents", "contracts", "routes", "forbidden"].into_iter();
+    let items = lists.flat_map(|key| {
+        let list = definition[key].as_array().into_iter().flatten();
+        list.enumerate()
+            .map(move |(i, item)| (format!("/{key}/{i}"), item))
+    });
+    let parts = ["fields", "evidence"].into_iter();
+    let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
+    let types = definition["contracts"].as_array().into_iter().flatten();
+    let claims = types
+        .enumerate()
+        .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
+    let all = items.chain(parts).chain(claims);
+    let others = all.filter(|(_, item)| item.is_array() || item.is_null());
+    others
+        .map(|(at, _)| {
+            let members = stand_in(&at).unwrap_or_default();
+            (at, Value::Object(members))
+        })
+        .collect()
+}
+
+/// What can stand at a place for everything that must be there, if that is known.
+fn stand_in(at: &str) -> Option<Map<String, Value>> {
+    let place: Vec<String> = parts(at).collect();
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let unnamed = |n: &str| format!("unnamed-{n}");
+    let members = match &place[..] {
+        [] => json!({
+            "format": 1, "name": "unnamed", "version": "1", "title": "unnamed", "style": "relay",
+            "formats": ["json"], "fields": {}, "agents": [], "contracts": [], "routes": [],
+        }),
+        ["agents", n] => json!({"id": unnamed(n), "role": "unnamed", "kind": "specialist"}),
+        ["contracts", n] => json!({
+            "type": unnamed(n), "title": "unnamed", "root": "unnamed",
+            "schema": "schemas/unnamed.json", "template": "templates/unnamed.json",
+        }),
+        ["routes", _] => json!({"from": "*", "to": "unnamed", "contracts": []}),
+        ["forbidden", _] => json!({"from": "unnamed", "to": "unnamed", "reason": "unnamed"}),
+        _ => return None,
+    };
+    match members {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Partial;
+    use serde_json::json;
+
+    fn told(definition: &serde_json::Value) -> Vec<String> {
+        let partial = Partial::read(definition.to_string().as_bytes());
+        let mut findings = partial.findings.clone();
+        partial.settle(&mut findings);
+        let shown = findings.iter().map(|f| {
+            let (said, _) = f
+                .message
+                .split_once(", expected")
+                .unwrap_or((&f.message, ""));
+            format!("{}: {said}", f.path)
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn faults_of_form_and_others_are_found_together() {
+        let definition = json!({
+            "format": 1, "name": "x", "version": "1", "title": "t", "style": "post", "formats": ["json"],
+            "colour": "red",
+            "fields": {"from": "/from", "to": "/to"},
+            "agents": [
+                {"id": "a", "role": "r", "kind": "specialist", "nickname": "n"},
+                {"id": "b", "role": "r", "kind": "king"},
+                {"id": "c", "kind": "end"},
+            ],
+            "contracts": [
+                {"type": "c", "title": "t", "root": "r", "schema": "s.json", "template": "t.json", "note": "yes"},
+            ],
+            "routes": [
+                {"from": "a", "to": "b", "contracts": ["c"], "opens": true},
+                {"from": "b", "to": "nobody", "contracts": ["letter"]},
+            ],
+            "leases": {"seconds": "long", "second": 1},
+            "alerts": [
+                {"name": "one", "metric": "nothing", "above": 0, "severity": "info", "action": "x"},
+                {"name": "two", "metric": "dead", "severity": "info", "action": "x"},
+            ],
+        });
+        insta::assert_snapshot!(told(&definition).join("\n"), @r#"
+        /style: unknown variant `post`
+        /colour: unknown field `colour`
+        /agents/0/nickname: unknown field `nickname`
+        /agents/1/kind: unknown variant `king`
+        /agents/2: missing field `role`
+        /contracts/0/note: invalid type: string "yes"
+        /leases/seconds: invalid type: string "long"
+        /leases/second: unknown field `second`
+        /alerts/0/metric: unknown variant `nothing`
+        /routes/1/to: no agent is called `nobody`
+        /routes/1/contracts/0: no contract type is called `letter`
+        /alerts/1: it has one of `above`, `at_least`, `below` and `at_most`
+        "#);
+    }
+
+    #[test]
+    fn nothing_is_made_up_for_what_is_missing() {
+        let definition = json!({"format": 1, "name": "x", "routes": [{"from": "a", "to": "b", "contracts": ["c"]}]});
+        insta::assert_snapshot!(told(&definition).join("\n"), @"
+        : missing field `version`
+        : missing field `title`
+        : missing field `style`
+        : missing field `formats`
+        : missing field `fields`
+        : missing field `agents`
+        : missing field `contracts`
+        /routes: no route opens an issue, so that none can begin
+        ");
+        insta::assert_snapshot!(told(&json!([])).join("\n"), @": expected an object, in braces");
+    }
+}
