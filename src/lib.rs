@@ -23,6 +23,7 @@ mod prime;
 #[doc(hidden)]
 pub mod readers;
 mod render;
+mod trial;
 mod version;
 mod view;
 

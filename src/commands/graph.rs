@@ -140,17 +140,20 @@ pub(crate) struct GraphView {
 impl Answer for GraphView {
     fn text(&self, look: &Look) -> String {
         match self.format {
-            Format::Terminal => {
-                let text = graph::terminal(&self.graph, look.width(COLUMNS), &painted);
-                if look.is_ascii() {
-                    graph::ascii(&text)
-                } else {
-                    text
-                }
-            }
+            Format::Terminal => drawn(&self.graph, look),
             Format::Mermaid => graph::mermaid(&self.graph),
             Format::Dot => graph::dot(&self.graph),
         }
+    }
+}
+
+/// A graph as lines of text.
+pub(super) fn drawn(graph: &Graph, look: &Look) -> String {
+    let text = graph::terminal(graph, look.width(COLUMNS), &painted);
+    if look.is_ascii() {
+        graph::ascii(&text)
+    } else {
+        text
     }
 }
 

@@ -170,6 +170,7 @@ error_codes! {
     ProtocolFaults = "protocol_faults", NO;
     ProtocolOrphans = "protocol_orphans", PROTOCOL;
     ProtocolRefused = "protocol_refused", CONTRACT;
+    ProtocolUnexpected = "protocol_unexpected", NO;
     ProtocolWeaker = "protocol_weaker", PROTOCOL;
     Quarantine = "quarantine", ENVIRONMENT;
     Rejected = "rejected", CONFLICT;

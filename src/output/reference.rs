@@ -80,6 +80,8 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "protocol add", "protocol update" => handoff_ledger::ProtocolChange, ReplayedView;
         "protocol check" => commands::protocol::ProtocolCheckView;
         "protocol copy" => commands::protocol::ProtocolCopyView;
+        "protocol new" => commands::protocol::new::ProtocolNewView;
+        "protocol test" => commands::protocol::test::ProtocolTestView;
         "protocol list" => commands::protocol::ProtocolsView;
         "protocol set" => handoff_ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;

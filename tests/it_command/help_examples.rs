@@ -114,7 +114,11 @@ fn before(command: &str, line: &str) -> &'static str {
         "refused" | "refused list" | "refused show" | "refused retry" | "refused drop" => "refused",
         "hooks uninstall" => "handed 123.4; git handoff hooks install",
         "protocol update" => "ours; git handoff protocol add ./our-way; ours_is 9.0.0",
-        "protocol" | "protocol check" if has("our-way") && !has("copy") => "ours",
+        "protocol" | "protocol check" | "protocol test"
+            if has("our-way") && !has("copy") && !has("new") =>
+        {
+            "ours"
+        }
         "document" | "document list" | "document show" | "document set" => "documents",
         "import" if has("old-workflow") => {
             "git handoff init; mkdir -p old-workflow/pending; cp $S/opening.xml old-workflow/pending"

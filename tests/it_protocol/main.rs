@@ -17,11 +17,13 @@ mod directive;
 mod explain;
 mod foreign_text;
 mod mutations;
+mod new_protocol;
 #[cfg(unix)]
 mod own_protocol;
 mod printed_commands;
 mod protocol_claims;
 mod protocol_faults;
+mod protocol_trial;
 mod protocols;
 mod recognition;
 mod rules;

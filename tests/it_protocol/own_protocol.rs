@@ -11,6 +11,11 @@ fn followed() -> TestEnvironment {
     symlink(project(), env.repo().join("git-handoff")).unwrap();
     let said = env.follow("docs/own-protocol.md");
     for told in [
+        "press: writer, editor, printer, orchestrator, end",
+        "writer → editor → printer → end",
+        "steps per second",
+        "added protocol press 1.0.0",
+        "press: sound (9 files)",
         "two-desks: sound",
         "issue tides: completed (two-desks, 4 handoffs",
         "updated protocol two-desks from 1.0.0 to 1.1.0",

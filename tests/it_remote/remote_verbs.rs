@@ -229,7 +229,7 @@ const VERBS: [Verb; 24] = [
 
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
-const READERS: [&str; 14] = [
+const READERS: [&str; 16] = [
     "prime",
     "inbox",
     "status",
@@ -237,7 +237,9 @@ const READERS: [&str; 14] = [
     "watch",
     "protocol list",
     "protocol show",
+    "protocol new",
     "protocol check",
+    "protocol test",
     "protocol copy",
     "document list",
     "document show",

@@ -148,6 +148,19 @@ impl Repository {
         })
     }
 
+    /// Creates a bare repository in an empty folder, for work that is thrown away.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written.
+    pub fn create_scratch(folder: &Path) -> Result<Self, GitError> {
+        let mut options = git2::RepositoryInitOptions::new();
+        options.bare(true).no_reinit(true).external_template(false);
+        Ok(Self {
+            writes_files: true,
+            ..Self::of(git2::Repository::init_opts(folder, &options)?)
+        })
+    }
+
     pub(super) fn of(inner: git2::Repository) -> Self {
         Self {
             inner,

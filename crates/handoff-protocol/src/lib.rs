@@ -28,7 +28,7 @@ pub use lifecycle::{Event, IllegalEvent, State};
 pub use loaded::Protocol;
 pub use partial::Partial;
 pub use path_pattern::{PathPattern, PatternError};
-pub use pointers::{schema_has, schema_types, schema_values};
+pub use pointers::{schema_has, schema_nodes, schema_types, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;

@@ -12,14 +12,14 @@ const MAX_STEPS: usize = 64;
 /// fields is taken to have no others, even if the schema would allow them: a pointer to one is a
 /// mistake.
 pub fn schema_has(schema: &Value, pointer: &str) -> bool {
-    !nodes(schema, pointer).is_empty()
+    !schema_nodes(schema, pointer).is_empty()
 }
 
 /// The texts that a schema allows at a pointer, if it lists them.
 pub fn schema_values(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
     let mut texts = BTreeSet::new();
     let mut any = false;
-    for node in nodes(schema, pointer) {
+    for node in schema_nodes(schema, pointer) {
         let list = node["enum"].as_array().into_iter().flatten();
         let listed = list.chain(node.get("const")).filter_map(Value::as_str);
         let before = texts.len();
@@ -32,7 +32,7 @@ pub fn schema_values(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> 
 /// The types that a schema allows at a pointer, if it restricts them.
 pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
     let mut types = BTreeSet::new();
-    for node in nodes(schema, pointer) {
+    for node in schema_nodes(schema, pointer) {
         match &node["type"] {
             Value::String(one) => types.extend([one.clone()]),
             Value::Array(several) => {
@@ -44,8 +44,8 @@ pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
     (!types.is_empty()).then_some(types)
 }
 
-/// The subschemas for the value at a pointer.
-fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
+/// The subschemas for the value at a pointer, with those of alternatives and conditions.
+pub fn schema_nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let mut here = spread(schema, vec![schema]);
     for part in parts(pointer) {
         let mut next: Vec<&Value> = here.iter().flat_map(|node| child(node, &part)).collect();

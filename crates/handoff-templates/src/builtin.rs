@@ -14,7 +14,7 @@ use handoff_model::Schemas;
 use handoff_protocol::SIGNERS;
 use include_dir::{Dir, include_dir};
 
-static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+pub(crate) static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
 /// The contracts' schemas of each built-in protocol. What is beside them in `schemas/` describes the
 /// program's own output, which it does not read.
@@ -79,6 +79,16 @@ pub fn shipped(id: ObjectId) -> Option<&'static [u8]> {
 const MAX_FILES: usize = 500;
 
 impl Folder {
+    /// A folder of these texts.
+    pub(crate) fn of(files: Vec<(String, String)>) -> Self {
+        let files = files.into_iter();
+        let mut files: Vec<_> = files
+            .map(|(path, text)| (path, text.into_bytes()))
+            .collect();
+        files.sort();
+        Self { files }
+    }
+
     /// Reads a folder: `protocol.json`, `allowed_signers` if there is one, and the files in
     /// `schemas` and `templates`.
     ///

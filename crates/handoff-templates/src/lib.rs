@@ -1,13 +1,16 @@
-//! What ships inside the binary: the built-in protocols, and the skeletons of contracts.
+//! What ships inside the binary: the built-in protocols, the skeletons of contracts, and the files of a new
+//! protocol.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod builtin;
 mod contract;
 mod known;
+mod scaffold;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in, shipped};
 pub use contract::{left_to_fill, skeleton, usual_format, written};
 pub use known::{known, known_at_tip, with_current_branch};
+pub use scaffold::{ADDED, file_part, relay, renamed};
 pub use skeleton::{Known, fill};

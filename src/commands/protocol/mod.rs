@@ -1,4 +1,6 @@
-use std::fs;
+pub(crate) mod new;
+pub(crate) mod test;
+
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -21,11 +23,12 @@ use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::replace::ensure_no_git_directory;
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
+use new::{New, write_folder};
+use test::Test;
 
-/// List, show, check, copy, add, update and adjust protocols
+/// List, show, make, check, test, copy, add, update and adjust protocols
 ///
 /// A protocol is a folder of data: protocol.json, schemas and templates. A
 /// ledger can hold several; each issue follows one. What is in force is kept in
@@ -34,8 +37,9 @@ use crate::view::{Look, columns};
 #[command(after_help = "Examples:
   git handoff protocol list
   git handoff protocol show issue-to-pr
-  git handoff protocol copy issue-to-pr ./our-way     (a folder to start from)
+  git handoff protocol new our-way --agents writer,editor
   git handoff protocol check ./our-way
+  git handoff protocol test ./our-way
   git handoff protocol add ./our-way
   git handoff protocol set issue-to-pr evidence enforce")]
 pub(crate) struct Arguments {
@@ -64,6 +68,7 @@ enum Action {
         #[arg(long = "type", value_name = "TYPE")]
         contract_type: Option<String>,
     },
+    New(New),
     /// Check a protocol and report every fault
     ///
     /// Exits 1 if there is one.
@@ -73,6 +78,7 @@ enum Action {
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
     },
+    Test(Test),
     /// Copy a protocol's files to a new folder, to start your own
     #[command(after_help = "Example:\n  git handoff protocol copy issue-to-pr ./our-way")]
     Copy {
@@ -141,6 +147,8 @@ impl Arguments {
                 name,
                 contract_type,
             } => show(context, output, name.as_deref(), contract_type.as_deref()),
+            Action::New(new) => new.run(context, output),
+            Action::Test(test) => test.run(context, output),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
             Action::Add { name, weaker } => put(context, output, name, PutMode::Add, *weaker),
@@ -580,23 +588,7 @@ impl Answer for ProtocolCheckView<'_> {
 
 fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Result<(), Failure> {
     let files = files(context, name)?;
-    let unusable = |error: &std::io::Error| {
-        let text = format!("{} cannot be written: {error}", folder.display());
-        Failure::new(ErrorCode::Output, text)
-    };
-    ensure_no_git_directory(folder)?;
-    let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    if taken || folder.is_file() {
-        let text = format!("{} exists and is not an empty folder", folder.display());
-        return Err(Failure::usage(text).advice("name a new folder"));
-    }
-    for (path, bytes) in &files {
-        let path = folder.join(path);
-        let parent = path.parent().unwrap_or(folder);
-        fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, bytes))
-            .map_err(|e| unusable(&e))?;
-    }
+    write_folder(folder, &files)?;
     let shown = folder.display().to_string();
     output.answer(&ProtocolCopyView {
         protocol: name,

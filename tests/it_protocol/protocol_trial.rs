@@ -1,0 +1,209 @@
+//! `protocol test`: protocols that are played.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::team::{BUILT_IN, Folder};
+
+/// The scenarios of a protocol that is played, which must all go as they should.
+#[track_caller]
+fn played(env: &TestEnvironment, name: &str) -> Value {
+    let data = env.data(&["protocol", "test", name, "--issues", "3"]);
+    for scenario in data["scenarios"].as_array().unwrap() {
+        assert_eq!(scenario["ok"], true, "{name}: {scenario:#}");
+    }
+    assert_eq!(data["load"]["issues"], 3, "{data:#}");
+    data
+}
+
+/// What the scenarios say, a line each.
+fn told(data: &Value) -> String {
+    let scenarios = data["scenarios"].as_array().unwrap().iter();
+    let lines = scenarios.map(|scenario| {
+        let text = |key: &str| scenario[key].as_str().unwrap().to_owned();
+        format!("{}: {}\n", text("name"), text("about"))
+    });
+    lines.collect()
+}
+
+#[test]
+fn every_built_in_protocol_stands_every_scenario() {
+    let env = TestEnvironment::new();
+    let mut text = String::new();
+    for name in BUILT_IN {
+        text += &format!("{name}\n{}", told(&played(&env, name)));
+    }
+    insta::assert_snapshot!(text, @"
+    issue-to-pr
+    the usual way: issue-manager → prep-agent → implementer-agent → reviewer-agent → fixer-agent → reviewer-agent → validator-agent → closer-agent → workflow-complete
+    a wrong receiver is refused: issue-manager → implementer-agent: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /requirements: contract_refused
+    claimed work is not claimed again: already_claimed
+    failed validations are limited to 5: limit_reached
+    review iterations are limited to 5: limit_reached
+    failed work is retried until it is dead: dead after 4 attempts, then redriven
+    every other type of contract can be sent: error
+    many issues: 3 issues, 45 steps
+    orchestrator-specialist
+    the usual way: @frontend-specialist → @react-specialist
+    a wrong receiver is refused: @frontend-specialist → @backend-specialist: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /retry_policy: contract_refused
+    claimed work is not claimed again: already_claimed
+    failed work is retried until it is dead: dead after 2 attempts, then redriven
+    every other type of contract can be sent: failure
+    many issues: 3 issues, 9 steps
+    task-breakdown
+    the usual way: environment-architect → task-orchestrator → execution-guardian → task-orchestrator
+    a wrong receiver is refused: environment-architect → execution-guardian: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /data: contract_refused
+    claimed work is not claimed again: already_claimed
+    failed work is retried until it is dead: dead after 5 attempts, then redriven
+    every other type of contract can be sent: there is none
+    many issues: 3 issues, 21 steps
+    delegation
+    the usual way: document_generator → research_agent
+    a wrong receiver is refused: document_generator may send to every agent
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /priority: contract_refused
+    claimed work is not claimed again: already_claimed
+    work that goes round reaches a limit: cycle after 2
+    failed work is retried until it is dead: dead after 3 attempts, then redriven
+    every other type of contract can be sent: there is none
+    many issues: 3 issues, 9 steps
+    directive
+    the usual way: ResearchGPT → MetaGPT → DesignGPT → MetaGPT → ImplementationGPT → MetaGPT → workflow-end
+    a wrong receiver is refused: ResearchGPT → USER: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /session_id: contract_refused
+    claimed work is not claimed again: already_claimed
+    retries of failed work are limited to 3: limit_reached
+    failed work is retried until it is dead: dead after 4 attempts, then redriven
+    every other type of contract can be sent: user-input
+    many issues: 3 issues, 33 steps
+    ");
+}
+
+#[test]
+fn a_new_protocol_stands_every_scenario() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&[
+        "protocol",
+        "new",
+        "press",
+        "--agents",
+        "writer,editor,printer",
+    ])
+    .success();
+    insta::assert_snapshot!(told(&played(&env, "press")), @"
+    the usual way: writer → editor → printer → end
+    a wrong receiver is refused: writer → printer: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /summary: contract_refused
+    claimed work is not claimed again: already_claimed
+    work that goes round reaches a limit: no way leads back
+    failed work is retried until it is dead: dead after 4 attempts, then redriven
+    every other type of contract can be sent: error
+    many issues: 3 issues, 15 steps
+    ");
+    let new = "desk,scout,coder,critic,mender,judge,clerk";
+    env.handoff(&[
+        "protocol",
+        "new",
+        "studio",
+        "--from",
+        "issue-to-pr",
+        "--agents",
+        new,
+    ])
+    .success();
+    played(&env, "./studio");
+    // XML only, and the one in force.
+    let folder = Folder::new(&env, "repo/press");
+    folder.define(|definition| definition["formats"] = json!(["xml"]));
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    let before = env.tip();
+    fs::remove_dir_all(folder.path()).unwrap();
+    played(&env, "press");
+    assert_eq!(env.tip(), before);
+}
+
+/// It draws the routes, and runs no other program: there is none on the PATH. It leaves nothing behind.
+#[test]
+fn a_trial_needs_nothing_and_leaves_nothing() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let temporary = env.root().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let args = ["protocol", "test", "repo/pair", "--issues", "2"];
+    let mut command = env.program(&args);
+    command.current_dir(env.root());
+    command.env("PATH", &temporary).env("TMPDIR", &temporary);
+    let ran = env.run(command, &args, None).success();
+    ran.says("a → b").says("steps per second");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_unexpected_is_told() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    // No value is known for this.
+    folder.edit("schemas/a-to-b.schema.json", |schema| {
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$"});
+    });
+    let ran = env.handoff(&["protocol", "test", "pair"]).exits(1);
+    ran.says("UNEXPECTED")
+        .says("no value was found for /summary of a-to-b from a to b")
+        .says("give it `examples` in schemas/a-to-b.schema.json");
+    let ran = env
+        .handoff(&["protocol", "test", "pair", "--json"])
+        .exits(1);
+    let document = ran.json();
+    assert_eq!(document["error"]["code"], "protocol_unexpected");
+    assert_eq!(document["data"]["scenarios"][0]["ok"], false);
+    assert_eq!(document["data"]["load"], Value::Null);
+    folder.edit("schemas/a-to-b.schema.json", |schema| {
+        schema["properties"]["summary"]["examples"] = json!(["Ticket ABC"]);
+    });
+    played(&env, "pair");
+}
+
+/// A protocol without a fault, in which an agent can't bring its work to the end.
+#[test]
+fn work_that_never_ends_is_told() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    folder.define(|definition| definition["routes"][1]["from"] = json!("a"));
+    folder.edit("schemas/b-to-end.schema.json", |schema| {
+        schema["properties"]["from"] = json!({"const": "a"});
+    });
+    folder.edit("templates/b-to-end.json", |template| {
+        template["from"] = json!("a")
+    });
+    env.handoff(&["protocol", "check", "pair"]).success();
+    env.handoff(&["protocol", "test", "pair"])
+        .exits(1)
+        .says("after a → b, the issue does not end: nothing in it is open");
+}
+
+#[test]
+fn a_protocol_with_faults_is_not_played() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    Folder::new(&env, "repo/pair").remove("templates/error.json");
+    env.handoff(&["protocol", "test", "pair"])
+        .exits(1)
+        .says("pair is not sound")
+        .says("git handoff protocol check pair");
+    env.handoff(&["protocol", "test", "nothing"]).exits(6);
+}
