@@ -567,10 +567,10 @@ fn a_new_ledger_warns_and_says_so() {
     assert_snapshot!(begun.shown, @"
     $ git handoff init
     started the ledger on branch handoffs, protocol issue-to-pr
-      commit [commit]
+      commit [commit]; kept in this repository alone (share it: git handoff init --remote NAME)
+      claims that the repository contradicts: warn (refuse: git handoff protocol set issue-to-pr evidence enforce)
     --- stderr
-    evidence is `warn`: a claim that the repository contradicts is accepted with a warning; `git handoff protocol set issue-to-pr evidence enforce` has it refused
-    next: git handoff new --issue N --from issue-manager --to prep-agent
+    next: git handoff send --issue N --to prep-agent --as issue-manager      (says what to --set)
     ");
     assert_eq!(env.data(&["status"])["evidence"], "warn");
     for policy in ["enforce", "off"] {

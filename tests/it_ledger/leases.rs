@@ -467,12 +467,6 @@ fn the_next_write_records_what_is_overdue_first() {
             &[],
         ),
         (
-            "retry 87.1 --as orchestrator --reason again",
-            4,
-            "illegal_transition",
-            &[],
-        ),
-        (
             "reopen 87 --as orchestrator --reason again",
             4,
             "not_completed",

@@ -554,7 +554,8 @@ fn a_claim_brings_everything_to_begin_with() {
       notes/tides.md: 12 bytes, sha256 [sha256]
       notes/lost.md: no such file when it was handed over
     --- stderr
-    next: git handoff new --issue ferry-71 --from DesignGPT --to ResearchGPT
+    next: git handoff send --issue ferry-71 --to ResearchGPT --as DesignGPT --set handoff_id='{{fill: an id that no other contract of the session has}}' --set status='{{fill: success, blocked or failed}}' --set produced_artifacts='{"type":"{{fill: file, data or decision}}","location":"{{fill: path or address of a result}}","description":"{{fill: what the result is}}"}' --set assumptions='{"assumption":"{{fill: one thing that was taken for granted}}","validated":"{{fill: true or false}}","risk":"{{fill: low, medium or high}}"}' --set missing_inputs='{"required":"{{fill: one thing that is missing}}","reason":"{{fill: why it is needed}}","blocking":"{{fill: true or false}}"}' --set recommended_next_agent='{{fill: the agent that should go on, or USER_INPUT_REQUIRED}}' --set context_summary='{{fill: what the next agent has to know}}' --set kb_updates_proposed='{{fill: true or false}}'
+      or: git handoff new --issue ferry-71 --from DesignGPT --to ResearchGPT
       or: git handoff new --issue ferry-71 --from DesignGPT --to ImplementationGPT
       or: git handoff new --issue ferry-71 --from DesignGPT --to MetaGPT
     "#);
