@@ -220,9 +220,9 @@ const VERBS: [Verb; 24] = [
     verb("archive", completed, "archive 87", "count"),
     verb("import", empty, "import ../exported", "imported"),
     verb(
-        "rejected retry",
+        "refused retry",
         refused,
-        "rejected retry {rejected}",
+        "refused retry {rejected}",
         "rejected",
     ),
 ];
@@ -243,9 +243,9 @@ const READERS: [&str; 16] = [
     "protocol copy",
     "document list",
     "document show",
-    "rejected list",
-    "rejected show",
-    "rejected drop",
+    "refused list",
+    "refused show",
+    "refused drop",
 ];
 
 #[test]
@@ -510,7 +510,7 @@ fn looking_touches_nothing_of_the_users_either() {
     for line in [
         "status",
         "status --json",
-        "rejected",
+        "refused",
         "fetch",
         "fetch --full",
         "sync",
@@ -533,7 +533,7 @@ fn looking_touches_nothing_of_the_users_either() {
         env.handoff_in(other, &words).success();
         assert_eq!(users_refs(env, other), refs, "{line}");
         assert!(users(other, false) == tracked, "{line} changed a file");
-        let moves = words[0] != "rejected" && !words.contains(&"--offline");
+        let moves = words[0] != "refused" && !words.contains(&"--offline");
         assert_eq!(stage.clones.tip(other) != tip, moves, "{line}");
     }
 }

@@ -106,16 +106,19 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     assert_ne!(mine, own_id(&env, &linked));
     all_refused(&env, &linked, "held_by_worker", &[&mine]);
 
-    // The page's command, as it stands.
+    // The page's command, with a value for each mark.
+    env.git(&linked, &["checkout", "-qb", "issue-87"]);
     let page = line(&env, &repo, "prime --as prep-agent --json").success();
     let commands = page.json()["data"]["commands"].take();
-    let send = commands[2].as_str().unwrap().to_owned();
+    let mut send = commands[1].as_str().unwrap().to_owned();
     assert!(send.contains(&format!(" --worker {mine}")), "{send}");
-    fs::write(linked.join("contract.xml"), prepared(87)).unwrap();
-    for command in send.split(" && ") {
-        let command = command.strip_prefix("git handoff ").unwrap();
-        line(&env, &linked, command).success();
+    while let Some((before, rest)) = send.split_once("{{fill") {
+        let (_, after) = rest.split_once("}}").unwrap();
+        send = format!("{before}issue-87{after}");
     }
+    let send = send.replace('\'', "");
+    let send = send.strip_prefix("git handoff ").unwrap();
+    line(&env, &linked, send).success();
     env.assert_sound();
 
     // A worker that the configuration names is known in every worktree.

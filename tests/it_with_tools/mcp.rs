@@ -72,7 +72,7 @@ fn the_tools_are_the_verbs() {
     claim (writes): id next:boolean lease take_over:boolean reason offline:boolean as
     new (reads): issue! from to! type format:xml|json|md protocol as
     check (reads): contract files[] issue protocol as
-    send (writes once): contract file issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
+    send (writes once): contract file to set[] type issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
     extend (writes): id! lease progress token:integer offline:boolean as
     complete (writes): id! reason token:integer offline:boolean as
     fail (writes): id! message! code="FAILED" details recoverable:boolean suggested_action attach[] snapshot:boolean allow_secret[] token:integer offline:boolean as
@@ -100,9 +100,9 @@ fn the_tools_are_the_verbs() {
     reap (writes once): offline:boolean as
     sync (writes once): set_aside:boolean as
     fetch (writes once): full:boolean as
-    rejected_list (reads): as
-    rejected_show (reads): name! as
-    rejected_retry (writes): name! as
+    refused_list (reads): as
+    refused_show (reads): name! as
+    refused_retry (writes): name! as
     protocol_list (reads): as
     protocol_show (reads): name type as
     document_list (reads): as
