@@ -76,8 +76,7 @@ pub(crate) struct Arguments {
     /// in one issue; by default the newest
     #[arg(long, value_name = "ID")]
     answers: Option<String>,
-    /// The token that your claim returned: the contract is refused if your lease ran
-    /// out and the handoff was taken over
+    /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
     /// Send text that a rule takes for a secret, at one place or anywhere; this is

@@ -43,7 +43,7 @@ pub(crate) fn work(agent: &AgentName) -> Result<String, Box<dyn Error>> {
     // Here the work is done; a bot that hands it on calls `Ledger::send` with a contract.
     let update = Update::change(record.id.number(), Event::Complete, none);
     ledger.update(&session, agent, record.id.issue(), &update)?;
-    Ok(format!("completed {}: {}", record.id, record.subject()))
+    Ok(format!("completed {}: {}", record.id, record.summary))
 }
 
 #[allow(dead_code, reason = "a test calls `work`")]
