@@ -36,8 +36,9 @@ use crate::render::receipt::ReceiptView;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml
-  git handoff send --to reviewer-agent --set summary='retries with a limit' \\
-      --set tests_added=2 --set coverage=87%
+  git handoff send --to implementer-agent --as prep-agent \\
+      --set dependencies=installed --set build='12 passed' \\
+      --set dev_server=running --set port=4000
   generate-contract | git handoff send -
   git handoff send error.xml --issue 123      (a contract that names no issue)
   git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]

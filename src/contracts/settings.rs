@@ -225,18 +225,28 @@ fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v 
     here
 }
 
+/// What of a contract is left out if it is not filled in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Optional {
+    /// What no contract needs.
+    Always,
+    /// Also what it needs only if another field says so.
+    Sometimes,
+}
+
 /// Leaves out what is not filled in and need not be, and what that leaves empty.
-pub(crate) fn without_optional(contract: &mut Value, schema: &Value) {
-    fn walk(value: &mut Value, root: &Value, schema: &Value) {
+pub(crate) fn without_optional(contract: &mut Value, schema: &Value, optional: Optional) {
+    fn walk(value: &mut Value, root: &Value, schema: &Value, optional: Optional) {
         match value {
             Value::Object(members) => {
-                let required = schema["required"].as_array();
-                let is_required =
-                    |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+                let is_required = |name: &str| {
+                    requires(schema, name)
+                        || optional == Optional::Always && may_require(schema, name)
+                };
                 members.retain(|name, member| {
                     let was_empty = is_empty(member);
                     if let Some(own) = schema["properties"].get(name.as_str()) {
-                        walk(member, root, resolved(root, own));
+                        walk(member, root, resolved(root, own), optional);
                     }
                     let became_empty = !was_empty && is_empty(member);
                     is_required(name) || left_to_fill(member).is_empty() && !became_empty
@@ -247,7 +257,7 @@ pub(crate) fn without_optional(contract: &mut Value, schema: &Value) {
                     let items = resolved(root, items);
                     entries.retain_mut(|entry| {
                         let was_empty = is_empty(entry);
-                        walk(entry, root, items);
+                        walk(entry, root, items, optional);
                         was_empty || !is_empty(entry)
                     });
                 }
@@ -255,7 +265,22 @@ pub(crate) fn without_optional(contract: &mut Value, schema: &Value) {
             _ => {}
         }
     }
-    walk(contract, schema, resolved(schema, schema));
+    walk(contract, schema, resolved(schema, schema), optional);
+}
+
+/// Whether a schema requires a field, whatever the others are.
+fn requires(schema: &Value, name: &str) -> bool {
+    let required = schema["required"].as_array();
+    required.is_some_and(|all| all.iter().any(|one| one == name))
+}
+
+/// Whether a schema requires a field if others have certain values.
+fn may_require(schema: &Value, name: &str) -> bool {
+    let branches = ["then", "else"].map(|word| &schema[word]);
+    let lists = ["allOf", "anyOf", "oneOf"].map(|word| schema[word].as_array());
+    let listed = lists.into_iter().flatten().flatten();
+    let mut all = branches.into_iter().chain(listed);
+    all.any(|part| requires(part, name) || part.is_object() && may_require(part, name))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -325,7 +350,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Setting, options, set, without_optional};
+    use super::{Optional, Setting, options, set, without_optional};
 
     fn schema() -> Value {
         json!({
@@ -355,7 +380,7 @@ mod tests {
         let settings: Vec<Setting> = all.iter().map(|text| text.parse().unwrap()).collect();
         let mut contract = skeleton();
         set(&mut contract, &schema(), &settings).map_err(|failure| failure.message)?;
-        without_optional(&mut contract, &schema());
+        without_optional(&mut contract, &schema(), Optional::Sometimes);
         Ok(contract)
     }
 
@@ -408,6 +433,11 @@ mod tests {
                 "--set validation.build='{{fill: its outcome}}'",
             ]
         );
+        let mut schema = schema();
+        schema["allOf"] = json!([{ "if": {}, "then": { "required": ["port"] } }]);
+        let mut sometimes = skeleton();
+        without_optional(&mut sometimes, &schema, Optional::Always);
+        assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
         let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
         assert!(
             options(&skeleton()).contains(&entry.to_owned()),

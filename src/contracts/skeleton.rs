@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::settings::{self, Setting};
+use super::settings::{self, Optional, Setting};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
@@ -136,7 +136,7 @@ impl Wanted<'_> {
     /// The same, and a [`Failure`] that lists what is missing.
     pub(crate) fn complete(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
         let (kind, format) = self.type_and_format(rules)?;
-        let value = self.without_optional(rules, kind, known)?;
+        let value = self.without_optional(rules, kind, known, Optional::Sometimes)?;
         settings::ensure_complete(&value)?;
         self.written(rules, kind, format, &value)
     }
@@ -157,7 +157,7 @@ impl Wanted<'_> {
         for name in FROM_REPOSITORY {
             known.insert_new(name, Value::Null);
         }
-        let value = self.without_optional(rules, kind, &known)?;
+        let value = self.without_optional(rules, kind, &known, Optional::Always)?;
         let (from, to) = (self.from, self.to);
         let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
         let mut words = vec![format!(
@@ -192,11 +192,12 @@ impl Wanted<'_> {
         rules: &Rules<'_>,
         kind: &ContractType,
         known: &Known,
+        optional: Optional,
     ) -> Result<Value, Failure> {
         let schema = schema_of(rules, kind)?;
         let mut value = skeleton(rules, kind, known)?;
         settings::set(&mut value, &schema, self.set)?;
-        settings::without_optional(&mut value, &schema);
+        settings::without_optional(&mut value, &schema, optional);
         Ok(value)
     }
 

@@ -34,9 +34,8 @@ macro_rules! answers {
 
 /// The schemas of all answers by command, and the definitions that they share.
 fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
-    let mut generator = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator();
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut generator = settings.into_generator();
     let answers = answers! { generator:
         "agents doctor" => commands::agents::AgentsDoctorView;
         "agents install", "agents uninstall" => commands::agents::AgentsChangeView;

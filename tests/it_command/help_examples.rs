@@ -76,6 +76,9 @@ fn before(command: &str, line: &str) -> &'static str {
         "init" if has("git log") => "git handoff init",
         "init" if has("origin") => "shared",
         "init" | "demo" | "explain" => ":",
+        "send" if has("--to") => {
+            "handed 123.1; git handoff claim 123 --as prep-agent; git checkout -q issue-123 || git checkout -qb issue-123"
+        }
         "new" | "send" if !has("error.xml") => {
             "handed 123.1; git handoff claim 123 --as prep-agent"
         }

@@ -113,8 +113,13 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     let mut send = commands[1].as_str().unwrap().to_owned();
     assert!(send.contains(&format!(" --worker {mine}")), "{send}");
     while let Some((before, rest)) = send.split_once("{{fill") {
-        let (_, after) = rest.split_once("}}").unwrap();
-        send = format!("{before}issue-87{after}");
+        let (about, after) = rest.split_once("}}").unwrap();
+        let value = if about.contains("port") {
+            "8080"
+        } else {
+            "issue-87"
+        };
+        send = format!("{before}{value}{after}");
     }
     let send = send.replace('\'', "");
     let send = send.strip_prefix("git handoff ").unwrap();
