@@ -121,6 +121,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     handoff_git::tune(environment::surroundings());
     let gone = change_directory(&cli.global);
+    let gone = gone.and_then(|()| commands::words::ensure_own(&arguments));
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
     let context = Context::new(cli.global);
     match gone {

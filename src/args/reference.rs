@@ -32,6 +32,15 @@ pub(crate) fn plain(text: &str) -> &str {
     number.filter(|rest| !rest.is_empty()).unwrap_or(text)
 }
 
+/// The repository's path in an issue's web address: `octo/parcels`.
+pub(crate) fn repository_in(text: &str) -> Option<&str> {
+    in_address(text)?;
+    let (_, rest) = text.split_once("://")?;
+    let (_, path) = rest.split_once('/')?;
+    let (path, _) = path.split_once("/issues/")?;
+    Some(path.trim_end_matches("/-"))
+}
+
 /// The issue in a web address such as `https://github.com/octo/parcels/issues/13#issuecomment-1`.
 fn in_address(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
@@ -42,7 +51,22 @@ fn in_address(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, repository_in};
+
+    #[test]
+    fn an_address_names_its_repository() {
+        for (address, path) in [
+            (
+                "https://github.com/octo/parcels/issues/13",
+                Some("octo/parcels"),
+            ),
+            ("https://gitlab.com/a/b/c/-/issues/13", Some("a/b/c")),
+            ("https://github.com/octo/parcels/pull/13", None),
+            ("13", None),
+        ] {
+            assert_eq!(repository_in(address), path, "{address}");
+        }
+    }
 
     #[test]
     fn every_form_of_an_issue_is_its_key() {

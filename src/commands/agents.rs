@@ -194,14 +194,15 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     Ok(turn)
 }
 
-/// Installs what some harnesses read, or all of them, for no agent in particular; returns each file.
+/// Installs what some harnesses read, or all of them; returns each file.
 pub(super) fn install(
     context: &Context,
     repository: &Repository,
     names: &[String],
 ) -> Result<Vec<AgentFileChange>, Failure> {
+    let agent = context.named_agent().map(str::parse::<AgentName>);
     let acts = Acts {
-        agent: None,
+        agent: agent.transpose()?.map(|agent| agent.to_string()),
         branch: context.branch().map(str::to_owned),
     };
     let _turn = turn(repository, false)?;

@@ -144,10 +144,7 @@ impl Arguments {
             repository.set_config("handoff.remote", name)?;
         }
         let branch = ledger.branch();
-        let installed = self.install(context, &repository).map_err(|failure| {
-            let message = format!("the ledger is on branch {branch}, but: {}", failure.message);
-            Failure { message, ..failure }
-        })?;
+        let installed = self.installed(context, &repository, branch)?;
         output.answer(&InitView {
             branch,
             protocol,
@@ -171,8 +168,32 @@ impl Arguments {
     }
 
     /// Installs what else is requested; returns each hook and file that was changed.
-    fn install(&self, context: &Context, repository: &Repository) -> Result<Vec<String>, Failure> {
+    fn installed(
+        &self,
+        context: &Context,
+        repository: &Repository,
+        branch: &str,
+    ) -> Result<Vec<String>, Failure> {
         let mut installed = Vec::new();
+        let Err(failure) = self.install(context, repository, &mut installed) else {
+            return Ok(installed);
+        };
+        let already = match &installed[..] {
+            [] => String::new(),
+            some => format!(", and these are installed: {}", some.join(", ")),
+        };
+        let ledger = format!("the ledger is on branch {branch}{already}");
+        let message = format!("{ledger}; but: {}", failure.message);
+        Err(Failure { message, ..failure })
+    }
+
+    /// Installs what else is requested, and lists each hook and file that was changed.
+    fn install(
+        &self,
+        context: &Context,
+        repository: &Repository,
+        installed: &mut Vec<String>,
+    ) -> Result<(), Failure> {
         if self.hooks {
             installed.extend(hooks::install(repository)?);
         }
@@ -185,7 +206,7 @@ impl Arguments {
             let files = agents::install(context, repository, names)?;
             installed.extend(agents::changed_files(&files));
         }
-        Ok(installed)
+        Ok(())
     }
 }
 
@@ -260,7 +281,12 @@ impl Answer for InitView<'_> {
             let sent = counted(sent, "commit");
             format!("the ledger on branch {branch} is shared through {remote}: sent {sent}\n")
         } else {
-            format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
+            let same = if self.installed.is_empty() {
+                "; nothing changed"
+            } else {
+                ""
+            };
+            format!("the ledger is on branch {branch}, protocol {protocol}{same}\n")
         };
         for line in &self.installed {
             text += &format!("  {}\n", continued(line));

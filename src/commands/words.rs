@@ -3,9 +3,12 @@
 use std::ffi::OsString;
 
 use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_git::Repository;
 
 use super::GROUPS;
-use crate::args::reference::plain;
+use crate::args::reference::{plain, repository_in};
+use crate::failure::Failure;
 
 /// Other names of commands.
 const ALIASES: [(&str, &str); 4] = [
@@ -16,7 +19,7 @@ const ALIASES: [(&str, &str); 4] = [
 ];
 
 /// Words that people try, and the commands that do what they may mean.
-const ANSWERS: [(&str, &str); 8] = [
+const ANSWERS: [(&str, &str); 12] = [
     (
         "close",
         "`git handoff complete ID` finishes a handoff; `git handoff cancel ISSUE --reason WHY` gives up an issue",
@@ -26,8 +29,20 @@ const ANSWERS: [(&str, &str); 8] = [
         "`git handoff send --to AGENT --issue N` opens an issue; `git handoff init` starts the ledger",
     ),
     (
+        "finish",
+        "`git handoff send --to AGENT` hands on what you hold; `git handoff complete ID` finishes it without a contract",
+    ),
+    (
         "handoff",
         "leave the word out: `git handoff send --to AGENT` hands work on",
+    ),
+    (
+        "pull",
+        "`git handoff fetch` brings the remote's ledger; `git handoff sync` also sends this one",
+    ),
+    (
+        "push",
+        "`git handoff sync` sends this clone's ledger, after it brought the remote's",
     ),
     (
         "redrive",
@@ -44,6 +59,10 @@ const ANSWERS: [(&str, &str); 8] = [
     (
         "start",
         "`git handoff init` starts the ledger; `git handoff claim --next` takes up work",
+    ),
+    (
+        "undo",
+        "what is recorded stays: `git handoff annotate ID --note TEXT` corrects it, `git handoff cancel ID --reason WHY` withdraws it",
     ),
     (
         "update",
@@ -90,6 +109,51 @@ pub(crate) fn replaced(arguments: &mut Vec<OsString>) {
         return;
     };
     arguments.insert(at, command.into());
+}
+
+/// Refuses an issue's web address that is of none of this repository's remotes, as far as they name
+/// one: the number alone would be another issue here.
+///
+/// # Errors
+/// A usage [`Failure`] that names the repository.
+pub(crate) fn ensure_own(arguments: &[OsString]) -> Result<(), Failure> {
+    let words: Vec<&str> = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .collect();
+    let is_value = |before: &str| before.starts_with("--") && before != "--issue";
+    let pairs = words.windows(2).filter(|pair| !is_value(pair[0]));
+    let mut named = pairs.filter_map(|pair| repository_in(pair[1])).peekable();
+    if named.peek().is_none() {
+        return Ok(());
+    }
+    let Ok(repository) = Repository::open_here() else {
+        return Ok(());
+    };
+    let addresses = repository.remotes().into_iter();
+    let addresses = addresses.filter_map(|name| repository.remote_url(&name));
+    let hosted: Vec<String> = addresses
+        .filter(|address| address.contains("://") || address.contains('@'))
+        .map(|address| {
+            address
+                .trim_end_matches('/')
+                .trim_end_matches(".git")
+                .to_owned()
+        })
+        .collect();
+    let has = |own: &String, path: &str| {
+        let host = own.strip_suffix(path);
+        host.is_some_and(|host| host.ends_with(['/', ':']))
+    };
+    let is_own = |path: &&str| hosted.is_empty() || hosted.iter().any(|own| has(own, path));
+    match named.find(|path| !is_own(path)) {
+        None => Ok(()),
+        Some(other) => {
+            let text = format!("this is an issue of another repository, {}", quoted(other));
+            let advice = "give the issue's number alone if it is one of this repository";
+            Err(Failure::usage(text).advice(advice))
+        }
+    }
 }
 
 /// What to use in place of a word that is no command, if it is one that people try.

@@ -35,9 +35,10 @@ impl Context {
         repository: &'r Repository,
         output: &mut Output,
     ) -> Result<(Ledger<'r>, Session), Failure> {
-        let worker = self.acting_worker(repository)?;
         let (ledger, mut session) = self.writer_apart(repository, output)?;
-        session.worker = Some(worker.id);
+        // A write that is refused until here leaves nothing behind.
+        session.worker = Some(self.acting_worker(repository)?.id);
+        output.carry(self.carried(repository));
         Ok((ledger, session))
     }
 

@@ -308,7 +308,9 @@ pub(crate) fn options(contract: &Value) -> Vec<String> {
                     .collect();
                 let entry = contract.pointer(&format!("{list}/{}", path[at]));
                 let entry = match entry {
-                    Some(Value::String(_)) | None => mark,
+                    Some(Value::String(_)) | None => {
+                        format!("{FILL}: {about}; one --set for each}}}}")
+                    }
                     Some(entry) => entry.to_string(),
                 };
                 (list, entry)
@@ -429,7 +431,7 @@ mod tests {
             options(&left),
             [
                 "--set tests='{{fill: how many}}'",
-                "--set steps='{{fill: one step}}'",
+                "--set steps='{{fill: one step; one --set for each}}'",
                 "--set validation.build='{{fill: its outcome}}'",
             ]
         );

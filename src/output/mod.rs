@@ -347,7 +347,7 @@ impl Output {
     fn missed(&self) -> Option<Failure> {
         let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
         let mut text = format!("recorded here, but not on {remote}");
-        let mut hint = "`git handoff sync` brings it there, once it can be reached";
+        let mut hint = "`git handoff sync` brings it there, once it can be reached; until then another clone may be first";
         if let Some(trouble) = trouble {
             text += &format!(": {trouble}");
             if tells_of_damage(trouble) {

@@ -23,6 +23,9 @@ pub(super) struct NextContract {
     pub(super) contract_type: String,
     /// the command that prints its skeleton
     pub(super) command: String,
+    /// the command that writes, checks and sends it, with a mark for each value that only its sender
+    /// knows; null if it is not a usual way on
+    pub(super) send: Option<String>,
     /// Whether it is a usual way on, not one to an agent that steps in.
     #[serde(skip)]
     pub(super) usual: bool,
@@ -42,8 +45,6 @@ pub(super) struct Contract {
     pub(super) skeleton: Skeleton,
     /// Whether values in it were shortened.
     pub(super) shortened: bool,
-    /// The command that writes, checks and sends it.
-    pub(super) send: String,
 }
 
 /// All the facts.

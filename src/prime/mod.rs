@@ -18,7 +18,7 @@ use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
 use handoff_model::{Claimable, Question, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Ends, Protocol, State};
-use handoff_templates::{known_at_tip, with_current_branch};
+use handoff_templates::{Known, known_at_tip, with_current_branch};
 use page::Cut;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -243,6 +243,11 @@ pub(crate) fn prime(
         now,
     };
     let mut others = maker.next_contracts(&agent, &overview, work)?;
+    for (place, next) in others.iter_mut().enumerate() {
+        if place == 0 || next.usual {
+            next.send = Some(maker.send(next, &agent, work)?);
+        }
+    }
     let contract = if others.is_empty() || work.is_some_and(|work| only_notes(rules, work)) {
         None
     } else {
@@ -408,6 +413,7 @@ impl Maker<'_, '_> {
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
                 names_type: kind.is_some(),
+                send: None,
                 command: self
                     .carried
                     .command(&(command + &self.protocol_option(work))),
@@ -418,13 +424,13 @@ impl Maker<'_, '_> {
         Ok(contracts)
     }
 
-    /// The skeleton of this contract, with its values shortened.
-    fn contract(
+    /// What is known for this contract, and its issue.
+    fn known(
         &self,
-        next: NextContract,
+        next: &NextContract,
         agent: &AgentName,
         work: Option<&Record>,
-    ) -> Result<Contract, Failure> {
+    ) -> Result<(IssueKey, Known), Failure> {
         let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
         let folder = self.tip.issue(&key)?;
         let issue = folder.issue()?.filter(|_| work.is_some());
@@ -441,35 +447,45 @@ impl Maker<'_, '_> {
                 known.remove(name);
             }
         }
+        Ok((key, known))
+    }
+
+    /// The command that writes, checks and sends this contract.
+    fn send(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<String, Failure> {
+        let (key, known) = self.known(next, agent, work)?;
+        let known = with_current_branch(self.repository, known);
+        let wanted = Wanted {
+            kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
+            ..next.wanted(agent)
+        };
+        let send = wanted.command(self.rules, &known, key.as_str())?;
+        let answers = next.answers.as_ref();
+        let answers = answers.map(|id| format!(" --answers {id}"));
+        let protocol = self.protocol_option(work);
+        let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
+        Ok(self.carried.command(&send))
+    }
+
+    /// The skeleton of this contract, with its values shortened.
+    fn contract(
+        &self,
+        next: NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Contract, Failure> {
+        let (_, known) = self.known(&next, agent, work)?;
         let mut shortened = false;
         let brief = known.clone().map(|value| short(value, 0, &mut shortened));
-        let wanted = Wanted {
-            from: agent,
-            to: &next.to,
-            kind: Some(&next.contract_type),
-            format: Some(next.format),
-            protocol: None,
-            set: &[],
-        };
+        let wanted = next.wanted(agent);
         let skeleton = wanted.write(self.rules, &brief)?;
         // Not every known value is in it.
         let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
-        let answers = next.answers.as_ref();
-        let answers = answers
-            .map(|id| format!(" --answers {id}"))
-            .unwrap_or_default();
-        let wanted = Wanted {
-            kind: wanted.kind.filter(|_| next.names_type),
-            ..wanted
-        };
-        let send = wanted.command(
-            self.rules,
-            &with_current_branch(self.repository, known),
-            key.as_str(),
-        )?;
-        let send = format!("{send}{answers}{}", self.protocol_option(work));
         Ok(Contract {
-            send: self.carried.command(&send),
             next,
             skeleton,
             shortened,
@@ -482,6 +498,20 @@ impl Maker<'_, '_> {
             format!(" --protocol {}", word(self.rules.protocol().name()))
         } else {
             String::new()
+        }
+    }
+}
+
+impl NextContract {
+    /// The request for it.
+    fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
+        Wanted {
+            from,
+            to: &self.to,
+            kind: Some(&self.contract_type),
+            format: Some(self.format),
+            protocol: None,
+            set: &[],
         }
     }
 }

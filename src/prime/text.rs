@@ -35,7 +35,7 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
         }));
     }
     if let Some(contract) = &facts.contract {
-        commands.push(contract.send.clone());
+        commands.extend(contract.next.send.clone());
     } else if let Some(work) = &facts.work {
         let (id, key) = (&work.id, work.id.issue());
         commands.push(carried.command(&format!("git handoff next {key}")));
@@ -494,24 +494,16 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
     } else {
         "claim it"
     };
-    let context = format!("git handoff context {}", work.id.issue());
-    page.line(&format!("1. {take}   # {remark}"));
-    page.line(&format!(
-        "   {}   # everything requested; then do the work, and commit your changes",
-        command(facts, &context)
-    ));
+    page.line(&format!("1. {take}   # {remark}; then do the work"));
     let title = |next: &NextContract| quote(&next.title, 16);
     let first = facts.contract.iter().map(|contract| title(&contract.next));
     page.line(&format!(
         "2. {send}   # once it is done: {}; replace every {{{{fill: …}}}}, and your part is done",
         first.collect::<String>()
     ));
-    let others = facts.others.iter().filter(|next| next.usual).map(|next| {
-        let (command, file) = (foreign_parts(&next.command), next.format.name());
-        format!(
-            "   or: {command} > contract.{file}   # {}; then fill it in and send the file",
-            title(next)
-        )
+    let others = facts.others.iter().filter_map(|next| {
+        let send = foreign_parts(next.send.as_ref()?);
+        Some(format!("   or: {send}   # {}", title(next)))
     });
     page.lines(
         &others.collect::<Vec<_>>(),

@@ -132,6 +132,14 @@ fn other_words_for_commands_and_issues_work_or_are_answered() {
     ] {
         assert_eq!(env.handoff(forms).success().stdout, status, "{forms:?}");
     }
+    // Another repository's issue of that number is not this one.
+    let mine = ["remote", "add", "origin", "git@github.com:octo/parcels.git"];
+    env.git(&env.repo(), &mine);
+    assert_eq!(env.handoff(&[address]).success().stdout, status);
+    let other = "https://github.com/octo/other/issues/87";
+    env.handoff(&["status", other])
+        .exits(2)
+        .says("another repository, \"octo/other\"");
     let shown = env.handoff(&["show", "87.1"]).success().stdout;
     assert_eq!(env.handoff(&["87.1"]).success().stdout, shown);
     env.pace(60);
