@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
 use test_support::contracts::opening;
 use test_support::remote::{assert_whole, bare, clone, tip};
@@ -126,4 +127,12 @@ impl Clones {
             self.assert_sound(clone);
         }
     }
+}
+
+/// Whether a process has the queue's file open: it waits there, or it is its turn.
+pub(crate) fn is_in_queue(child: &Child) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", child.id()));
+    let open = open.into_iter().flatten().flatten();
+    let mut targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.any(|target| target.ends_with("handoff/remote.lock"))
 }

@@ -8,7 +8,7 @@ use test_support::contracts::opening;
 use test_support::remote::{bare, hook, unhook};
 use test_support::{TestEnvironment, until};
 
-use crate::clones::Clones;
+use crate::clones::{Clones, is_in_queue};
 
 /// A script that waits in the remote until a push is let through.
 fn gate(env: &TestEnvironment) -> String {
@@ -112,10 +112,18 @@ impl Gate {
         let first = self.send(100, &[]);
         until("the first is there", || self.pushes() == 1);
         let writers = start(self);
-        self.open(1);
-        until("the second is there", || self.pushes() == 2);
+        self.open_second(&writers);
         until("all others wait", || self.waiting() == writers.len());
         (first, writers)
+    }
+
+    /// Lets the first push through once all of these wait for it, until one of them pushes. Who
+    /// begins later would have to look at the remote first, and would wait for that push's end.
+    fn open_second(&mut self, writers: &[Writer]) {
+        let have_begun = || writers.iter().all(|writer| is_in_queue(&writer.child));
+        until("all of them have begun", have_begun);
+        self.open(1);
+        until("the second is there", || self.pushes() == 2);
     }
 
     /// Each issue was opened once on the remote, and nothing else was done.
@@ -184,8 +192,7 @@ fn of_those_that_wait_a_refused_one_is_told_alone() {
     let first = gate.send(100, &[]);
     until("the first is there", || gate.pushes() == 1);
     let mut writers = claims(&gate);
-    gate.open(1);
-    until("the second is there", || gate.pushes() == 2);
+    gate.open_second(&writers);
     // One of the claims waits too, the other waits for what becomes of it.
     until("all others wait", || gate.waiting() == writers.len() - 1);
     gate.open(20);

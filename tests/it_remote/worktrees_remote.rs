@@ -10,6 +10,8 @@ use test_support::contracts::opening;
 use test_support::team::commits_in;
 use test_support::until;
 
+use crate::clones::is_in_queue;
+
 /// A ledger with a remote, in a repository with these worktrees beside it.
 fn with_worktrees(names: &[&str]) -> (TestEnvironment, Vec<PathBuf>) {
     let env = TestEnvironment::with_repository();
@@ -44,14 +46,6 @@ fn sender(env: &TestEnvironment, folder: &PathBuf, issue: u32, more: &[&str]) ->
 fn turn(env: &TestEnvironment) -> File {
     let path = env.repo().join(".git/handoff/remote.lock");
     File::options().read(true).write(true).open(path).unwrap()
-}
-
-/// Whether a process has the queue's file open: it waits there, or it is its turn.
-fn is_in_queue(child: &Child) -> bool {
-    let open = fs::read_dir(format!("/proc/{}/fd", child.id()));
-    let open = open.into_iter().flatten().flatten();
-    let mut targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.any(|target| target.ends_with("handoff/remote.lock"))
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
