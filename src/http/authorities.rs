@@ -5,7 +5,6 @@ use std::env;
 use handoff_base::text::quoted;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 
 /// How a collector's certificate is checked: against the authorities of the file that the
