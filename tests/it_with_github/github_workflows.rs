@@ -24,7 +24,7 @@ fn workflows() -> Vec<PathBuf> {
         }
     }
     found.sort();
-    assert_eq!(found.len(), 6, "{found:?}");
+    assert_eq!(found.len(), 7, "{found:?}");
     found
 }
 
@@ -194,6 +194,7 @@ fn each_job_may_what_it_needs_and_ends() {
     release image {"contents":"read","packages":"write"}
     release index {"packages":"write"}
     release elsewhere {"contents":"read"}
+    semver compare {"contents":"read"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
     handoff-gate gate {"contents":"read"}
