@@ -228,19 +228,18 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         Output::new(false, anstream::ColorChoice::Never).say(&text);
         return exit::USAGE;
     }
-    // An unknown argument may be a misplaced secret.
-    let mut message = error.to_string();
-    if error.use_stderr() && mask(&mut message, arguments) {
+    if error.use_stderr() {
+        // An unknown argument may be a misplaced secret.
+        let mut message = error.to_string();
+        mask(&mut message, arguments);
+        let help = format!("see `{}`", help_of(arguments));
+        let message = message.replace("try '--help'", &help);
         Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
         return exit::USAGE;
     }
     // A closed pipe is the reader's choice.
     let _ = error.print();
-    if error.use_stderr() {
-        exit::USAGE
-    } else {
-        exit::DONE
-    }
+    exit::DONE
 }
 
 /// The command that shows the usage of the command among the arguments.

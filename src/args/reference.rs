@@ -21,7 +21,7 @@ pub(crate) fn accepted(argument: clap::Arg) -> clap::Arg {
 /// An issue's key, from any form of it.
 ///
 /// # Errors
-/// [`IdError`] if it is none.
+/// [`IdError`] if it is invalid.
 pub(crate) fn issue(text: &str) -> Result<IssueKey, IdError> {
     plain(text).parse()
 }

@@ -6,7 +6,7 @@ use handoff_model::{EventArgs, Question, Refusal, View, read_answer};
 use handoff_protocol::Event;
 use serde_json::{Map, Value};
 
-use super::change::change_in;
+use super::change::act;
 use crate::args::text;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
@@ -48,7 +48,9 @@ impl Arguments {
             ..read
         };
         let writer = (ledger, session);
-        change_in(writer, context, output, &self.id, Event::Answer, args)
+        act(writer, context, output, &self.id, |_, _| {
+            Ok((Event::Answer, args.clone()))
+        })
     }
 
     fn questions(&self, context: &Context, ledger: &Ledger<'_>) -> Result<Vec<Question>, Failure> {

@@ -131,14 +131,9 @@ fn counted_in(steps: &[ArchivedTogether]) -> usize {
 
 /// A failure, after these steps were made.
 fn half_way(failure: Failure, steps: Vec<ArchivedTogether>) -> Failure {
-    if steps.is_empty() {
-        return failure;
-    }
     let view = ArchiveView::new(false, steps);
-    let done = counted(view.count, "issue");
-    let message = format!("archived {done}, but not the rest: {}", failure.message);
-    let advice = "what was archived stays archived; once the cause is gone, run the command again";
-    Failure { message, ..failure }.advice(advice).data(&view)
+    let done = (view.count > 0).then(|| format!("archived {}", counted(view.count, "issue")));
+    failure.half_way(done, &view)
 }
 
 /// The failure if there is no issue to archive.

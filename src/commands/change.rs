@@ -190,26 +190,17 @@ impl Retry {
         }
         let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
-        let agent = context.acting_agent(&repository)?;
+        let writer = context.requester(&repository, output)?;
         let jitter = drawn();
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            let tip = ledger.tip()?;
-            let id = handoff_id(&tip, &self.id, Some(&agent))?;
+        act(writer, context, output, &self.id, |tip, id| {
             let record = tip.issue(id.issue())?.record(id.number())?;
             let event = record.map_or(Event::Retry, |record| attempt(&record, reason.as_deref()));
             let args = EventArgs {
                 jitter: (event == Event::Retry).then_some(jitter),
                 ..because(reason.clone())
             };
-            let update = Update::change(id.number(), event, args);
-            Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &update)?)
-        })??;
-        output.follow(&ledger);
-        let receipt = ReceiptView::new(&done, output);
-        output.answer(&receipt)?;
-        receipt.say_next(output);
-        Ok(())
+            Ok((event, args))
+        })
     }
 
     /// Sends the corrected contract.
@@ -396,23 +387,25 @@ pub(super) fn change(
     args.reason = args.reason.as_deref().map(text::kept).transpose()?;
     let repository = context.repository()?;
     let writer = context.requester(&repository, output)?;
-    change_in(writer, context, output, id, event, args)
+    act(writer, context, output, id, |_, _| {
+        Ok((event, args.clone()))
+    })
 }
 
-/// Does the same in a ledger that is open already.
-pub(super) fn change_in(
+/// Applies to a handoff, in an open ledger, the event that is chosen from its newest state.
+pub(super) fn act(
     (mut ledger, session): (Ledger<'_>, Session),
     context: &Context,
     output: &mut Output,
     id: &str,
-    event: Event,
-    args: EventArgs,
+    choose: impl Fn(&Snapshot<'_>, &HandoffId) -> Result<(Event, EventArgs), Failure>,
 ) -> Result<(), Failure> {
-    let repository = ledger.repository();
-    let agent = context.acting_agent(repository)?;
+    let agent = context.acting_agent(ledger.repository())?;
     let done = decided(&mut ledger, &session, output, |ledger| {
-        let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
-        let change = Update::change(id.number(), event, args.clone());
+        let tip = ledger.tip()?;
+        let id = handoff_id(&tip, id, Some(&agent))?;
+        let (event, args) = choose(&tip, &id)?;
+        let change = Update::change(id.number(), event, args);
         Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &change)?)
     })??;
     output.follow(&ledger);

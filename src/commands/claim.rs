@@ -1,16 +1,15 @@
 use clap::Args;
-use handoff_git::Repository;
-use handoff_ledger::{Briefing, Done, OtherProtocol, Snapshot, Target, briefing};
-use handoff_model::{EventArgs, Receipt, Record, View};
+use handoff_base::text::continued;
+use handoff_ledger::{Briefing, OtherProtocol, Target, briefing};
+use handoff_model::{EventArgs, Record, View};
 use handoff_protocol::{Event, State};
-use handoff_templates::{known_at_tip, with_current_branch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, text};
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
-use crate::contracts::skeleton::Wanted;
+use crate::contracts::onward::{NextContract, Onward, only_notes};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -94,58 +93,40 @@ impl Arguments {
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
         let brief = briefing(&tip, &folder, record)?;
-        let hand_on = hand_on(&repository, &tip, &done)?;
-        let receipt = ReceiptView::new(&done, output).with_artifacts(&brief.artifacts);
+        let rules = tip.rules(record.protocol.as_str())?;
+        let issue = folder.issue()?;
+        let open = issue.iter().flat_map(|issue| &issue.open);
+        let held = open.filter(|open| open.to == record.to && open.state == State::InProgress);
+        let holds_several = held.count() > 1;
+        let carried = output.carried().map(|carried| carried.after(record));
+        let onward = Onward {
+            repository: &repository,
+            tip: &tip,
+            rules: &rules,
+            several: false,
+            holds_several,
+            carried: &carried.unwrap_or_default(),
+            now: now()?,
+        };
+        let is_held = record.state == State::InProgress && !only_notes(&rules, record);
+        // It is claimed already: no fault of a template or schema may hide that.
+        let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
+        let contracts = next.flatten().unwrap_or_default();
+        let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
-            receipt,
+            receipt: ReceiptView::new(&done, output).with_artifacts(&brief.artifacts),
             record,
+            role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,
             briefing: &brief,
-            hand_on: hand_on.map(|command| output.command(&command)),
+            hand_on: contracts.first().and_then(|next| next.send.as_deref()),
+            contracts: &contracts,
         };
         output.answer(&claimed)?;
         claimed.receipt.say_warnings(output);
-        let usual = claimed.hand_on.as_deref();
-        claimed.receipt.say_next_after(usual, output);
+        claimed.receipt.say_next_contracts(&contracts, output);
         Ok(())
     }
-}
-
-/// The command that hands a claimed handoff on to the agent that usually comes next, if it is clear
-/// with which contract.
-fn hand_on(
-    repository: &Repository,
-    tip: &Snapshot<'_>,
-    done: &Done,
-) -> Result<Option<String>, Failure> {
-    let Receipt { record, onward, .. } = &done.receipt;
-    let Some((to, kind)) = onward.first().filter(|_| record.state == State::InProgress) else {
-        return Ok(None);
-    };
-    let rules = tip.rules(record.protocol.as_str())?;
-    let wanted = Wanted {
-        from: &record.to,
-        to,
-        kind: kind.as_deref(),
-        format: None,
-        protocol: None,
-        set: &[],
-    };
-    let folder = tip.issue(record.id.issue())?;
-    let issue = folder.issue()?;
-    let (protocol, parties) = (rules.protocol(), (&record.to, to));
-    let known = known_at_tip(
-        repository,
-        protocol,
-        &folder,
-        issue.as_ref(),
-        parties,
-        now()?,
-    )?;
-    let known = with_current_branch(repository, known);
-    Ok(wanted
-        .command(&rules, &known, record.id.issue().as_str())
-        .ok())
 }
 
 /// A claimed handoff, and what an agent needs to start on it.
@@ -156,14 +137,18 @@ pub(crate) struct ClaimView<'a> {
     receipt: ReceiptView<'a>,
     /// the whole record: who sent it, what happened before
     record: &'a Record,
+    /// what the agent's part is, in the protocol's words
+    role: Option<&'a str>,
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
     #[serde(flatten)]
     briefing: &'a Briefing,
     /// the command that usually hands the work on once it is done: replace each `{{fill: …}}`; null
-    /// if it depends on the outcome
-    hand_on: Option<String>,
+    /// if nothing is usually sent
+    hand_on: Option<&'a str>,
+    /// the contracts that can be sent from it, the likeliest first; replace each `{{fill: …}}`
+    contracts: &'a [NextContract],
 }
 
 impl Answer for ClaimView<'_> {
@@ -174,7 +159,11 @@ impl Answer for ClaimView<'_> {
         } else {
             self.receipt.text(look)
         };
+        let role = self
+            .role
+            .map(|role| format!("  your part: {}\n", continued(role)));
         outcome
+            + &role.unwrap_or_default()
             + &render::other_protocol(self.other_protocol.as_ref())
             + &render::briefing_text(self.briefing, self.record)
     }

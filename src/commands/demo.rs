@@ -87,7 +87,8 @@ impl Answer for DemoView {
             "\nThe repository is {shown}. Look around:\n  \
              git -C {shown} log handoffs\n  \
              git -C {shown} show handoffs:issues/07/00/7/issue.json\n  \
-             git -C {shown} log --graph --oneline main\n"
+             git -C {shown} log --graph --oneline main\n\
+             Delete it with: rm -r {shown}\n"
         )
     }
 }

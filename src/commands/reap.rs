@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, Output, counted};
 use crate::render::receipt::ReceiptView;
 use crate::view::Look;
 
 /// Record every lease and every time to claim that ran out
 ///
-/// The holder of such a lease is assumed to be gone: the handoff fails with
+/// The worker of such a lease is assumed to be gone: the handoff fails with
 /// TIMEOUT and can be retried. What nobody claimed in its time fails with
 /// NOT_ACKNOWLEDGED. Any write to an issue does the same for that issue.
 /// Exits 0 even if there is nothing to record.
@@ -41,13 +41,19 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;
-        let reaped = ledger.reap(&session)?;
+        let mut reaped = Vec::new();
+        let outcome = ledger.reap(&session, &mut reaped);
         output.follow(&ledger);
         let handoffs = reaped
             .iter()
             .map(|done| ReceiptView::new(done, output))
             .collect();
         let answer = ReapView { handoffs };
+        if let Err(error) = outcome {
+            let done = (!reaped.is_empty())
+                .then(|| format!("recorded {}", counted(reaped.len(), "handoff")));
+            return Err(Failure::from(error).half_way(done, &answer));
+        }
         output.answer(&answer)?;
         for receipt in &answer.handoffs {
             receipt.say_next(output);

@@ -100,6 +100,13 @@ impl Arguments {
         let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.agent(&repository)?;
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
+        if let Some(key) = issue
+            .as_ref()
+            .filter(|key| key.as_str().bytes().all(|b| b == b'0'))
+        {
+            let text = format!("{key} is not an issue's number: the first is 1");
+            return Err(Failure::usage(text).advice("give its number with --issue N"));
+        }
         let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
         let mut reports = Reports::default();
         for name in &self.tests {

@@ -31,6 +31,7 @@ use handoff_base::text::{quoted, word};
 use handoff_git::Repository;
 use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff_model::View;
+use handoff_protocol::AgentKind;
 use interruption::Interruption;
 use lookout::Lookout;
 
@@ -239,9 +240,26 @@ impl Context {
     /// A [`Failure`] of usage if none was named: it is never guessed.
     pub(crate) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
         self.agent(repository)?.ok_or_else(|| {
+            let how = "with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`";
+            let agents = self.agents_here(repository).unwrap_or_default();
+            let agents = agents.map_or(String::new(), |names| format!("; agents are: {names}"));
             Failure::new(ErrorCode::NoAgent, "say which agent you are")
-                .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
+                .hint(format!("{how}{agents}"))
         })
+    }
+
+    /// The agents of the ledger's first protocol, those that act.
+    fn agents_here(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        let ledger = self.ledger(repository)?;
+        if ledger.tip_id()?.is_none() {
+            return Ok(None);
+        }
+        let tip = ledger.tip()?;
+        let rules = tip.default_rules()?;
+        let agents = rules.protocol().definition().agents.iter();
+        let acting = agents.filter(|agent| agent.kind != AgentKind::End);
+        let names: Vec<&str> = acting.map(|agent| agent.id.as_str()).collect();
+        Ok(Some(names.join(", ")))
     }
 }
 

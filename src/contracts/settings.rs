@@ -307,11 +307,11 @@ pub(crate) fn options(contract: &Value) -> Vec<String> {
                     .map(|name| format!("/{}", escaped_part(name)))
                     .collect();
                 let entry = contract.pointer(&format!("{list}/{}", path[at]));
+                let each = format!("{FILL}: {about}; one --set for each}}}}");
                 let entry = match entry {
-                    Some(Value::String(_)) | None => {
-                        format!("{FILL}: {about}; one --set for each}}}}")
-                    }
-                    Some(entry) => entry.to_string(),
+                    Some(Value::String(_)) | None => each,
+                    // The first mark in it says so.
+                    Some(entry) => entry.to_string().replacen(&mark, &each, 1),
                 };
                 (list, entry)
             }
@@ -440,7 +440,7 @@ mod tests {
         let mut sometimes = skeleton();
         without_optional(&mut sometimes, &schema, Optional::Always);
         assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
-        let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
+        let entry = "--set findings='{\"text\":\"{{fill: what; one --set for each}}\",\"line\":\"{{fill: where}}\"}'";
         assert!(
             options(&skeleton()).contains(&entry.to_owned()),
             "{:?}",

@@ -126,6 +126,15 @@ impl Failure {
         self
     }
 
+    /// The failure of a command that had made some of its steps: what was done, and its answer.
+    #[must_use]
+    pub(crate) fn half_way(self, done: Option<String>, answer: &impl Serialize) -> Self {
+        let Some(done) = done else { return self };
+        let message = format!("{done}, but not the rest: {}", self.message);
+        let advice = "what was recorded stays; once the cause is gone, run the command again";
+        Self { message, ..self }.advice(advice).data(answer)
+    }
+
     /// Adds every fault.
     #[must_use]
     pub(crate) fn findings(mut self, findings: Vec<Finding>) -> Self {

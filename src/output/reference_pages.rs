@@ -19,6 +19,7 @@ use handoff_templates::{BUILT_IN, built_in};
 use serde_json::{Map, Value};
 
 use super::reference::{generated, meaning};
+use crate::commands::GROUPS;
 use crate::failure::{ErrorCode, codes};
 
 /// Adds the pages; the definitions are those of `protocol.json`.
@@ -43,16 +44,17 @@ fn commands() -> String {
     let mut command = crate::command();
     command.build();
     let mut page = generated("the command line's definition") + COMMANDS;
-    page += "\n| command | what it does |\n|---|---|\n";
-    for sub in named(&command) {
-        let name = sub.get_name();
-        let about = text(sub.get_about());
-        writeln!(
+    for (group, names) in GROUPS {
+        write!(
             page,
-            "| [`{name}`](#git-handoff-{name}) | {} |",
-            cell(&about)
+            "\n**{group}**\n\n| command | what it does |\n|---|---|\n"
         )
         .unwrap();
+        for name in *names {
+            let about = text(command.find_subcommand(name).unwrap().get_about());
+            let about = cell(&about);
+            writeln!(page, "| [`{name}`](#git-handoff-{name}) | {about} |").unwrap();
+        }
     }
     page += "\n## Exit codes\n\n| exit | meaning |\n|---|---|\n";
     for code in codes::all().filter(|code| code.kind == "Exit codes") {
@@ -60,8 +62,8 @@ fn commands() -> String {
     }
     page += "\n## Options of every command\n\n";
     page += &table(command.get_arguments().filter(|a| a.is_global_set()));
-    for sub in named(&command) {
-        page += &section(sub, "##");
+    for name in GROUPS.iter().flat_map(|(_, names)| *names) {
+        page += &section(command.find_subcommand(name).unwrap(), "##");
     }
     page
 }

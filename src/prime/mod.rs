@@ -9,16 +9,13 @@ mod page;
 pub(crate) mod session_hook;
 mod text;
 
-use facts::{Contract, Facts, NEW_ISSUE, NextContract};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use facts::{Contract, Facts};
+use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::moment::{self, Moment};
-use handoff_base::text::word;
-use handoff_git::Repository;
 use handoff_ledger::attention::Attention;
-use handoff_ledger::{Bucket, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
+use handoff_ledger::{Bucket, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
 use handoff_model::{Claimable, Question, Record, Refusal, View};
-use handoff_protocol::{AgentKind, Ends, Protocol, State};
-use handoff_templates::{Known, known_at_tip, with_current_branch};
+use handoff_protocol::{AgentKind, Protocol, State};
 use page::Cut;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,10 +24,11 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::worker::holder;
-use crate::contracts::skeleton::{Format, Skeleton, Wanted};
+use crate::contracts::onward::{NextContract, Onward, only_notes};
+use crate::contracts::skeleton::Skeleton;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::{Answer, Carried, Output};
+use crate::output::{Answer, Output};
 use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
@@ -234,24 +232,20 @@ pub(crate) fn prime(
         return Err(Claimable::default().refusal(&agent).into());
     };
     let carried = context.carried_at(&repository, &tip);
-    let maker = Maker {
+    let onward = Onward {
         repository: &repository,
         tip: &tip,
         rules,
         several: tip.protocols()?.len() > 1,
+        holds_several: overview.held.count > 1,
         carried: &carried,
         now,
     };
-    let mut others = maker.next_contracts(&agent, &overview, work)?;
-    for (place, next) in others.iter_mut().enumerate() {
-        if place == 0 || next.usual {
-            next.send = Some(maker.send(next, &agent, work)?);
-        }
-    }
+    let mut others = onward.contracts(&agent, work)?;
     let contract = if others.is_empty() || work.is_some_and(|work| only_notes(rules, work)) {
         None
     } else {
-        Some(maker.contract(others.remove(0), &agent, work)?)
+        Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
         party: rules.protocol().agent(agent.as_str()),
@@ -261,7 +255,7 @@ pub(crate) fn prime(
             .copied()
             .filter(|p| p.name() != rules.protocol().name())
             .collect(),
-        brief: maker.brief(work)?,
+        brief: brief(&onward, work)?,
         work: work.cloned(),
         carried,
         agent,
@@ -274,17 +268,6 @@ pub(crate) fn prime(
         fresh,
     };
     Ok(facts.finish())
-}
-
-/// Whether the receiver of a handoff usually completes it and sends nothing: a report on a task, in
-/// a protocol whose issues end without a contract.
-fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
-    let protocol = rules.protocol();
-    let kind = protocol.contract_type(&work.contract_type);
-    let tasks = kind.and_then(|kind| kind.tasks.as_ref());
-    tasks.is_some_and(|tasks| tasks.completes.is_some())
-        && protocol.ends() == Ends::NothingOpen
-        && protocol.steps_in(&work.to)
 }
 
 /// The message for an agent that is about to stop while it holds handoffs or something else is its
@@ -340,180 +323,35 @@ fn protocols_of<'r>(
     }
 }
 
-/// Makes the contracts that could be sent next.
-struct Maker<'a, 'r> {
-    repository: &'a Repository,
-    tip: &'a Snapshot<'r>,
-    rules: &'a Rules<'r>,
-    /// Whether the ledger has other protocols.
-    several: bool,
-    /// What its commands carry.
-    carried: &'a Carried,
-    now: Moment,
+/// What the work that an agent holds needs.
+fn brief(onward: &Onward<'_, '_>, work: Option<&Record>) -> Result<Option<WorkBrief>, Failure> {
+    let Some(held) = work.filter(|work| work.state == State::InProgress) else {
+        return Ok(None);
+    };
+    let issue = onward.tip.issue(held.id.issue())?.issue()?;
+    let protocol = onward.rules.protocol();
+    Ok(issue.map(|issue| WorkBrief::of(onward.repository, protocol, &issue, held)))
 }
 
-impl Maker<'_, '_> {
-    /// What the work that an agent holds needs.
-    fn brief(&self, work: Option<&Record>) -> Result<Option<WorkBrief>, Failure> {
-        let Some(held) = work.filter(|work| work.state == State::InProgress) else {
-            return Ok(None);
-        };
-        let issue = self.tip.issue(held.id.issue())?.issue()?;
-        let protocol = self.rules.protocol();
-        Ok(issue.map(|issue| WorkBrief::of(self.repository, protocol, &issue, held)))
-    }
-
-    /// The contracts that an agent may send from its current work, the likeliest first; without
-    /// work, those that open an issue.
-    fn next_contracts(
-        &self,
-        agent: &AgentName,
-        overview: &Overview,
-        work: Option<&Record>,
-    ) -> Result<Vec<NextContract>, Failure> {
-        let protocol = self.rules.protocol();
-        let request = work.map(|work| (&work.from, work.contract_type.as_str()));
-        let mut onward = protocol.onward(agent.as_str(), request);
-        if work.is_none() {
-            let opens = |to: &AgentName| {
-                let mut routes = protocol.routes(agent.as_str(), to.as_str());
-                routes.any(|route| route.opens)
-            };
-            onward.retain(|(to, _)| opens(to));
-        }
-        let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
-        let intended = work.and_then(Record::successor);
-        onward.sort_by_key(|(to, _)| match to {
-            to if answered.is_some_and(|work| work.from == *to) => 0,
-            to if intended == Some(to) => 0,
-            to if protocol.steps_in(to) => 2,
-            _ => 1,
-        });
-        let mut contracts = Vec::new();
-        for (to, kind) in onward {
-            let format = Format::first(protocol, kind.as_deref());
-            let wanted = Wanted {
-                from: agent,
-                to: &to,
-                kind: kind.as_deref(),
-                format: None,
-                protocol: None,
-                set: &[],
-            };
-            let found = wanted.contract_type(protocol, format)?;
-            let answers = answered.filter(|work| work.from == to && overview.held.count > 1);
-            let key = work.map_or(NEW_ISSUE, |work| work.id.issue().as_str());
-            let mut command = format!("git handoff new --issue {key} --from {agent} --to {to}");
-            if let Some(kind) = &kind {
-                command += &format!(" --type {kind}");
-            }
-            contracts.push(NextContract {
-                title: found.title.clone(),
-                contract_type: found.name.clone(),
-                usual: !protocol.steps_in(&to),
-                answers: answers.map(|work| work.id.clone()),
-                names_type: kind.is_some(),
-                send: None,
-                command: self
-                    .carried
-                    .command(&(command + &self.protocol_option(work))),
-                to,
-                format,
-            });
-        }
-        Ok(contracts)
-    }
-
-    /// What is known for this contract, and its issue.
-    fn known(
-        &self,
-        next: &NextContract,
-        agent: &AgentName,
-        work: Option<&Record>,
-    ) -> Result<(IssueKey, Known), Failure> {
-        let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
-        let folder = self.tip.issue(&key)?;
-        let issue = folder.issue()?.filter(|_| work.is_some());
-        let mut known = known_at_tip(
-            self.repository,
-            self.rules.protocol(),
-            &folder,
-            issue.as_ref(),
-            (agent, &next.to),
-            self.now,
-        )?;
-        if work.is_none() {
-            for name in ["issue", "key", "issue_url"] {
-                known.remove(name);
-            }
-        }
-        Ok((key, known))
-    }
-
-    /// The command that writes, checks and sends this contract.
-    fn send(
-        &self,
-        next: &NextContract,
-        agent: &AgentName,
-        work: Option<&Record>,
-    ) -> Result<String, Failure> {
-        let (key, known) = self.known(next, agent, work)?;
-        let known = with_current_branch(self.repository, known);
-        let wanted = Wanted {
-            kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
-            ..next.wanted(agent)
-        };
-        let send = wanted.command(self.rules, &known, key.as_str())?;
-        let answers = next.answers.as_ref();
-        let answers = answers.map(|id| format!(" --answers {id}"));
-        let protocol = self.protocol_option(work);
-        let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
-        Ok(self.carried.command(&send))
-    }
-
-    /// The skeleton of this contract, with its values shortened.
-    fn contract(
-        &self,
-        next: NextContract,
-        agent: &AgentName,
-        work: Option<&Record>,
-    ) -> Result<Contract, Failure> {
-        let (_, known) = self.known(&next, agent, work)?;
-        let mut shortened = false;
-        let brief = known.clone().map(|value| short(value, 0, &mut shortened));
-        let wanted = next.wanted(agent);
-        let skeleton = wanted.write(self.rules, &brief)?;
-        // Not every known value is in it.
-        let shortened = shortened && wanted.write(self.rules, &known)?.text != skeleton.text;
-        Ok(Contract {
-            next,
-            skeleton,
-            shortened,
-        })
-    }
-
-    /// The option that names the protocol, if an issue is opened and there are several protocols.
-    fn protocol_option(&self, work: Option<&Record>) -> String {
-        if work.is_none() && self.several {
-            format!(" --protocol {}", word(self.rules.protocol().name()))
-        } else {
-            String::new()
-        }
-    }
-}
-
-impl NextContract {
-    /// The request for it.
-    fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
-        Wanted {
-            from,
-            to: &self.to,
-            kind: Some(&self.contract_type),
-            format: Some(self.format),
-            protocol: None,
-            set: &[],
-        }
-    }
+/// The skeleton of a contract, with its values shortened.
+fn written(
+    onward: &Onward<'_, '_>,
+    next: NextContract,
+    agent: &AgentName,
+    work: Option<&Record>,
+) -> Result<Contract, Failure> {
+    let (_, known) = onward.known(&next, agent, work)?;
+    let mut shortened = false;
+    let brief = known.clone().map(|value| short(value, 0, &mut shortened));
+    let wanted = next.wanted(agent);
+    let skeleton = wanted.write(onward.rules, &brief)?;
+    // Not every known value is in it.
+    let shortened = shortened && wanted.write(onward.rules, &known)?.text != skeleton.text;
+    Ok(Contract {
+        next,
+        skeleton,
+        shortened,
+    })
 }
 
 /// A shortened value: text cut and on one line, lists and objects with only their first items.

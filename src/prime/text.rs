@@ -8,9 +8,10 @@ use handoff_model::{Question, Record, ReviewFinding};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
-use super::facts::{Facts, NEW_ISSUE, NextContract};
+use super::facts::Facts;
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
+use crate::contracts::onward::{NEW_ISSUE, NextContract};
 use crate::contracts::skeleton::Format;
 use crate::render::advice::claimed_offline;
 use crate::render::attention::rejected_text;

@@ -449,7 +449,12 @@ fn claims(evidence: &[Evidence]) -> String {
     let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
     let named = all.into_iter().filter_map(|verdict| {
         let of = evidence.iter().filter(|e| e.result == verdict);
-        let names: Vec<&str> = of.map(|e| e.check.as_str()).collect();
+        let names: Vec<String> = of
+            .map(|e| match (&e.reason, verdict) {
+                (Some(why), Verdict::Skipped) => format!("{} ({why})", e.check.as_str()),
+                _ => e.check.as_str().to_owned(),
+            })
+            .collect();
         (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
     });
     named.collect::<Vec<_>>().join("; ")

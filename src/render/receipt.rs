@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{absent, advice, claims, headline, kept};
+use crate::contracts::onward::NextContract;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
@@ -145,18 +146,23 @@ impl<'a> ReceiptView<'a> {
 
     /// Prints the commands that may come next.
     pub(crate) fn say_next(&self, output: &mut Output) {
-        self.say_next_after(None, output);
+        self.say_next_contracts(&[], output);
     }
 
-    /// Prints a command that comes next, and the others.
-    pub(crate) fn say_next_after(&self, usual: Option<&str>, output: &mut Output) {
+    /// Prints these contracts as what comes next, each with its title, and the other commands.
+    pub(crate) fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         // The caller is done: the claim is for another agent to make.
         let first = match self.state {
             State::Pending => format!("next, for {}:", self.to),
             _ => "next:".to_owned(),
         };
-        let others = self.next.iter().map(String::as_str);
-        for (i, step) in usual.into_iter().chain(others).enumerate() {
+        let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);
+        let others = self.next.iter().filter(is_other).cloned();
+        let sends = contracts.iter().map(|next| {
+            let command = next.send.as_ref().unwrap_or(&next.command);
+            format!("{command}   # {}", continued(&next.title))
+        });
+        for (i, step) in sends.chain(others).enumerate() {
             let word = if i == 0 { &first } else { "  or:" };
             output.say(&format!("{word} {step}"));
         }
@@ -206,6 +212,13 @@ impl Answer for ReceiptView<'_> {
         }
         if let Some(at) = record.not_before {
             text += &format!("  not before {}\n", moment::shown(at));
+        }
+        let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
+        if self.issue_status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
+            text += &format!(
+                "  issue {} is complete: no work is left in it\n",
+                self.issue
+            );
         }
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),

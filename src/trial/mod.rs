@@ -8,6 +8,7 @@
 mod contract;
 mod play;
 mod scenarios;
+mod scratch;
 mod values;
 
 use std::cell::Cell;
@@ -40,7 +41,7 @@ const PULL_REQUEST: &str = "https://github.com/example/example/pull/1";
 /// When a trial begins, in seconds. It can last for years before it reaches today.
 const BEGIN: i64 = 1_577_869_200;
 
-/// A clock that stands still between steps.
+/// A clock that advances only between steps.
 struct SetClock(Cell<DateTime<FixedOffset>>);
 
 impl Clock for SetClock {
@@ -74,7 +75,7 @@ struct Trial<'r> {
 /// # Errors
 /// A [`Failure`] if the scratch ledger can't be made; what the protocol does is in the scenarios.
 pub(crate) fn play(files: &[(String, Vec<u8>)], issues: u32) -> Result<Played, Failure> {
-    let folder = tempfile::tempdir().map_err(|error| {
+    let folder = scratch::folder().map_err(|error| {
         let text = format!("no temporary folder can be made: {error}");
         Failure::new(ErrorCode::FolderUnwritable, text)
     })?;

@@ -150,6 +150,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
       held until 2026-03-02 09:21:00Z, token 1, worker repo
       commit [commit]
+      your part: Makes React components
 
     the work
       react-components
@@ -168,13 +169,13 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
     --- stderr
-    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set next_steps='{{fill: one thing to do next; one --set for each}}'
-      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type response
-      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure
+    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set next_steps='{{fill: one thing to do next; one --set for each}}'   # Work delivered
+      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure   # Work failed
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed
-      claims: passed artifacts; skipped tests, coverage
+      claims: passed artifacts; skipped tests (no test report was given), coverage (no coverage report was given)
+      issue loan-list-21 is complete: no work is left in it
       commit [commit]
     $ git handoff show loan-list-21.1
     loan-list-21.1 @frontend-specialist → @react-specialist: completed

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
-use test_support::contracts::opening;
+use test_support::contracts::{Format, opening};
+use test_support::workflow::{Step, run, workflow};
 use test_support::{Ran, TestEnvironment};
 
 /// Runs the program as an agent.
@@ -18,6 +19,31 @@ fn act(env: &TestEnvironment, agent: &str, args: &[&str]) -> Ran {
 fn sending<'a>(to: &'a str, set: &[&'a str]) -> Vec<&'a str> {
     let set = set.iter().flat_map(|setting| ["--set", setting]);
     ["send", "--to", to].into_iter().chain(set).collect()
+}
+
+/// The next command that the program alone, with these options, names in its few lines.
+fn next_command(env: &TestEnvironment, args: &[&str]) -> String {
+    let ran = env.handoff(args).success();
+    assert!(ran.stdout.lines().count() <= 10, "{}", ran.shown);
+    let mut lines = ran.stdout.lines();
+    lines
+        .find_map(|line| line.strip_prefix("next: "))
+        .unwrap()
+        .to_owned()
+}
+
+/// The commands that a claim prints to send contracts with: the receiver and the title of each.
+fn sends(claimed: &Ran) -> Vec<(&str, &str)> {
+    let lines = claimed.stderr.lines();
+    let sends = lines.filter_map(|line| line.split_once(": git handoff send --issue 87 --to "));
+    let mut sends: Vec<(&str, &str)> = sends
+        .map(|(_, send)| {
+            let (command, title) = send.rsplit_once("   # ").unwrap();
+            (command.split(' ').next().unwrap(), title)
+        })
+        .collect();
+    sends.sort_unstable();
+    sends
 }
 
 const OPENING: [&str; 6] = [
@@ -39,20 +65,9 @@ const PREPARED: [&str; 4] = [
 #[test]
 fn alone_it_says_where_one_is_and_the_next_command() {
     let env = TestEnvironment::new();
-    let alone = |args: &[&str]| {
-        let ran = env.handoff(args).success();
-        assert!(ran.stdout.lines().count() <= 10, "{}", ran.shown);
-        let next = ran.stdout.lines().find(|line| line.starts_with("next: "));
-        next.unwrap().trim_start_matches("next: ").to_owned()
-    };
-    assert_eq!(alone(&[]), "git init && git handoff init");
+    assert_eq!(next_command(&env, &[]), "git init && git handoff init");
     let env = TestEnvironment::with_repository();
-    let alone = |args: &[&str]| {
-        let ran = env.handoff(args).success();
-        assert!(ran.stdout.lines().count() <= 10, "{}", ran.shown);
-        let next = ran.stdout.lines().find(|line| line.starts_with("next: "));
-        next.unwrap().trim_start_matches("next: ").to_owned()
-    };
+    let alone = |args: &[&str]| next_command(&env, args);
     assert_eq!(alone(&[]), "git handoff init");
     env.handoff(&["init"]).success();
     assert_eq!(alone(&[]), "git handoff status");
@@ -442,4 +457,89 @@ fn what_init_installs_uninstall_removes() {
             .join(".github/workflows/handoff-intake.yml")
             .exists()
     );
+}
+
+#[test]
+fn claim_names_the_part_and_has_a_command_for_every_usual_way_on() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent")
+        .success()
+        .says("your part: Prepares branch and workspace");
+    let prepared = [&PREPARED[..], &["workspace_type=in-place"]].concat();
+    act(&env, "prep-agent", &sending("implementer-agent", &prepared)).success();
+    let claimed = act(&env, "implementer-agent", &["claim", "--next"]).success();
+    let next: Vec<&str> = claimed.stderr.lines().collect();
+    assert!(
+        next[0].starts_with("next: git handoff send --issue 87 --to reviewer-agent"),
+        "{next:?}"
+    );
+    assert!(next[0].contains("or `n/a: ` and why"), "{next:?}");
+    assert!(
+        next[0].ends_with("   # Implementation ready for review"),
+        "{next:?}"
+    );
+    assert!(
+        next[1].starts_with(
+            "  or: git handoff new --issue 87 --from implementer-agent --to orchestrator"
+        ),
+        "{next:?}"
+    );
+    assert_eq!(next.len(), 2, "{next:?}");
+}
+
+#[test]
+fn claim_prints_every_send_shortly_and_the_last_one_says_that_the_issue_is_complete() {
+    let env = TestEnvironment::with_ledger();
+    let steps = workflow(|_| Format::Json);
+    let claim = |agent: &str| {
+        let claimed = act(&env, agent, &["claim", "87"]).success();
+        let length = claimed.stdout.chars().count() + claimed.stderr.chars().count();
+        assert!(length <= 6_000, "{length}: {}", claimed.shown);
+        claimed
+    };
+    run(&env, &steps[..10]);
+    assert_eq!(
+        sends(&claim("reviewer-agent")),
+        [
+            ("fixer-agent", "Review asks for changes"),
+            ("validator-agent", "Review approves")
+        ]
+    );
+    run(&env, &steps[11..22]);
+    assert_eq!(
+        sends(&claim("validator-agent")),
+        [
+            ("closer-agent", "Merged"),
+            ("fixer-agent", "Validation failed")
+        ]
+    );
+    run(&env, &steps[23..25]);
+    let Step::Send(last) = &steps[25] else {
+        panic!("the last step sends the report");
+    };
+    let completed = env.send(last).success();
+    let told = "\n  issue 87 is complete: no work is left in it\n";
+    assert!(completed.stdout.contains(told), "{}", completed.shown);
+}
+
+#[test]
+fn wrong_usage_names_what_would_be_right() {
+    let env = TestEnvironment::with_ledger();
+    act(
+        &env,
+        "issue-manager",
+        &["send", "--issue", "0", "--to", "prep-agent"],
+    )
+    .exits(2)
+    .says("0 is not an issue's number: the first is 1");
+    env.handoff(&["claim", "--next"])
+        .exits(2)
+        .says("agents are: issue-manager, prep-agent");
+    env.handoff(&["claim", "--nonsense"])
+        .exits(2)
+        .says("see `git handoff claim -h`");
+    env.handoff(&["protocol", "new", "bad name", "--agents", "a,b"])
+        .exits(2)
+        .says("protocol name \"bad name\"");
 }

@@ -25,6 +25,8 @@ fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
     ] {
         assert!(ran.stdout.contains(told), "{told}:\n{}", ran.stdout);
     }
+    let deleting = format!("\nDelete it with: rm -r {}\n", folder.display());
+    assert!(ran.stdout.ends_with(&deleting), "{}", ran.stdout);
     env.git(&folder, &["fsck", "--strict"]);
     let merge = env.git(&folder, &["log", "-1", "--format=%s", "main"]);
     assert_eq!(merge.trim(), "Merge pull request #8");

@@ -61,7 +61,7 @@ fn ended_issues_leave_the_tip_and_an_index_says_where_they_are() {
     ran(&["archive", "--older", "2d"], 0);
     ran(&["archive", "--older", "2d"], 6);
     ran(&["archive", "87"], 6);
-    assert_snapshot!(text, @r"
+    assert_snapshot!(text, @"
     $ git handoff archive
     --- stderr
     error: no protocol here says when issues are archived
@@ -95,8 +95,8 @@ fn ended_issues_leave_the_tip_and_an_index_says_where_they_are() {
     $ git handoff archive --older 2d --limit 0
     --- stderr
     error: invalid value '0' for '--limit <COUNT>': number would be zero for non-zero type
-    
-    For more information, try '--help'.
+
+    For more information, see `git handoff archive -h`.
     --- exit 2
     $ git handoff archive --older 2d --dry-run
     87  completed  2026-03-02 09:30:00Z  Export delivery history as CSV

@@ -41,6 +41,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     87.1 issue-manager → prep-agent: in_progress
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
+      your part: Prepares branch and workspace
 
     the work
       Export delivery history as CSV
@@ -73,9 +74,8 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       priority: medium
       type: enhancement
     --- stderr
-    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'
-      or: git handoff new --issue 87 --from prep-agent --to implementer-agent
-      or: git handoff new --issue 87 --from prep-agent --to orchestrator
+    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
+      or: git handoff new --issue 87 --from prep-agent --to orchestrator   # Agent failed or is blocked
 
     $ git handoff send -
     87.2 prep-agent → implementer-agent: pending
@@ -544,7 +544,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
 
     Usage: git handoff reopen --reason <TEXT> --as <AGENT> <ISSUE>
 
-    For more information, try '--help'.
+    For more information, see `git handoff reopen -h`.
     --- exit 2
     $ git handoff reopen 87 --as closer-agent --reason ' '
     --- stderr

@@ -162,7 +162,7 @@ fn claiming() {
     $ git handoff claim 87.1
     --- stderr
     error: say which agent you are
-    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`
+    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
     --- exit 2
     $ git handoff claim 87.2 --as prep-agent
     --- stderr
@@ -186,7 +186,7 @@ fn claiming() {
 
     Usage: git handoff claim --as <AGENT> <ID>
 
-    For more information, try '--help'.
+    For more information, see `git handoff claim -h`.
     --- exit 2
     $ git handoff claim 87.1 --as prep-agent --worker elsewhere
     --- stderr

@@ -212,7 +212,7 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
 
     Usage: git handoff protocol new --agents <AGENTS> <NAME> [FOLDER]
 
-    For more information, try '--help'.
+    For more information, see `git handoff protocol -h`.
     --- exit 2
     $ git handoff protocol new own
     --- stderr
@@ -221,11 +221,11 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
 
     Usage: git handoff protocol new --agents <AGENTS> <NAME> [FOLDER]
 
-    For more information, try '--help'.
+    For more information, see `git handoff protocol -h`.
     --- exit 2
     $ git handoff protocol new a/b --agents a,b
     --- stderr
-    error: the protocol can't have this name: agent name "a/b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
+    error: protocol name "a/b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     hint: use a name such as in `git handoff protocol new our-way`
     --- exit 2
     $ git handoff protocol new issue-to-pr --agents a,b

@@ -1,6 +1,9 @@
 //! `protocol test`: protocols that are played.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
@@ -131,21 +134,36 @@ fn a_new_protocol_stands_every_scenario() {
     assert_eq!(env.tip(), before);
 }
 
-/// It draws the routes, and runs no other program: there is none on the PATH. It leaves nothing behind.
+/// It draws the routes, and runs no other program: there is none on the PATH. It leaves nothing behind, and
+/// removes what a run that was killed left a day ago.
 #[test]
 fn a_trial_needs_nothing_and_leaves_nothing() {
     let env = TestEnvironment::with_repository();
     env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
         .success();
     let temporary = env.root().join("temporary");
-    fs::create_dir(&temporary).unwrap();
+    let names = [
+        "git-handoff-trial-old",
+        "git-handoff-trial-new",
+        "other-old",
+    ];
+    for name in names {
+        fs::create_dir_all(temporary.join(name).join("objects")).unwrap();
+    }
+    let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+    for name in [names[0], names[2]] {
+        let folder = fs::File::open(temporary.join(name)).unwrap();
+        folder.set_modified(yesterday).unwrap();
+    }
     let args = ["protocol", "test", "repo/pair", "--issues", "2"];
     let mut command = env.program(&args);
     command.current_dir(env.root());
     command.env("PATH", &temporary).env("TMPDIR", &temporary);
     let ran = env.run(command, &args, None).success();
     ran.says("a → b").says("steps per second");
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    let left = fs::read_dir(&temporary).unwrap();
+    let left: BTreeSet<OsString> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, BTreeSet::from([names[1].into(), names[2].into()]));
 }
 
 #[test]

@@ -64,16 +64,16 @@ fn what_is_in_force_is_listed_and_shown() {
     text += &run(&env, "protocol update directive").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol add directive
-    added protocol directive 1.2.0
+    added protocol directive 1.2.1
       commit [commit]
     $ git handoff protocol list
-    task-breakdown           1.3.0  default   From a fresh environment to finished subtasks
-    directive                1.2.0  in force  Specialists whose every handoff is evaluated first
-    issue-to-pr              1.2.0  built in  From a GitHub issue to a merged pull request
+    task-breakdown           1.3.1  default   From a fresh environment to finished subtasks
+    directive                1.2.1  in force  Specialists whose every handoff is evaluated first
+    issue-to-pr              1.2.1  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.1.0  built in  Orchestrators call technology specialists
     delegation               1.2.0  built in  Agents that delegate what they cannot handle
     $ git handoff protocol show directive
-    directive 1.2.0: Specialists whose every handoff is evaluated first
+    directive 1.2.1: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held
       formats: json, xml
 
@@ -109,16 +109,16 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol check directive
     directive: sound (10 files)
     $ git handoff protocol add directive
-    protocol directive 1.2.0 is already in force; nothing changed
+    protocol directive 1.2.1 is already in force; nothing changed
     $ git handoff protocol update directive
-    protocol directive 1.2.0 is already in force; nothing changed
+    protocol directive 1.2.1 is already in force; nothing changed
     ");
     // The same as data.
     let data = env.data(&["protocol", "check", "directive"]);
     assert_eq!(data["findings"], json!([]));
     let data = env.data(&["protocol", "update", "directive"]);
     let expected =
-        json!({"protocol": "directive", "before": "1.2.0", "version": "1.2.0", "commit": null});
+        json!({"protocol": "directive", "before": "1.2.1", "version": "1.2.1", "commit": null});
     assert_eq!(data, expected);
     let none = refused_command(&env, "protocol show waterfall");
     assert_eq!(none.says(), (6, "no_protocol"));
@@ -149,20 +149,20 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     text += &run(&env, "log -n 3").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol set issue-to-pr evidence enforce
-    updated protocol issue-to-pr from 1.2.0 to 1.2.0+1
+    updated protocol issue-to-pr from 1.2.1 to 1.2.1+1
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence.coverage off
-    updated protocol issue-to-pr from 1.2.0+1 to 1.2.0+2
+    updated protocol issue-to-pr from 1.2.1+1 to 1.2.1+2
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence enforce
-    protocol issue-to-pr 1.2.0+2 is already in force; nothing changed
+    protocol issue-to-pr 1.2.1+2 is already in force; nothing changed
     $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
-    updated protocol issue-to-pr from 1.2.0+2 to 1.2.0+3
+    updated protocol issue-to-pr from 1.2.1+2 to 1.2.1+3
       commit [commit]
     $ git handoff log -n 3
-    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.2.0+3
-    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.2.0+2
-    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.2.0+1
+    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.2.1+3
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.2.1+2
+    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.2.1+1
     --- stderr
     the same with git: git log -n 3 handoffs
     ");
@@ -189,7 +189,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
         &env.repo(),
         &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
     );
-    let after: Value = serde_json::from_str(&after.replace("1.2.0+6", "1.2.0")).unwrap();
+    let after: Value = serde_json::from_str(&after.replace("1.2.1+6", "1.2.1")).unwrap();
     assert_eq!(after, serde_json::from_str::<Value>(&before).unwrap());
     env.assert_sound();
 }
@@ -268,7 +268,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
 
     Usage: git handoff protocol set <NAME> <KEY> <VALUE>
 
-    For more information, try '--help'.
+    For more information, see `git handoff protocol -h`.
     --- exit 2
     $ git handoff protocol set waterfall evidence off
     --- stderr
@@ -408,7 +408,7 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
     folder.put("update").success();
     assert_eq!(commits(&env), before + 1);
     let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
-    assert_eq!(subject, "Update protocol issue-to-pr from 1.2.0 to 2.0.0\n");
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.2.1 to 2.0.0\n");
     let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
     assert_eq!(
         env.git(&env.repo(), &changed),

@@ -139,7 +139,7 @@ fn what_was_archived_before_a_refusal_is_told() {
     assert_snapshot!(refused.stderr, @"
     error: archived 2 issues, but not the rest: origin refused: a hook of the remote refused it
        remote.hook one is enough
-    hint: what was archived stays archived; once the cause is gone, run the command again; see `git handoff explain remote_refused`
+    hint: what was recorded stays; once the cause is gone, run the command again; see `git handoff explain remote_refused`
     ");
     assert_eq!(team.tip(&repo), team.tip(&team.bare));
     assert_eq!(places(&team, 1), ["archived/01/00.jsonl"]);

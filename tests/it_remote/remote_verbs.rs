@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use test_support::contracts::{Format, opening, prepared};
+use test_support::remote::{hook, unhook};
 use test_support::{Ran, TestEnvironment, workflow};
 
 use crate::clones::Clones;
@@ -536,4 +537,33 @@ fn looking_touches_nothing_of_the_users_either() {
         let moves = words[0] != "refused" && !words.contains(&"--offline");
         assert_eq!(stage.clones.tip(other) != tip, moves, "{line}");
     }
+}
+
+#[test]
+fn what_was_reaped_before_a_refusal_is_told() {
+    let team = Clones::new();
+    let (env, repo) = (&team.env, team.env.repo());
+    for (issue, id) in [(1, "1.1"), (2, "2.1")] {
+        team.open(&repo, issue, &[]).success();
+        env.claim(id, "prep-agent").success();
+    }
+    env.wait_minutes(600);
+    // The second of two steps is refused.
+    let once = "[ -e once ] && echo 'one is enough' && exit 1; touch once";
+    hook(&team.bare, "pre-receive", once);
+    let refused = env.handoff(&["reap", "--json"]).exits(4).json();
+    assert_eq!(
+        refused["error"]["message"],
+        "recorded 1 handoff, but not the rest: origin refused: a hook of the remote refused it"
+    );
+    let handoffs = refused["data"]["handoffs"].as_array().unwrap();
+    assert_eq!(handoffs.len(), 1, "{refused:#}");
+    assert_eq!(handoffs[0]["state"], "failed");
+    assert_eq!(team.tip(&repo), team.tip(&team.bare));
+    let refused = env.handoff(&["reap", "--json"]).exits(4).json();
+    assert_eq!(refused["data"].as_object(), None, "nothing was recorded");
+    unhook(&team.bare, "pre-receive");
+    let rest = env.data(&["reap"]);
+    assert_eq!(rest["handoffs"].as_array().unwrap().len(), 1);
+    team.env.assert_sound();
 }

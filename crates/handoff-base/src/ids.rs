@@ -49,6 +49,23 @@ pub enum IdError {
     },
 }
 
+impl IdError {
+    /// The same for a name of another kind that follows the same rule.
+    #[must_use]
+    pub fn of(self, kind: &'static str) -> Self {
+        match self {
+            Self::Empty { .. } => Self::Empty { kind },
+            Self::TooLong { length, .. } => Self::TooLong { kind, length },
+            Self::Character { shown, allowed, .. } => Self::Character {
+                kind,
+                shown,
+                allowed,
+            },
+            form @ Self::Form { .. } => form,
+        }
+    }
+}
+
 fn checked(
     kind: &'static str,
     allowed: &'static str,

@@ -14,12 +14,11 @@ use super::snapshot::Snapshot;
 use super::write::{Done, Ledger};
 
 impl<'r> Ledger<'r> {
-    /// Records every lease and every time to claim that ran out.
+    /// Records every lease and every time to claim that ran out, and adds each to `reaped`.
     ///
     /// # Errors
-    /// [`LedgerError`]; expiries recorded before the error stay.
-    pub fn reap(&mut self, session: &Session) -> Result<Vec<Done>, LedgerError> {
-        let mut reaped = Vec::new();
+    /// [`LedgerError`]; expiries recorded before the error stay, and are in `reaped`.
+    pub fn reap(&mut self, session: &Session, reaped: &mut Vec<Done>) -> Result<(), LedgerError> {
         let now = to_millisecond(session.clock.author());
         let tip = self.tip()?;
         for entry in tip.open()? {
@@ -27,7 +26,7 @@ impl<'r> Ledger<'r> {
                 reaped.extend(self.record_expiry(session, &entry.id)?);
             }
         }
-        Ok(reaped)
+        Ok(())
     }
 
     /// Records that a handoff's time ran out, unless its agent or another writer was faster.

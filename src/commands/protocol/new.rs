@@ -99,8 +99,8 @@ impl New {
 
     fn checked_name(&self) -> Result<AgentName, Failure> {
         let name: AgentName = self.name.parse().map_err(|error: IdError| {
-            let text = format!("the protocol can't have this name: {error}");
-            Failure::usage(text).hint("use a name such as in `git handoff protocol new our-way`")
+            Failure::usage(error.of("protocol name").to_string())
+                .hint("use a name such as in `git handoff protocol new our-way`")
         })?;
         if BUILT_IN.contains(&name.as_str()) {
             let text = format!("{name} is a built-in protocol");

@@ -1,0 +1,224 @@
+//! The contracts that an agent may send from its work: which are usual, and the command for each.
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::moment::Moment;
+use handoff_base::text::word;
+use handoff_git::Repository;
+use handoff_ledger::{Rules, Snapshot};
+use handoff_model::{Record, View};
+use handoff_protocol::Ends;
+use handoff_templates::{Known, known_at_tip, with_current_branch};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::skeleton::{Format, Wanted};
+use crate::failure::Failure;
+use crate::output::Carried;
+
+/// The placeholder for the issue in commands that open one.
+pub(crate) const NEW_ISSUE: &str = "ISSUE";
+
+/// A contract that the agent may send next.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(crate) struct NextContract {
+    /// its receiver
+    pub(crate) to: AgentName,
+    /// the title of its type
+    pub(crate) title: String,
+    /// its type
+    pub(crate) contract_type: String,
+    /// the command that prints its skeleton
+    pub(crate) command: String,
+    /// the command that writes, checks and sends it, with a mark for each value that only its sender
+    /// knows; null if it is not a usual way on
+    pub(crate) send: Option<String>,
+    /// Whether it is a usual way on, not one to an agent that steps in.
+    #[serde(skip)]
+    pub(crate) usual: bool,
+    /// The request that it answers, if it must be named.
+    #[serde(skip)]
+    pub(crate) answers: Option<HandoffId>,
+    /// Whether its type must be named.
+    #[serde(skip)]
+    pub(crate) names_type: bool,
+    #[serde(skip)]
+    pub(crate) format: Format,
+}
+
+/// Whether the receiver of a handoff usually completes it and sends nothing: a report on a task, in
+/// a protocol whose issues end without a contract.
+pub(crate) fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
+    let protocol = rules.protocol();
+    let kind = protocol.contract_type(&work.contract_type);
+    let tasks = kind.and_then(|kind| kind.tasks.as_ref());
+    tasks.is_some_and(|tasks| tasks.completes.is_some())
+        && protocol.ends() == Ends::NothingOpen
+        && protocol.steps_in(&work.to)
+}
+
+/// Makes the contracts that could be sent next.
+pub(crate) struct Onward<'a, 'r> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) tip: &'a Snapshot<'r>,
+    pub(crate) rules: &'a Rules<'r>,
+    /// Whether the ledger has other protocols.
+    pub(crate) several: bool,
+    /// Whether the agent holds other work too: then the request that a contract answers is named.
+    pub(crate) holds_several: bool,
+    /// What its commands carry.
+    pub(crate) carried: &'a Carried,
+    pub(crate) now: Moment,
+}
+
+impl Onward<'_, '_> {
+    /// The contracts that an agent may send from its current work, the likeliest first, with the
+    /// command that sends it for the first and the usual ones; without work, those that open an
+    /// issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the ledger can't be read.
+    pub(crate) fn contracts(
+        &self,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Vec<NextContract>, Failure> {
+        let mut all = self.next_contracts(agent, work)?;
+        for (place, next) in all.iter_mut().enumerate() {
+            if place == 0 || next.usual {
+                next.send = Some(self.send(next, agent, work)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn next_contracts(
+        &self,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Vec<NextContract>, Failure> {
+        let protocol = self.rules.protocol();
+        let request = work.map(|work| (&work.from, work.contract_type.as_str()));
+        let mut onward = protocol.onward(agent.as_str(), request);
+        if work.is_none() {
+            let opens = |to: &AgentName| {
+                let mut routes = protocol.routes(agent.as_str(), to.as_str());
+                routes.any(|route| route.opens)
+            };
+            onward.retain(|(to, _)| opens(to));
+        }
+        let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
+        let intended = work.and_then(Record::successor);
+        onward.sort_by_key(|(to, _)| match to {
+            to if answered.is_some_and(|work| work.from == *to) => 0,
+            to if intended == Some(to) => 0,
+            to if protocol.steps_in(to) => 2,
+            _ => 1,
+        });
+        let mut contracts = Vec::new();
+        for (to, kind) in onward {
+            let format = Format::first(protocol, kind.as_deref());
+            let wanted = Wanted {
+                from: agent,
+                to: &to,
+                kind: kind.as_deref(),
+                format: None,
+                protocol: None,
+                set: &[],
+            };
+            let found = wanted.contract_type(protocol, format)?;
+            let answers = answered.filter(|work| work.from == to && self.holds_several);
+            let key = work.map_or(NEW_ISSUE, |work| work.id.issue().as_str());
+            let mut command = format!("git handoff new --issue {key} --from {agent} --to {to}");
+            if let Some(kind) = &kind {
+                command += &format!(" --type {kind}");
+            }
+            contracts.push(NextContract {
+                title: found.title.clone(),
+                contract_type: found.name.clone(),
+                usual: !protocol.steps_in(&to),
+                answers: answers.map(|work| work.id.clone()),
+                names_type: kind.is_some(),
+                send: None,
+                command: self
+                    .carried
+                    .command(&(command + &self.protocol_option(work))),
+                to,
+                format,
+            });
+        }
+        Ok(contracts)
+    }
+
+    /// What is known for this contract, and its issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the ledger can't be read.
+    pub(crate) fn known(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<(IssueKey, Known), Failure> {
+        let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
+        let folder = self.tip.issue(&key)?;
+        let issue = folder.issue()?.filter(|_| work.is_some());
+        let mut known = known_at_tip(
+            self.repository,
+            self.rules.protocol(),
+            &folder,
+            issue.as_ref(),
+            (agent, &next.to),
+            self.now,
+        )?;
+        if work.is_none() {
+            for name in ["issue", "key", "issue_url"] {
+                known.remove(name);
+            }
+        }
+        Ok((key, known))
+    }
+
+    /// The command that writes, checks and sends this contract.
+    fn send(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<String, Failure> {
+        let (key, known) = self.known(next, agent, work)?;
+        let known = with_current_branch(self.repository, known);
+        let wanted = Wanted {
+            kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
+            ..next.wanted(agent)
+        };
+        let send = wanted.command(self.rules, &known, key.as_str())?;
+        let answers = next.answers.as_ref();
+        let answers = answers.map(|id| format!(" --answers {id}"));
+        let protocol = self.protocol_option(work);
+        let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
+        Ok(self.carried.command(&send))
+    }
+
+    /// The option that names the protocol, if an issue is opened and there are several protocols.
+    fn protocol_option(&self, work: Option<&Record>) -> String {
+        if work.is_none() && self.several {
+            format!(" --protocol {}", word(self.rules.protocol().name()))
+        } else {
+            String::new()
+        }
+    }
+}
+
+impl NextContract {
+    /// The request for it.
+    pub(crate) fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
+        Wanted {
+            from,
+            to: &self.to,
+            kind: Some(&self.contract_type),
+            format: Some(self.format),
+            protocol: None,
+            set: &[],
+        }
+    }
+}
