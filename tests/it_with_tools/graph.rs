@@ -741,6 +741,8 @@ fn a_long_issue_is_still_a_picture() {
         awaiting: vec![(1000, other)],
         to_tell: Vec::new(),
         decisions: Vec::new(),
+        findings: 0,
+        unsettled: 0,
         handoffs: handoffs.collect(),
     };
     let folder = built_in("issue-to-pr").unwrap();

@@ -271,6 +271,11 @@ impl FindingState {
         }
     }
 
+    /// Whether a review approved its answer, or it no longer counts.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Resolved | Self::Withdrawn)
+    }
+
     /// Whether it needs an answer, and prevents an approval until it has one.
     pub fn is_unanswered(self) -> bool {
         matches!(self, Self::Open | Self::Disputed)
@@ -1074,9 +1079,8 @@ pub struct FailureContext {
 impl Issue {
     /// The findings that no review has settled yet.
     pub fn unsettled(&self) -> impl Iterator<Item = &ReviewFinding> {
-        let settled = [FindingState::Resolved, FindingState::Withdrawn];
         let all = self.findings.iter();
-        all.filter(move |finding| !settled.contains(&finding.state))
+        all.filter(|finding| !finding.state.is_settled())
     }
 
     /// The applied effect of an event, if there is one.

@@ -57,7 +57,9 @@ pub(super) fn section(
         }
         page.push_str("</details>\n");
     }
-    page.push_str("</section>\n");
+    page.push_str(
+        "<p class=\"calm\" id=\"f-none\" hidden>Nothing that fits the filters needs attention.</p>\n</section>\n",
+    );
 }
 
 /// How many entries of which need, and the oldest.
@@ -159,8 +161,10 @@ fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment)
             id.to_string()
         };
         *page += &format!(
-            "<li class=\"n {}\" id=\"s-{anchor}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b> {}</h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
+            "<li class=\"n {}\" id=\"s-{anchor}\" data-i=\"{}\" data-n=\"{}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b> {}</h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
             class(one.need),
+            one.issue,
+            needs(one),
             age(one.since, now),
             time(one.since),
             one.need.title(),
@@ -171,6 +175,11 @@ fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment)
         );
     }
     page.push_str("</ol>\n");
+}
+
+/// The keywords that the filters look for: what is needed, and of whom.
+pub(super) fn needs(stuck: &Attention) -> String {
+    format!("any {} turn:{}", stuck.need.as_str(), stuck.turn)
 }
 
 /// The agent that has it, and whose turn it is.

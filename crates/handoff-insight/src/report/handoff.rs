@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use handoff_base::Moment;
-use handoff_ledger::{Contents, HandoffSurvey, IssueSurvey, LedgerError, PastFailure};
+use handoff_ledger::{Contents, LedgerError, PastFailure};
 use handoff_model::{Evidence, Question, Record, Transition, Verdict, issue_folder};
 use handoff_protocol::{Event, State};
 
 use super::escape::{escape_into, escaped};
-use super::words::{badge, counted, length, minute, size, state};
-use crate::times::{acknowledgment, times};
+use super::issue::Facts;
+use super::words::{badge, counted, minute, size, state};
 use handoff_ledger::attention::Attention;
 use handoff_protocol::Need;
 
@@ -22,22 +22,21 @@ pub(super) struct HandoffDetails {
     pub(super) failures: Vec<(PastFailure, Option<Result<Contents, LedgerError>>)>,
 }
 
-/// Writes one handoff of an issue.
+/// Writes one handoff of an issue, with what its sending says and what else it brought about.
 pub(super) fn handoff(
     page: &mut String,
     details: &HandoffDetails,
-    issue: &IssueSurvey<'_>,
+    (title, troubles): (&str, &[String]),
     stuck: Option<&Attention>,
-    now: Moment,
+    facts: &Facts<'_>,
 ) {
     let record = &details.record;
     let id = &record.id;
-    *page += &format!(
-        "<li id=\"h-{id}\"><h4>{id} {} → {} {}",
-        escaped(record.from.as_str()),
-        escaped(record.to.as_str()),
-        badge(record.state)
-    );
+    *page += &format!("<li id=\"h-{id}\"><h4>{title} · {id}");
+    // What was completed went on below.
+    if record.state != State::Completed {
+        *page += &format!(" {}", badge(record.state));
+    }
     // The state already shows the others.
     let more = [
         Need::Stranded,
@@ -53,13 +52,14 @@ pub(super) fn handoff(
     page.push_str("</h4><p>");
     escape_into(page, &record.summary);
     page.push_str("</p>");
-    for line in troubles(details) {
+    for line in troubles {
+        *page += &format!("<p class=\"why\">{line}</p>");
+    }
+    for line in faults(record) {
         *page += &format!("<p class=\"why\">{line}</p>");
     }
     page.push_str("<details><summary>");
-    if let Some(brief) = issue.handoff(id.number()) {
-        page.push_str(&how(record, brief, now));
-    }
+    page.push_str(&how(record, facts.now));
     page.push_str("</summary><pre>");
     escape_into(page, &details.contract);
     page.push_str("\n\n");
@@ -67,26 +67,11 @@ pub(super) fn handoff(
     page.push_str("</pre></details></li>");
 }
 
-/// A handoff's type, times and relations, in one line.
-fn how(record: &Record, brief: &HandoffSurvey<'_>, now: Moment) -> String {
+/// A handoff's type and relations, in one line.
+fn how(record: &Record, now: Moment) -> String {
     let (kind, format) = (escaped(&record.contract_type), record.contract.format);
     let mut parts = vec![format!("Contract {kind} ({format})")];
     let mut add = |text: String| parts.push(text);
-    if let Some(at) = record.sent_at() {
-        add(format!("sent {}", minute(at)));
-    }
-    let spent = times(brief, now);
-    let is_claimed = acknowledgment(brief).is_some();
-    for (name, part, always) in [
-        ("waited", spent.waiting, is_claimed),
-        ("worked", spent.working, is_claimed),
-        ("blocked", spent.blocked, false),
-        ("failed", spent.failed, false),
-    ] {
-        if always || part.num_seconds() > 0 {
-            add(format!("{name} {}", length(part)));
-        }
-    }
     if let Some(priority) = &record.priority {
         add(format!("priority {}", escaped(priority)));
     }
@@ -125,57 +110,67 @@ fn how(record: &Record, brief: &HandoffSurvey<'_>, now: Moment) -> String {
     parts.join(" · ")
 }
 
-/// Failures, questions and contradictions, one line of HTML each.
-fn troubles(details: &HandoffDetails) -> Vec<String> {
+/// A failure as a sentence; `index` is that of its transition.
+pub(super) fn failed(details: &HandoffDetails, index: usize) -> String {
     let record = &details.record;
-    let mut lines = Vec::new();
-    for (failure, _) in &details.failures {
-        let mut line = format!(
-            "<b>Attempt {} failed</b> {} with {}",
-            failure.attempt,
-            minute(failure.at),
-            escaped(failure.by.as_str())
+    let is_failure = |t: &&Transition| matches!(t.event, Some(Event::Fail | Event::Expire));
+    let so_far = record.transitions[..=index].iter().filter(is_failure);
+    let Some((failure, _)) = details.failures.get(so_far.count().saturating_sub(1)) else {
+        return format!("{} has no attempt left", record.id);
+    };
+    let mut line = format!(
+        "<b>Attempt {} failed</b> at {} with {}",
+        failure.attempt,
+        record.id,
+        escaped(failure.by.as_str())
+    );
+    if let Some(error) = &failure.error {
+        line += &format!(
+            ": <code>{}</code> {}",
+            escaped(&error.code),
+            escaped(&error.message)
         );
-        if let Some(error) = &failure.error {
-            line += &format!(
-                ": <code>{}</code> {}",
-                escaped(&error.code),
-                escaped(&error.message)
-            );
-            if let Some(action) = &error.suggested_action {
-                line += &format!(" Suggested: {}", escaped(action));
-            }
+        if let Some(action) = &error.suggested_action {
+            line += &format!(" Suggested: {}", escaped(action));
         }
-        if let Some(context) = &failure.context {
-            line += &format!(
-                " Kept: {}, <code>git handoff restore {} --attempt {}</code>",
-                match context.files {
-                    0 => "the circumstances".to_owned(),
-                    files => {
-                        let files = usize::try_from(files).unwrap_or(usize::MAX);
-                        format!("{} of {}", counted(files, "file"), size(context.bytes))
-                    }
-                },
-                record.id,
-                failure.attempt
-            );
-        }
-        lines.push(line);
     }
-    if record.state == State::Blocked {
-        let questions = record
-            .questions()
-            .iter()
-            .map(|q| escaped(question(q)).to_string());
-        let questions: Vec<String> = questions.collect();
-        let reason = record.latest().and_then(|t| t.reason.as_deref());
-        let why = reason.map(|why| format!(": {}", escaped(why)));
-        let mut line = format!("<b>Waits for an answer</b>{}", why.unwrap_or_default());
-        if !questions.is_empty() {
-            line += &format!(" Asked: {}", questions.join("; "));
-        }
-        lines.push(line);
+    if let Some(context) = &failure.context {
+        line += &format!(
+            " Kept: {}, <code>git handoff restore {} --attempt {}</code>",
+            match context.files {
+                0 => "the circumstances".to_owned(),
+                files => {
+                    let files = usize::try_from(files).unwrap_or(usize::MAX);
+                    format!("{} of {}", counted(files, "file"), size(context.bytes))
+                }
+            },
+            record.id,
+            failure.attempt
+        );
     }
+    let next = record.transitions.get(index + 1);
+    if next.is_some_and(|next| next.event == Some(Event::Exhaust)) {
+        line += " <b>No attempt is left.</b>";
+    }
+    line
+}
+
+/// What an agent waits for, as a sentence.
+pub(super) fn waits(record: &Record, block: &Transition) -> String {
+    let (by, id) = (escaped(block.by.as_str()), &record.id);
+    let why = block.reason.as_deref();
+    let why = why.map(|why| format!(": {}", escaped(why)));
+    let mut line = format!("<b>{by} asked about {id}</b>{}", why.unwrap_or_default());
+    if !block.questions.is_empty() {
+        let questions: Vec<String> = block.questions.iter().map(question).collect();
+        line += &format!(" Asked: {}", escaped(questions.join("; ")));
+    }
+    line
+}
+
+/// Contradicted claims and what its sender did wrong or lacks, one line of HTML each.
+fn faults(record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
     let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
     for claim in record.evidence.iter().filter(contradicted) {
         let why = claim

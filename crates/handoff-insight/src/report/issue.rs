@@ -1,19 +1,27 @@
 //! One issue's section: its status, its course, and each handoff.
 
 use handoff_base::Moment;
-use handoff_base::ids::HandoffId;
-use handoff_base::text::cut;
+use handoff_base::text::{cut, fit};
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, IssueStatus};
+use handoff_model::Issue;
 use handoff_protocol::State;
 
-use super::escape::escaped;
+use super::escape::{Escaped, escaped};
 use super::flow::flow;
-use super::handoff::{HandoffDetails, handoff};
-use super::words::{ago, badge, counted, length, minute, time};
+use super::handoff::HandoffDetails;
+use super::story::story;
+use super::words::{ago, badge, counted, length, time};
 use crate::times::{Times, times};
 use handoff_ledger::attention::Attention;
 use handoff_protocol::Need;
+
+/// The keywords of what may be found in an issue, and their names.
+pub(super) const FOUND: [(&str, &str); 4] = [
+    ("unsettled", "open findings of a review"),
+    ("found", "findings of a review"),
+    ("contradicted", "a contradicted claim"),
+    ("violation", "an act against a role"),
+];
 
 /// Everything about one issue.
 pub(super) struct Facts<'a> {
@@ -29,7 +37,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let (issue, now) = (facts.issue, facts.now);
     let key = &issue.issue;
     *page += &format!(
-        "<section class=\"issue\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
+        "<section class=\"issue {status}\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
          <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b> {title}</h3>",
         title = escaped(&issue.title),
         status = issue.status.as_str()
@@ -41,16 +49,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     flow(page, facts.survey);
     spent(page, facts.survey, now);
     known(page, issue);
-    page.push_str("<ol class=\"hs\">");
-    for details in facts.handoffs {
-        let stuck = facts
-            .stuck
-            .iter()
-            .find(|stuck| stuck.id == details.record.id);
-        handoff(page, details, facts.survey, stuck, now);
-    }
-    page.push_str("</ol>");
-    decided(page, issue);
+    story(page, facts);
     page.push_str("</section>\n");
 }
 
@@ -63,25 +62,12 @@ fn about(facts: &Facts<'_>) -> String {
         format!("opened {}", time(issue.opened_at)),
     ];
     match issue.completed_at {
-        Some(at) => parts.push(format!(
-            "completed {}, after {}",
-            time(at),
-            length(at - issue.opened_at)
-        )),
+        Some(at) => parts.push(format!("completed {}", time(at))),
         None => parts.push(format!(
             "last step {} ({})",
             time(issue.updated_at),
             ago(issue.updated_at, now)
         )),
-    }
-    let given_up = issue.given_up.last();
-    if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
-        let (by, why) = (escaped(last.by.as_str()), escaped(&last.reason));
-        parts.push(format!("given up {} by {by}: {why}", minute(last.at)));
-    }
-    if let Some(last) = issue.reopened.last() {
-        let (by, why) = (escaped(last.by.as_str()), escaped(&last.reason));
-        parts.push(format!("opened again {} by {by}: {why}", minute(last.at)));
     }
     parts.join(" · ")
 }
@@ -180,46 +166,24 @@ fn known(page: &mut String, issue: &Issue) {
     }
 }
 
-/// The decisions and corrections.
-fn decided(page: &mut String, issue: &Issue) {
-    let about = |id: &HandoffId| format!("<a href=\"#h-{id}\">{id}</a>");
-    let decisions = issue.decisions.iter().map(|one| {
-        let (by, action) = (escaped(one.by.as_str()), one.action.as_str());
-        let why = escaped(&one.why);
-        let text = format!(
-            "{by} decided on {}: <b>{action}</b> – {why}",
-            about(&one.id)
-        );
-        (one.at, text)
-    });
-    let notes = issue.annotations.iter().map(|one| {
-        let of = one.id.as_ref().map(|id| format!(" of {}", about(id)));
-        let text = one.text();
-        let (by, note) = (escaped(one.by.as_str()), escaped(&text));
-        (
-            one.at,
-            format!("{by} notes{}: {note}", of.unwrap_or_default()),
-        )
-    });
-    let mut all: Vec<(Moment, String)> = decisions.chain(notes).collect();
-    if all.is_empty() {
-        return;
-    }
-    all.sort_by_key(|(at, _)| *at);
-    page.push_str("<h4>Decisions and notes</h4>\n<ul class=\"said\">\n");
-    for (at, text) in all {
-        *page += &format!("<li>{} {text}</li>\n", minute(at));
-    }
-    page.push_str("</ul>\n");
+/// An issue's title in at most so many characters.
+pub(super) fn title(text: &str, most: usize) -> Escaped<String> {
+    escaped(fit(text.lines().next().unwrap_or_default(), most))
 }
 
-/// The keywords that filters look for: whether an issue is open, whether it needs attention, and
-/// the states of its handoffs.
-pub(super) fn states(survey: &IssueSurvey<'_>, is_stuck: bool) -> String {
+/// The keywords that filters look for: whether an issue is open, the states of its handoffs, and
+/// what was found in it.
+pub(super) fn states(survey: &IssueSurvey<'_>) -> String {
     let mut words = vec![survey.status.as_str()];
-    if is_stuck {
-        words.push("stuck");
-    }
+    let handoffs = &survey.handoffs;
+    let found = [
+        survey.unsettled > 0,
+        survey.findings > 0,
+        handoffs.iter().any(|handoff| handoff.contradicted > 0),
+        handoffs.iter().any(|handoff| handoff.violations > 0),
+    ];
+    let found = FOUND.iter().zip(found).filter(|(_, is_there)| *is_there);
+    words.extend(found.map(|((word, _), _)| *word));
     for handoff in survey
         .handoffs
         .iter()

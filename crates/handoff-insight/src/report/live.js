@@ -2,7 +2,7 @@
 (() => {
   const root = document.documentElement;
   const line = document.getElementById('live');
-  const fields = ['f-text', 'f-state', 'f-agent', 'f-protocol'].map((id) => document.getElementById(id));
+  const fields = [...document.querySelectorAll('#filters input, #filters select')];
   const KEY = 'handoff-view';
   // Places that are on the next page too, the nearest first. A row of the table has no id, and is known by its key.
   const PLACE = '[id], tr[data-k]';
@@ -48,7 +48,7 @@
     // The page that says that there is no ledger has no view of its own.
     if (!root.dataset.tip) return;
     const open = [...document.querySelectorAll('details[open]')].map((one) => one.closest('[id]').id);
-    const view = { x: scrollX, y: scrollY, open, focus: focused(), anchors: anchored(), values: fields.map((field) => field && field.value) };
+    const view = { x: scrollX, y: scrollY, open, focus: focused(), anchors: anchored(), values: fields.map((field) => [field.id, field.value]) };
     try { sessionStorage.setItem(KEY, JSON.stringify(view)); } catch { /* Nothing is kept, then. */ }
   };
   const focusOn = ({ places, kind, index }) => {
@@ -99,7 +99,12 @@
       sessionStorage.removeItem(KEY);
     } catch { return; }
     if (!view) return;
-    view.values.forEach((value, i) => { if (fields[i] && value) fields[i].value = value; });
+    for (const [id, value] of view.values) {
+      const field = value && document.getElementById(id);
+      if (field) field.value = value;
+      // What is no longer there can't be chosen.
+      if (field && field.value !== value) field.value = '';
+    }
     document.dispatchEvent(new Event('refilter'));
     for (const id of view.open) {
       const place = document.getElementById(id);

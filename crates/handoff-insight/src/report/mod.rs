@@ -2,7 +2,8 @@
 //!
 //! [`Report::of`] selects the content, [`Report::write`] writes it part by part, so that a page of
 //! any size takes little memory. `page` is the frame; `attention`, `open`, `charts`, `timeline` and
-//! `index` are about all issues, `issue`, `handoff`, `flow` and `contract` about one; `sections`
+//! `index` are about all issues, `issue`, `story`, `handoff`, `flow` and `contract` about one, `order`
+//! about the order of its steps; `sections`
 //! reads the issues and writes their sections on several threads. All foreign text goes through
 //! `escape`; `words` formats times, counts and states.
 
@@ -15,12 +16,14 @@ mod handoff;
 mod index;
 mod issue;
 mod open;
+mod order;
 mod page;
 mod sections;
+mod story;
 mod timeline;
 mod words;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::io::Write;
 
@@ -144,12 +147,18 @@ impl<'a> Report<'a> {
         let shown = Shown(self.sections.iter().map(|issue| issue.key).collect());
         let mut page = String::new();
         page::head(&mut page, self, frame);
+        index::filters(&mut page, &self.issues, &self.stuck);
         attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
         open::section(&mut page, &self.issues, &shown, self.now);
         charts::section(&mut page, &self.issues, self.now);
-        timeline::section(&mut page, &self.issues, &self.stuck, &shown, self.now);
-        let stuck: BTreeSet<&IssueKey> = self.stuck.iter().map(|one| &one.issue).collect();
-        index::section(&mut page, &self.issues, &stuck, &shown, self.now);
+        timeline::section(
+            &mut page,
+            &self.issues,
+            &self.stuck,
+            (tip, &shown),
+            self.now,
+        )?;
+        index::section(&mut page, &self.issues, &self.stuck, &shown, self.now);
         page::details(&mut page, self);
         out.write_all(page.as_bytes())?;
         drop(page);

@@ -11,14 +11,16 @@ use handoff_protocol::State;
 use super::Shown;
 use super::charts::median;
 use super::escape::escaped;
-use super::issue::is_late;
+use super::issue::{is_late, title};
 use super::words::{ago, length, minute, sign, state, thousands};
 use crate::times::cycle_time;
 use handoff_ledger::attention::Attention;
 use handoff_protocol::Need;
 
 /// How many handoffs of an agent are listed.
-const NAMED: usize = 12;
+const NAMED: usize = 8;
+/// The most characters of an issue's title beside one.
+const TITLE: usize = 60;
 
 /// The longest agent name that is not broken.
 const LONG: usize = 32;
@@ -118,7 +120,7 @@ pub(super) fn section(
         }
         let oldest = held[0].2;
         *page += &format!(
-            "<td data-l=\"Unchanged since\">{} <span class=\"meta\">({})</span></td><td data-l=\"Handoffs\" class=\"ids\">",
+            "<td data-l=\"Unchanged since\">{} <span class=\"meta\">({})</span></td><td data-l=\"Handoffs\"><ul class=\"ids\">",
             minute(oldest),
             ago(oldest, now)
         );
@@ -129,16 +131,17 @@ pub(super) fn section(
             } else {
                 (sign(handoff.state), state(handoff.state))
             };
+            let name = title(issue.title, TITLE);
             *page += &if shown.has(issue.key) {
-                format!("<a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> ")
+                format!("<li><a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> {name}")
             } else {
-                format!("{sign} {id} ")
+                format!("<li>{sign} {id} {name}")
             };
         }
         if held.len() > NAMED {
-            *page += &format!("and {} more", thousands(held.len() - NAMED));
+            *page += &format!("<li>and {} more", thousands(held.len() - NAMED));
         }
-        page.push_str("</td></tr>\n");
+        page.push_str("</ul></td></tr>\n");
     }
     page.push_str("</tbody></table>\n</section>\n");
 }

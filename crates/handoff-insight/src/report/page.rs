@@ -7,10 +7,14 @@ use super::escape::escaped;
 use super::words::{ago, counted, thousands, time};
 use super::{MOST_HANDOFFS, Report, open};
 use handoff_ledger::attention::Attention;
+use handoff_model::IssueStatus;
 
 const STYLE: &str = include_str!("style.css");
 const FILTERS: &str = include_str!("filters.js");
 const LIVE: &str = include_str!("live.js");
+
+/// How many sections are printed, which is what `style.css` prints.
+const PRINTED: usize = 10;
 
 /// The context of a page.
 #[derive(Clone, Debug, Default)]
@@ -59,11 +63,17 @@ const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidde
 pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     let title = title(&report.stuck, frame);
     let live = if frame.live { " data-live" } else { "" };
+    // Chosen issues are printed whole.
+    let chosen = if report.wanted.issues.is_empty() {
+        ""
+    } else {
+        " class=\"chosen\""
+    };
     start(
         page,
         &title,
         frame.live,
-        &format!(" data-tip=\"{}\"{live}", report.tip),
+        &format!(" data-tip=\"{}\"{live}{chosen}", report.tip),
     );
     page.push_str("<a class=\"skip\" href=\"#main\">Skip to what needs attention</a>\n");
     // The search needs a script.
@@ -174,6 +184,15 @@ fn limits(report: &Report<'_>) -> Option<String> {
 /// Writes the start of the issues' sections.
 pub(super) fn details(page: &mut String, report: &Report<'_>) {
     page.push_str("<section id=\"details\" aria-labelledby=\"details-title\">\n<h2 id=\"details-title\">Each issue</h2>\n");
+    let shown = report.sections.iter();
+    let open = shown.filter(|issue| issue.status == IssueStatus::Open).count();
+    if report.sections.len() > open.min(PRINTED) {
+        *page += &format!(
+            "<p class=\"printed\">Printed are the first {} of {}; one that is looked for above, or <code>--issue</code>, is printed whole.</p>\n",
+            counted(open.min(PRINTED), "open issue"),
+            thousands(report.sections.len())
+        );
+    }
     if report.sections.is_empty() {
         page.push_str("<p class=\"calm\">There is no issue to show.</p>\n");
     }

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use handoff_model::IssueStatus;
-use handoff_protocol::{Event, State};
+use handoff_ledger::{IssueSurvey, LedgerError, Snapshot};
+use handoff_model::{IssueStatus, Record, View};
+use handoff_protocol::State;
 
 use super::Shown;
-use super::escape::escaped;
-use super::issue::{is_late, status_line};
-use super::words::{badge, length, minute, state};
+use super::order::steps;
+use super::story::line;
+use super::issue::{is_late, status_line, title};
+use super::words::{badge, length, minute};
 use crate::times::spells;
 use handoff_ledger::attention::Attention;
 
@@ -22,6 +23,8 @@ const ISSUES: usize = 40;
 const STUCK: usize = 30;
 /// How many steps are listed.
 const STEPS: usize = 20;
+/// The most characters of an issue's title.
+const TITLE: usize = 60;
 /// The most periods in one bar.
 const SPELLS: usize = 400;
 
@@ -31,16 +34,16 @@ pub(super) fn section(
     page: &mut String,
     issues: &[&IssueSurvey<'_>],
     stuck: &[Attention],
-    shown: &Shown<'_>,
+    (tip, shown): (&Snapshot<'_>, &Shown<'_>),
     now: Moment,
-) {
+) -> Result<(), LedgerError> {
     page.push_str(
         "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n<h2 id=\"timeline-title\">Timeline</h2>\n",
     );
     let drawn = drawn(issues, stuck);
     if drawn.is_empty() {
         page.push_str("<p class=\"calm\">There is no issue yet.</p>\n</section>\n");
-        return;
+        return Ok(());
     }
     let (start, end) = window(&drawn, now);
     let is_cut = drawn.iter().any(|issue| issue.opened_at < start);
@@ -74,7 +77,10 @@ pub(super) fn section(
         } else {
             String::new()
         };
-        *page += &format!("<tr id=\"l-{key}\"><th scope=\"row\">{name}{before}</th><td>");
+        *page += &format!(
+            "<tr id=\"l-{key}\" data-i=\"{key}\"><th scope=\"row\">{name} {}{before}</th><td>",
+            title(issue.title, TITLE)
+        );
         bar(page, issue, (start, end), now);
         let stands = match (status_line(issue, now), issue.completed_at) {
             (words, _) if !words.is_empty() => words,
@@ -89,8 +95,9 @@ pub(super) fn section(
         *page += &format!("</td><td>{stands}</td></tr>\n");
     }
     page.push_str("</tbody></table>\n");
-    steps(page, issues, shown);
+    last_steps(page, issues, tip, shown)?;
     page.push_str("</section>\n");
+    Ok(())
 }
 
 /// The issues with a bar: those that need attention the longest, then the others in the page's
@@ -213,46 +220,44 @@ fn bar(page: &mut String, issue: &IssueSurvey<'_>, (start, end): (Moment, Moment
     page.push_str("</svg>");
 }
 
-fn steps(page: &mut String, issues: &[&IssueSurvey<'_>], shown: &Shown<'_>) {
-    type Step<'a> = (&'a ChangeSurvey<'a>, &'a IssueKey, &'a HandoffSurvey<'a>);
-    let mut all: Vec<Step<'_>> = Vec::new();
+/// Writes the last steps of all, each issue's in the order of the log.
+fn last_steps(
+    page: &mut String,
+    issues: &[&IssueSurvey<'_>],
+    tip: &Snapshot<'_>,
+    shown: &Shown<'_>,
+) -> Result<(), LedgerError> {
     let mut newest: Vec<&&IssueSurvey<'_>> = issues.iter().collect();
     newest.sort_by_key(|issue| std::cmp::Reverse(issue.updated_at));
+    let mut all = Vec::new();
     // An issue's last step is its newest.
-    for issue in newest.into_iter().take(STEPS) {
-        for handoff in &issue.handoffs {
-            all.extend(
-                handoff
-                    .changes
-                    .iter()
-                    .map(|change| (change, issue.key, handoff)),
-            );
-        }
+    for survey in newest.into_iter().take(STEPS) {
+        let folder = tip.issue(survey.key)?;
+        let Some(issue) = folder.issue()? else {
+            continue;
+        };
+        let records = folder.records()?;
+        let records: Vec<&Record> = records.iter().collect();
+        let steps = steps(&issue, &records);
+        let newest = steps.iter().rev().take(STEPS);
+        all.extend(newest.map(|step| (step.at, survey, line(step, &records))));
     }
-    all.sort_by_key(|(change, key, handoff)| std::cmp::Reverse((change.at, *key, handoff.number)));
+    all.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
     page.push_str("<h3>Last steps</h3>\n<ol class=\"steps\">\n");
-    for (change, key, handoff) in all.into_iter().take(STEPS) {
-        let id = format!("{key}.{}", handoff.number);
-        let name = if shown.has(key) {
-            format!("<a href=\"#h-{id}\">{id}</a>")
-        } else {
-            id
+    for (at, survey, (id, told)) in all.into_iter().take(STEPS) {
+        let key = survey.key;
+        let name = match id {
+            Some(id) if shown.has(key) => format!("<a href=\"#h-{id}\">{id}</a>"),
+            Some(id) => id,
+            None if shown.has(key) => format!("<a href=\"#i-{key}\">{key}</a>"),
+            None => key.to_string(),
         };
-        let what = match change.event {
-            None => format!("sent to {}", escaped(handoff.sent_to.as_str())),
-            Some(Event::Exhaust) => "has no attempt left".to_owned(),
-            Some(event) => format!("{}, now {}", event.as_str(), state(change.to)),
-        };
-        let why = change
-            .reason
-            .as_ref()
-            .map(|why| format!(" – {}", escaped(why)));
         *page += &format!(
-            "<li>{} {name} {what} by {}{}</li>\n",
-            minute(change.at),
-            escaped(change.by.as_str()),
-            why.unwrap_or_default()
+            "<li data-i=\"{key}\">{} {name} <small>{}</small> {told}</li>\n",
+            minute(at),
+            title(survey.title, TITLE)
         );
     }
     page.push_str("</ol>\n");
+    Ok(())
 }

@@ -7,7 +7,7 @@ use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
 use handoff_base::{Moment, moment};
 use handoff_model::record::answer_text;
 use handoff_model::stored::VERSION;
-use handoff_model::{IssueStatus, StoredError, TraceParent, Verdict};
+use handoff_model::{FindingState, IssueStatus, StoredError, TraceParent, Verdict};
 use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
@@ -45,6 +45,13 @@ struct Issue<'a> {
     to_tell: Vec<Awaiting<'a>>,
     #[serde(default, borrow)]
     decisions: Vec<Decision<'a>>,
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    state: FindingState,
 }
 
 #[derive(Deserialize)]
@@ -265,6 +272,9 @@ pub(super) fn issue(
         packed.number(number);
         packed.action(action);
     }
+    packed.count(issue.findings.len());
+    let unsettled = |finding: &&Finding| !finding.state.is_settled();
+    packed.count(issue.findings.iter().filter(unsettled).count());
     packed.is_active = issue.status == IssueStatus::Open
         || !issue.awaiting.is_empty()
         || !issue.to_tell.is_empty();

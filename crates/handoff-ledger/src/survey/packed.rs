@@ -312,6 +312,7 @@ impl<'a> Unpacking<'a> {
             let action = *ACTIONS.get(usize::from(own.byte()?))?;
             Some(DecisionSurvey { at, number, action })
         })?;
+        let (findings, unsettled) = (self.small()?, self.small()?);
         Some(IssueSurvey {
             key,
             title,
@@ -328,6 +329,8 @@ impl<'a> Unpacking<'a> {
             awaiting,
             to_tell,
             decisions,
+            findings,
+            unsettled,
             handoffs: self.list(Self::handoff)?,
         })
     }

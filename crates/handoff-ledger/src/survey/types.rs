@@ -43,6 +43,10 @@ pub struct IssueSurvey<'a> {
     pub to_tell: Vec<(u32, &'a AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
+    /// The number of findings of its reviews.
+    pub findings: u32,
+    /// The number of those that no review has settled yet.
+    pub unsettled: u32,
     /// Its handoffs, the oldest first.
     pub handoffs: Vec<HandoffSurvey<'a>>,
 }
@@ -153,6 +157,7 @@ impl<'a> IssueSurvey<'a> {
             named.map(move |name| RoundSurvey { name, number })
         });
         let pair = |one: &'a Awaiting| (one.id.number(), &one.agent);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Self {
             key: &issue.issue,
             title: &issue.title,
@@ -169,6 +174,8 @@ impl<'a> IssueSurvey<'a> {
             awaiting: issue.awaiting.iter().map(pair).collect(),
             to_tell: issue.to_tell.iter().map(pair).collect(),
             decisions: decisions.collect(),
+            findings: count(issue.findings.len()),
+            unsettled: count(issue.unsettled().count()),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
         }
     }
