@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::pages::{HOSTILE, look, report, troubled};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, opening, sample};
+use test_support::contracts::{Format, opening, prepared, sample};
 
 fn address(path: &Path) -> String {
     format!("file://{}", path.display())
@@ -177,7 +177,7 @@ fn an_issue_shows_its_way_its_times_and_its_contracts() {
             ["text", "#i-88"],
             ["click", "#h-88\\.2 summary"],
             ["text", "#h-88\\.2 pre"],
-            ["text", "#h-89\\.2"],
+            ["text", "#i-89"],
             ["evaluate", "document.querySelector('#i-90 .a.dead') !== null"],
         ] }),
     );
@@ -232,7 +232,7 @@ fn an_issue_shows_its_way_its_times_and_its_contracts() {
     }
     let blocked = answers[8].as_str().unwrap();
     assert!(
-        blocked.contains("Waits for an answer: Which encoding? Asked: encoding"),
+        blocked.contains("implementer-agent asked about 89.2: Which encoding? Asked: encoding"),
         "{blocked}"
     );
     assert_eq!(answers[9], true);
@@ -267,7 +267,7 @@ fn contracts_are_text_whatever_they_hold() {
             ["evaluate", "document.title"],
             ["click", "#h-666\\.1 summary"],
             ["text", "#h-666\\.1 pre"],
-            ["text", "#h-88\\.2 .why"],
+            ["text", "#i-88 li.why"],
             ["evaluate", "document.images.length + document.scripts.length + document.links.length - document.querySelectorAll('a[href^=\"#\"]').length"],
         ] }),
     );
@@ -331,15 +331,15 @@ fn filters_narrow_down_what_is_shown() {
             ["wait", ["#f-count", "1 of "]],
             ["text", "#index tbody"],
             // A link to what is filtered out shows it.
-            ["click", "#attention a[href='#h-88.2']"],
+            ["evaluate", "document.querySelector('#attention a[href=\"#h-88.2\"]').click()"],
             ["wait", ["#f-count", " issues"]],
             ["evaluate", "document.getElementById('i-88').hidden"],
-            ["choose", ["#f-state", "stuck"]],
+            ["choose", ["#f-attention", "any"]],
             ["evaluate", "[...document.querySelectorAll('#index tbody tr:not([hidden])')].map((row) => row.dataset.k).sort().join(' ')"],
             // So does the same link once more, which changes no address.
             ["choose", ["#f-state", "blocked"]],
             ["evaluate", "scrollTo(0, 0)"],
-            ["click", "#attention a[href='#h-88.2']"],
+            ["evaluate", "document.querySelector('#attention a[href=\"#h-88.2\"]').click()"],
             ["evaluate", "document.getElementById('i-88').hidden"],
             ["evaluate", "(() => { const { top } = document.getElementById('h-88.2').getBoundingClientRect(); return top >= 0 && top < innerHeight; })()"],
         ] }),
@@ -376,6 +376,143 @@ fn filters_narrow_down_what_is_shown() {
     );
     assert_eq!(answers[23], false);
     assert_eq!(answers[24], true);
+}
+
+#[test]
+fn filters_are_for_the_whole_page() {
+    let env = troubled();
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    let keys = "[...document.querySelectorAll('#index tbody tr:not([hidden])')].map((row) => row.dataset.k).sort().join(' ')";
+    let found = look(
+        &at,
+        &json!({ "steps": [
+            ["choose", ["#f-attention", "blocked"]],
+            ["evaluate", keys],
+            ["count", ".stuck li"],
+            ["evaluate", "document.querySelectorAll('.lanes tbody tr:not([hidden])').length"],
+            ["evaluate", "[...document.querySelectorAll('.steps li:not([hidden])')].every((one) => one.dataset.i === '89')"],
+            ["click", "#f-clear"],
+            ["choose", ["#f-findings", "found"]],
+            ["evaluate", keys],
+            ["count", ".stuck li"],
+            ["text", "#f-none"],
+            ["click", "#f-clear"],
+            ["choose", ["#f-attention", "turn:prep-agent"]],
+            ["evaluate", "[...document.querySelectorAll('.stuck li:not([hidden])')].every((one) => one.dataset.n.includes('turn:prep-agent'))"],
+            ["click", "#f-clear"],
+            ["evaluate", "document.querySelectorAll('[data-i][hidden], [data-k][hidden]').length"],
+            // By keyboard alone: a key chooses, and what is chosen applies at once.
+            ["evaluate", "document.getElementById('f-attention').focus()"],
+            ["press", "ArrowDown"],
+            ["evaluate", "document.getElementById('f-attention').value + ' ' + document.documentElement.className"],
+        ] }),
+    );
+    assert_quiet(&found, &at);
+    let answers = &found["answers"];
+    assert_eq!(answers[1], "89");
+    assert_eq!([&answers[2], &answers[3]], [&json!(1), &json!(1)]);
+    assert_eq!(answers[4], true);
+    assert_eq!(answers[7], "87");
+    assert_eq!(answers[8], 0);
+    assert_eq!(answers[9], "Nothing that fits the filters needs attention.");
+    assert_eq!(answers[12], true);
+    assert_eq!(answers[14], 0);
+    assert_eq!(answers[17], "any filtered");
+}
+
+#[test]
+fn a_page_prints_on_few_sheets_without_what_ended() {
+    let env = troubled();
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    let steps = json!([
+        ["print", null],
+        ["media", "print"],
+        ["count", "nav, #filters, .hs details"],
+        ["count", "#i-87"],
+        ["count", "#i-88"],
+        [
+            "evaluate",
+            "getComputedStyle(document.body).backgroundColor"
+        ],
+        // No cell is cut.
+        [
+            "evaluate",
+            "[...document.querySelectorAll('td, th')].every((one) => one.scrollWidth <= one.clientWidth + 1)"
+        ],
+    ]);
+    let plan = json!({ "schemes": ["dark"], "viewport": { "width": 720, "height": 1000 }, "steps": steps });
+    let found = look(&at, &plan);
+    assert_quiet(&found, &at);
+    let answers = &found["answers"];
+    assert!(answers[0].as_u64().unwrap() <= 10, "{answers}");
+    assert_eq!(answers[2], 0);
+    assert_eq!([&answers[3], &answers[4]], [&json!(0), &json!(1)]);
+    assert_eq!(answers[5], "rgb(255, 255, 255)");
+    assert_eq!(answers[6], true);
+    // What was asked for is printed, whatever its state.
+    let (path, _) = report(&env, &["--issue", "87"]);
+    let plan =
+        json!({ "steps": [["media", "print"], ["count", "#i-87"], ["count", "#i-87 .flow"]] });
+    let found = look(&address(&path), &plan);
+    assert_eq!(found["answers"], json!([null, 1, 1]));
+}
+
+#[test]
+fn an_issue_tells_its_steps_in_the_order_of_the_log() {
+    let env = TestEnvironment::with_ledger();
+    // Steps are made in the same second.
+    env.pace(0);
+    env.send(opening(1)).success();
+    env.claim("1.1", "prep-agent").success();
+    env.send(prepared(1)).success();
+    env.claim("1.2", "implementer-agent").success();
+    let fail = ["fail", "1.2", "--as", "implementer-agent", "--code", "E"];
+    env.handoff(&[&fail[..], &["--message", "503", "--recoverable"]].concat())
+        .success();
+    let retry = ["retry", "1.2", "--as", "orchestrator", "--reason", "again"];
+    env.handoff(&retry).success();
+    let note = ["annotate", "1.2", "--as", "prep-agent", "--note", "late"];
+    env.wait_minutes(1);
+    env.handoff(&note).success();
+    let (path, _) = report(&env, &[]);
+    let log = env.handoff(&["log", "1", "--json"]).success().json();
+    let steps = log["data"]["steps"].as_array().unwrap().iter().rev();
+    let events: Vec<&str> = steps.map(|step| step["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        events,
+        [
+            "send", "claim", "send", "claim", "fail", "retry", "annotate"
+        ]
+    );
+    let text =
+        "[...document.querySelectorAll('#i-1 .hs > li')].map((one) => one.textContent.slice(17))";
+    let found = look(
+        &address(&path),
+        &json!({ "steps": [["evaluate", text], ["text", ".steps"]] }),
+    );
+    let told = found["answers"][0].as_array().unwrap();
+    let words = [
+        "issue-manager asked prep-agent",
+        "prep-agent took 1.1",
+        "prep-agent handed on to implementer-agent",
+        "implementer-agent took 1.2",
+        "Attempt 1 failed at 1.2 with implementer-agent: E 503",
+        "orchestrator let 1.2 be tried again: again",
+        "prep-agent noted on 1.2: late",
+        "Open now: 1.2 pending with implementer-agent",
+    ];
+    assert_eq!(told.len(), words.len(), "{told:?}");
+    for (told, words) in told.iter().zip(words) {
+        assert!(told.as_str().unwrap().starts_with(words), "{told}: {words}");
+    }
+    let newest = found["answers"][1].as_str().unwrap();
+    let at = |word: &str| newest.find(word).unwrap();
+    assert!(
+        at("retry") < at("fail") && at("fail") < at("claim"),
+        "{newest}"
+    );
 }
 
 #[test]

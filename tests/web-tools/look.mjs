@@ -8,7 +8,7 @@
 //   ["text", selector] the text there; ["count", selector] how many are shown; ["type", [selector, text]];
 //   ["choose", [selector, value]]; ["click", selector]; ["press", key]; ["focused"] what has the focus;
 //   ["evaluate", code]; ["shot", file]; ["wait", [selector, text]] until a text is there; ["tab-through", most];
-//   ["run", program] meanwhile, to its end.
+//   ["run", program] meanwhile, to its end; ["print"] how many pages it prints on; ["media", kind] as printed, or as on a screen.
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -49,6 +49,11 @@ const steps = {
   focused: (page) => page.evaluate(() => document.activeElement.outerHTML.slice(0, 200)),
   evaluate: (page, code) => page.evaluate(code),
   run: (_, program) => { execFileSync(program, { stdio: ['ignore', 'ignore', 'inherit'] }); },
+  print: async (page) => {
+    const pdf = await page.pdf({ format: 'A4' });
+    return pdf.toString('latin1').match(/\/Type\s*\/Page\b/g).length;
+  },
+  media: (page, media) => page.emulateMedia({ media }),
   shot: (page, path) => page.screenshot({ path }).then(() => null),
   wait: (page, [selector, words]) =>
     page.locator(selector, { hasText: words }).first().waitFor({ timeout: 20_000 }).then(() => null),

@@ -136,13 +136,25 @@ pub(super) fn filters(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[A
         let needs: BTreeSet<Need> = stuck.iter().map(|one| one.need).collect();
         let turns: BTreeSet<&str> = stuck.iter().map(|one| one.turn.as_str()).collect();
         let mut choices = vec![("any".to_owned(), "needs somebody".to_owned())];
-        choices.extend(needs.iter().map(|need| (need.as_str().to_owned(), need.title().to_owned())));
-        choices.extend(turns.iter().map(|turn| (format!("turn:{turn}"), format!("{turn}'s turn"))));
+        choices.extend(
+            needs
+                .iter()
+                .map(|need| (need.as_str().to_owned(), need.title().to_owned())),
+        );
+        choices.extend(
+            turns
+                .iter()
+                .map(|turn| (format!("turn:{turn}"), format!("{turn}'s turn"))),
+        );
         choice(page, ("f-attention", "Attention", "n"), &choices);
     }
     let handoff_states = there.into_iter().filter(|s| *s != State::Completed);
-    let states = handoff_states
-        .map(|one| (one.as_str().to_owned(), format!("with a handoff {}", state(one))));
+    let states = handoff_states.map(|one| {
+        (
+            one.as_str().to_owned(),
+            format!("with a handoff {}", state(one)),
+        )
+    });
     let issue_states = ["open", "completed"].map(|word| (word.to_owned(), word.to_owned()));
     let states: Vec<(String, String)> = issue_states.into_iter().chain(states).collect();
     choice(page, ("f-state", "State", "s"), &states);
@@ -162,8 +174,10 @@ pub(super) fn filters(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[A
         (("f-agent", "Agent", "a"), agents),
         (("f-protocol", "Protocol", "p"), protocols),
     ] {
-        let names: Vec<(String, String)> =
-            names.iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect();
+        let names: Vec<(String, String)> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), (*name).to_owned()))
+            .collect();
         choice(page, about, &names);
     }
     *page += &format!(
@@ -178,7 +192,11 @@ fn choice(page: &mut String, (id, label, place): (&str, &str, &str), choices: &[
         "<label>{label} <select id=\"{id}\" data-in=\"{place}\"><option value=\"\">any</option>"
     );
     for (value, name) in choices {
-        *page += &format!("<option value=\"{}\">{}</option>", escaped(value), escaped(name));
+        *page += &format!(
+            "<option value=\"{}\">{}</option>",
+            escaped(value),
+            escaped(name)
+        );
     }
     page.push_str("</select></label>\n");
 }

@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::text::{cut, fit};
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::Issue;
+use handoff_model::{Issue, IssueStatus};
 use handoff_protocol::State;
 
 use super::escape::{Escaped, escaped};
@@ -37,8 +37,13 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let (issue, now) = (facts.issue, facts.now);
     let key = &issue.issue;
     *page += &format!(
-        "<section class=\"issue {status}\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
+        "<section class=\"issue\"{ended} id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
          <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b> {title}</h3>",
+        ended = if issue.status == IssueStatus::Open {
+            ""
+        } else {
+            " data-ended"
+        },
         title = escaped(&issue.title),
         status = issue.status.as_str()
     );

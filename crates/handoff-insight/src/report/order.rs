@@ -91,11 +91,7 @@ impl<'a> Order<'a, '_> {
         let sending = self.sending();
         let ready = self.ready.peek().map(|Reverse(key)| *key);
         let remark = self.remark();
-        let first = [
-            sending,
-            ready,
-            remark.as_ref().map(|(key, ..)| *key),
-        ];
+        let first = [sending, ready, remark.as_ref().map(|(key, ..)| *key)];
         let Some(first) = first.into_iter().flatten().min() else {
             // A record that was tampered with may depend on what never comes.
             let is_left = self.sent < self.records.len();

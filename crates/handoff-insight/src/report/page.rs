@@ -185,7 +185,9 @@ fn limits(report: &Report<'_>) -> Option<String> {
 pub(super) fn details(page: &mut String, report: &Report<'_>) {
     page.push_str("<section id=\"details\" aria-labelledby=\"details-title\">\n<h2 id=\"details-title\">Each issue</h2>\n");
     let shown = report.sections.iter();
-    let open = shown.filter(|issue| issue.status == IssueStatus::Open).count();
+    let open = shown
+        .filter(|issue| issue.status == IssueStatus::Open)
+        .count();
     if report.sections.len() > open.min(PRINTED) {
         *page += &format!(
             "<p class=\"printed\">Printed are the first {} of {}; one that is looked for above, or <code>--issue</code>, is printed whole.</p>\n",

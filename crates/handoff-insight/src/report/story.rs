@@ -61,7 +61,9 @@ pub(super) fn line(step: &Step<'_>, records: &[&Record]) -> (Option<String>, Str
             let transition = &record.transitions[*index];
             let what = transition.event.map_or("send", Event::as_str);
             let by = escaped(transition.by.as_str());
-            let why = transition.why().map(|why| format!(" – {}", escaped(first_line(why))));
+            let why = transition
+                .why()
+                .map(|why| format!(" – {}", escaped(first_line(why))));
             let told = format!(
                 "{what}, now {} by {by}{}",
                 state(transition.to),
@@ -115,10 +117,16 @@ fn sending(facts: &Facts<'_>, details: &HandoffDetails, with: &[(usize, usize)])
     let survey = facts.survey.handoff(record.id.number());
     let to = survey.map_or_else(|| sent_to(record), |one| one.sent_to.to_string());
     let (from, to) = (escaped(record.from.as_str()), escaped(to));
-    let is_note = record.transitions.first().is_some_and(|t| t.to.is_terminal());
+    let is_note = record
+        .transitions
+        .first()
+        .is_some_and(|t| t.to.is_terminal());
     // What its sender worked on until then.
     let held = record.follows.as_ref().or(record.answers.as_ref());
-    let held = held.filter(|held| with.iter().any(|(at, _)| facts.handoffs[*at].record.id == **held));
+    let held = held.filter(|held| {
+        with.iter()
+            .any(|(at, _)| facts.handoffs[*at].record.id == **held)
+    });
     let held = held.and_then(|held| facts.survey.handoff(held.number()));
     let worked = held.map(|held| times(held, facts.now).working);
     let worked = worked.filter(|worked| worked.num_seconds() > 0);
@@ -169,7 +177,9 @@ fn changed(
     let record = &details.record;
     let one = &record.transitions[index];
     let (id, by) = (&record.id, escaped(one.by.as_str()).to_string());
-    let before = index.checked_sub(1).map(|before| &record.transitions[before]);
+    let before = index
+        .checked_sub(1)
+        .map(|before| &record.transitions[before]);
     let after = before.map(|before| length(one.at - before.at));
     let after = after.filter(|after| after != "0 s");
     let after = after.map_or_else(String::new, |after| format!(", after {after}"));
@@ -221,10 +231,16 @@ fn now(page: &mut String, facts: &Facts<'_>) {
     match (issue.status, issue.completed_at) {
         (IssueStatus::Completed, Some(at)) => {
             let took = length(at - issue.opened_at);
-            *page += &format!("<li class=\"now\">{} The issue was completed, after {took}</li>", minute(at));
+            *page += &format!(
+                "<li class=\"now\">{} The issue was completed, after {took}</li>",
+                minute(at)
+            );
         }
         (IssueStatus::Open, _) => {
-            let open = survey.handoffs.iter().filter(|one| !one.state.is_terminal());
+            let open = survey
+                .handoffs
+                .iter()
+                .filter(|one| !one.state.is_terminal());
             let mut lines: Vec<String> = open.map(|one| open_line(facts, one)).collect();
             if lines.is_empty() {
                 lines.push("nobody is working on it".to_owned());
@@ -250,10 +266,18 @@ fn open_line(facts: &Facts<'_>, one: &HandoffSurvey<'_>) -> String {
     let id = facts.survey.id(one);
     let late = is_late(one, facts.now);
     let badge = match one.state {
-        State::InProgress if late => format!("<b class=\"s late\">{}</b>", Need::LeaseRanOut.title()),
+        State::InProgress if late => {
+            format!("<b class=\"s late\">{}</b>", Need::LeaseRanOut.title())
+        }
         state => badge(state),
     };
     let to = escaped(one.to.as_str());
-    let since = one.changes.last().map(|last| format!(", since {}", minute(last.at)));
-    format!("<a href=\"#h-{id}\">{id}</a> {badge} with {to}{}", since.unwrap_or_default())
+    let since = one
+        .changes
+        .last()
+        .map(|last| format!(", since {}", minute(last.at)));
+    format!(
+        "<a href=\"#h-{id}\">{id}</a> {badge} with {to}{}",
+        since.unwrap_or_default()
+    )
 }

@@ -11,9 +11,9 @@ use handoff_model::{IssueStatus, Record, View};
 use handoff_protocol::State;
 
 use super::Shown;
+use super::issue::{is_late, status_line, title};
 use super::order::steps;
 use super::story::line;
-use super::issue::{is_late, status_line, title};
 use super::words::{badge, length, minute};
 use crate::times::spells;
 use handoff_ledger::attention::Attention;
