@@ -14,7 +14,7 @@ const FILTERS: &str = include_str!("filters.js");
 const LIVE: &str = include_str!("live.js");
 
 /// How many sections are printed, which is what `style.css` prints.
-const PRINTED: usize = 10;
+const PRINTED: usize = 3;
 
 /// The context of a page.
 #[derive(Clone, Debug, Default)]
