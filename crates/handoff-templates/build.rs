@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use sha1::{Digest, Sha1};
+use sha2::Sha256;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let mut shipped: Vec<([u8; 20], String)> = Vec::new();
+    let mut shipped: Vec<(Vec<u8>, String)> = Vec::new();
     for protocol in fs::read_dir(root.join("templates"))? {
         let protocol = protocol?.file_name();
         if !root
@@ -28,18 +29,17 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let path = folder.join(file?.file_name());
                 let bytes = fs::read(root.join(&path))?;
                 let blob = [format!("blob {}\0", bytes.len()).as_bytes(), &bytes].concat();
-                shipped.push((
-                    Sha1::digest(blob).into(),
-                    path.to_str().ok_or("a name")?.replace('\\', "/"),
-                ));
+                let path = path.to_str().ok_or("a name")?.replace('\\', "/");
+                shipped.push((Sha1::digest(&blob).to_vec(), path.clone()));
+                shipped.push((Sha256::digest(&blob).to_vec(), path));
             }
         }
     }
     shipped.sort();
-    shipped.dedup_by_key(|(id, _)| *id);
-    let mut code = String::from("static SHIPPED: &[([u8; 20], &str)] = &[\n");
+    shipped.dedup_by(|(one, _), (other, _)| one == other);
+    let mut code = String::from("static SHIPPED: &[(&[u8], &str)] = &[\n");
     for (id, path) in shipped {
-        writeln!(code, "    ({id:?}, {path:?}),")?;
+        writeln!(code, "    (&{id:?}, {path:?}),")?;
     }
     code += "];\n";
     fs::write(Path::new(&env::var("OUT_DIR")?).join("shipped.rs"), code)?;

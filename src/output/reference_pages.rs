@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 use handoff_insight::metrics::{Local, Metrics};
 use handoff_insight::openmetrics::openmetrics;
 use handoff_ledger::attention::Protocols;
@@ -299,7 +299,7 @@ fn built_in_protocols() -> impl Iterator<Item = (&'static str, Protocol)> {
 /// Name, type, unit and help of each family, as they are printed of a ledger without a handoff.
 fn families() -> Vec<[String; 4]> {
     let survey = Survey {
-        tip: ObjectId::from_bytes([0; 20]),
+        tip: ObjectId::zero(ObjectFormat::Sha1),
         issues: Issues::default(),
     };
     let protocols: Protocols = built_in_protocols()

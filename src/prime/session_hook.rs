@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{fs, thread};
 
 use clap::ValueEnum;
-use handoff_git::{Repository, blob_id};
+use handoff_base::digest;
+use handoff_git::Repository;
 use handoff_harness::agents::{Event, Harness, Kept};
 use serde_json::Value;
 
@@ -134,11 +135,8 @@ fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
     /// The most sessions that are remembered, the newest ones.
     const MOST: usize = 256;
     let folder = common_dir.join("handoff").join("kept");
-    let Ok(name) = blob_id(format!("{harness}\0{session}").as_bytes()) else {
-        return false;
-    };
-    let made = fs::create_dir_all(&folder)
-        .and_then(|()| fs::File::create_new(folder.join(name.to_string())));
+    let name = digest(format!("{harness}\0{session}").as_bytes());
+    let made = fs::create_dir_all(&folder).and_then(|()| fs::File::create_new(folder.join(name)));
     if made.is_err() {
         return false;
     }

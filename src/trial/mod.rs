@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff_base::ids::AgentName;
-use handoff_base::{Moment, to_millisecond};
+use handoff_base::{Moment, ObjectFormat, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, Session};
 use handoff_protocol::{Policy, Protocol, SIGNERS};
@@ -79,7 +79,8 @@ pub(crate) fn play(files: &[(String, Vec<u8>)], issues: u32) -> Result<Played, F
         let text = format!("no temporary folder can be made: {error}");
         Failure::new(ErrorCode::FolderUnwritable, text)
     })?;
-    let repository = Repository::create_scratch(folder.path()).map_err(LedgerError::from)?;
+    let repository =
+        Repository::create_scratch(folder.path(), ObjectFormat::Sha1).map_err(LedgerError::from)?;
     repository
         .set_config("remote.origin.url", ORIGIN)
         .map_err(LedgerError::from)?;

@@ -5,15 +5,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use handoff_base::ObjectFormat;
 use handoff_git::blob_id;
 use test_support::contracts::opening;
+use test_support::object_format;
 use test_support::until;
 use test_support::{Ran, TestEnvironment};
 
 /// Puts three objects into the folder that git counts, and a tag that leads to them.
 fn litter(env: &TestEnvironment, repo: &Path, name: &str) -> Ran {
+    let format = if object_format::is_sha256() {
+        ObjectFormat::Sha256
+    } else {
+        ObjectFormat::Sha1
+    };
     let counted = |text: &String| {
-        let id = blob_id(text.as_bytes()).unwrap();
+        let id = blob_id(text.as_bytes(), format).unwrap();
         id.to_string().starts_with("17")
     };
     let texts = (0..).map(|n| format!("{name} {n}\n")).filter(counted);

@@ -21,4 +21,4 @@ pub use code::Code;
 pub use digest::{digest, hexadecimal};
 pub use edit::Edit;
 pub use moment::{Moment, to_millisecond, to_second};
-pub use object_id::{NoObjectId, ObjectId, short_id};
+pub use object_id::{NoObjectId, ObjectFormat, ObjectId, short_id};

@@ -1,6 +1,7 @@
 //! The ids of Git objects.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -8,31 +9,82 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::quoted;
 
-/// The length of an id in bytes.
-const BYTES: usize = 20;
+/// The hash by which a repository names its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ObjectFormat {
+    /// SHA-1, which git has always used.
+    Sha1,
+    /// SHA-256, the default of Git 3.0.
+    Sha256,
+}
 
-/// The id of a Git object: SHA-1.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+/// The length of the longest id, in bytes.
+const MOST_BYTES: usize = 32;
+
+impl ObjectFormat {
+    /// The length of an id in bytes. In text, it has twice as many digits.
+    #[inline]
+    pub const fn id_bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => MOST_BYTES,
+        }
+    }
+
+    /// The format whose ids have so many bytes.
+    #[inline]
+    fn of_length(bytes: usize) -> Option<Self> {
+        match bytes {
+            20 => Some(Self::Sha1),
+            MOST_BYTES => Some(Self::Sha256),
+            _ => None,
+        }
+    }
+}
+
+/// The id of a Git object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "String")]
-pub struct ObjectId([u8; BYTES]);
+pub struct ObjectId {
+    /// Zero after the end of a shorter id.
+    bytes: [u8; MOST_BYTES],
+    format: ObjectFormat,
+}
 
 /// A text that is not an object id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{shown} is not the id of an object, which has 40 hexadecimal digits")]
+#[error("{shown} is not the id of an object, which has 40 or 64 hexadecimal digits")]
 pub struct NoObjectId {
     /// The text, escaped for display.
     shown: String,
 }
 
 impl ObjectId {
-    /// The id with these bytes.
-    pub fn from_bytes(bytes: [u8; BYTES]) -> Self {
-        Self(bytes)
+    /// The id with these bytes; `None` if no format has ids of this length.
+    #[inline]
+    pub fn from_bytes(id: &[u8]) -> Option<Self> {
+        let format = ObjectFormat::of_length(id.len())?;
+        let mut bytes = [0; MOST_BYTES];
+        bytes[..id.len()].copy_from_slice(id);
+        Some(Self { bytes, format })
+    }
+
+    /// The id that names no object: all zeros.
+    pub const fn zero(format: ObjectFormat) -> Self {
+        let bytes = [0; MOST_BYTES];
+        Self { bytes, format }
     }
 
     /// Its bytes.
-    pub fn as_bytes(&self) -> &[u8; BYTES] {
-        &self.0
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.format.id_bytes()]
+    }
+
+    /// The hash that it is.
+    #[inline]
+    pub fn format(self) -> ObjectFormat {
+        self.format
     }
 
     /// The first ten hexadecimal digits, for people.
@@ -48,11 +100,19 @@ pub fn short_id(id: &str) -> String {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0; 2 * BYTES];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+        let mut digits = [0; 2 * MOST_BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.as_bytes()) {
             pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
         }
-        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
+        let digits = &digits[..2 * self.format.id_bytes()];
+        f.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Hash for ObjectId {
+    /// Only the bytes, which are a hash already.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.bytes);
     }
 }
 
@@ -93,14 +153,15 @@ impl FromStr for ObjectId {
         let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
         let parse = || {
             let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-            let mut id = [0; BYTES];
-            if pairs.len() != BYTES || !rest.is_empty() {
+            if !rest.is_empty() {
                 return None;
             }
-            for (byte, [high, low]) in id.iter_mut().zip(pairs) {
+            let format = ObjectFormat::of_length(pairs.len())?;
+            let mut bytes = [0; MOST_BYTES];
+            for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
                 *byte = value(*high)? << 4 | value(*low)?;
             }
-            Some(Self(id))
+            Some(Self { bytes, format })
         };
         parse().ok_or_else(|| NoObjectId {
             shown: quoted(text),
@@ -115,19 +176,33 @@ mod tests {
 
     #[test]
     fn ids_are_read_as_they_are_written() {
-        let text = "0123456789abcdef0123456789abcdef01234567";
-        let id: ObjectId = text.parse().unwrap();
-        assert_eq!(id.to_string(), text);
-        assert_eq!(id.short(), "0123456789");
-        assert_eq!(text.to_uppercase().parse(), Ok(id));
-        for bad in [
-            "",
-            "0123",
-            &text[1..],
-            &format!("{text}0"),
-            &text.replace('a', "g"),
-        ] {
-            assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
+        let short = "0123456789abcdef0123456789abcdef01234567";
+        let long = format!("{short}89abcdef0123456789abcdef");
+        for text in [short, &long] {
+            let id: ObjectId = text.parse().unwrap();
+            assert_eq!(id.to_string(), text);
+            assert_eq!(id.short(), "0123456789");
+            assert_eq!(ObjectId::from_bytes(id.as_bytes()), Some(id));
+            assert_eq!(id.as_bytes().len(), id.format().id_bytes());
+            assert_eq!(text.to_uppercase().parse(), Ok(id));
+            for bad in [
+                "",
+                "0123",
+                &text[1..],
+                &format!("{text}0"),
+                &format!("{text}00"),
+                &text.replace('a', "g"),
+            ] {
+                assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
+            }
         }
+    }
+
+    #[test]
+    fn an_id_is_not_a_longer_one_that_begins_like_it() {
+        let short = ObjectId::zero(ObjectFormat::Sha1);
+        let long = ObjectId::zero(ObjectFormat::Sha256);
+        assert_ne!(short, long);
+        assert!(long.to_string().starts_with(&short.to_string()));
     }
 }

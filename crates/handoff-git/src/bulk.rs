@@ -9,18 +9,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{JoinHandle, spawn};
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
-use handoff_base::ObjectId;
+use git2::{ErrorClass, ErrorCode, ObjectType};
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::error::GitError;
 use super::object_cache::ById;
-use super::object_id::{ToOid, object_id};
+use super::object_id::hash;
 use super::pack_writer::PackWriter;
 use super::process::{self, Patience, ProcessError};
 use super::repository::Repository;
 
 /// The objects that are not in the repository yet.
 pub(super) struct Bulk {
+    format: ObjectFormat,
     objects: ById<(ObjectType, Rc<[u8]>)>,
     bytes: usize,
     packing: Packing,
@@ -33,10 +34,10 @@ struct Packing {
 }
 
 impl Packing {
-    fn start() -> Self {
+    fn start(format: ObjectFormat) -> Self {
         let (objects, received) = channel();
         let pack = spawn(move || {
-            let mut writer = PackWriter::new();
+            let mut writer = PackWriter::new(format);
             for (kind, bytes) in received {
                 writer.add(kind, bytes)?;
             }
@@ -47,11 +48,12 @@ impl Packing {
 }
 
 impl Bulk {
-    fn new() -> Self {
+    fn new(format: ObjectFormat) -> Self {
         Self {
+            format,
             objects: ById::default(),
             bytes: 0,
-            packing: Packing::start(),
+            packing: Packing::start(format),
         }
     }
 
@@ -60,7 +62,7 @@ impl Bulk {
     }
 
     pub(super) fn add(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
-        let id = object_id(Oid::hash_object(kind, bytes)?);
+        let id = hash(kind, bytes, self.format)?;
         if let Entry::Vacant(vacant) = self.objects.entry(id) {
             vacant.insert((kind, bytes.into()));
             self.bytes += bytes.len();
@@ -75,7 +77,7 @@ impl Repository {
     /// From now on, keeps the objects that this handle writes in memory, where it also finds them,
     /// until [`Self::write_pack`]. No ref may move to one of them before.
     pub fn collect_new_objects(&self) {
-        self.bulk.replace(Some(Bulk::new()));
+        self.bulk.replace(Some(Bulk::new(self.format())));
     }
 
     /// An object that is kept in memory.
@@ -123,7 +125,7 @@ impl Repository {
         }
         let mut fresh = self.fresh.borrow_mut();
         for (id, (kind, bytes)) in objects {
-            fresh.note(id.oid(), kind, &bytes);
+            fresh.note(id, kind, &bytes);
         }
         Ok(())
     }

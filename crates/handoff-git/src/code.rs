@@ -159,7 +159,7 @@ impl Repository {
             Some(code) => code.commit,
             None => base.to_owned(),
         };
-        Ok(Oid::from_str(&id).ok().filter(known))
+        Ok(parsed(&id).filter(known))
     }
 
     /// Counts the files that a branch changed since it left another.
@@ -183,7 +183,7 @@ impl Repository {
     /// is the branch's commit.
     pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
         let tip = self.find_base(base).ok()??;
-        let wanted = Oid::from_str(commit).ok()?;
+        let wanted = parsed(commit)?;
         let mut walk = self.inner.revwalk().ok()?;
         walk.simplify_first_parent().ok()?;
         walk.push(tip).ok()?;
@@ -195,4 +195,8 @@ impl Repository {
             })
             .map(|oid| oid.to_string())
     }
+}
+
+fn parsed(id: &str) -> Option<Oid> {
+    id.parse::<ObjectId>().ok().map(ToOid::oid)
 }

@@ -12,13 +12,13 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use git2::ObjectType;
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::error::GitError;
 use super::repository::Repository;
 use super::tree::{
-    Change, EntryKind, FlatEntry, MOST_ENTRIES, MOST_IN_ALL, Made, Mode, Tree, ensure_few,
-    first_entry, same_entries, stored,
+    Change, EntryKind, FlatEntry, MOST_ENTRIES, MOST_IN_ALL, Made, Mode, RawEntry, Tree,
+    ensure_few, first_entry, same_entries, stored,
 };
 
 /// The most files of a folder that is not divided.
@@ -158,6 +158,7 @@ fn opened(
 struct Open {
     name: Vec<u8>,
     data: Rc<[u8]>,
+    format: ObjectFormat,
     /// The offset of its next entry.
     at: usize,
 }
@@ -167,6 +168,7 @@ impl Open {
         Ok(Self {
             name: name.to_vec(),
             data: repository.object(id, ObjectType::Tree)?,
+            format: repository.format(),
             at: 0,
         })
     }
@@ -174,15 +176,17 @@ impl Open {
     fn rest(&self) -> &[u8] {
         &self.data[self.at..]
     }
+
+    /// Its next entry.
+    fn entry(&self) -> Option<RawEntry<'_>> {
+        first_entry(self.rest(), self.format)
+    }
 }
 
 /// The next entry in the groups that are open, the innermost last; and whether it is a group.
 fn next_in(open: &mut Vec<Open>) -> Result<Option<Next<'_>>, GitError> {
-    while open
-        .pop_if(|last| first_entry(last.rest()).is_none())
-        .is_some()
-    {}
-    let Some((last, entry)) = open.last().and_then(|o| Some((o, first_entry(o.rest())?))) else {
+    while open.pop_if(|last| last.entry().is_none()).is_some() {}
+    let Some((last, entry)) = open.last().and_then(|last| Some((last, last.entry()?))) else {
         return Ok(None);
     };
     Ok(Some(Next {
@@ -236,7 +240,7 @@ pub(super) fn changes(
                 news.pop();
                 continue;
             }
-            let same = same_entries(old.rest(), new.rest());
+            let same = same_entries(old.rest(), new.rest(), old.format);
             old.at += same;
             new.at += same;
         }

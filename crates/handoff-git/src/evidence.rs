@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use git2::{ErrorCode, ObjectType, Oid, Sort};
+use git2::{ErrorCode, ObjectType, Sort};
 use handoff_base::{Code, ObjectId};
 
 use super::error::GitError;
@@ -116,7 +116,9 @@ impl Repository {
     /// # Errors
     /// [`FactError`]; an object that may be missing from a shallow or partial clone is unknown.
     pub fn named(&self, text: &str) -> Result<Named, FactError> {
-        let is_id = (4..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let digits = 2 * self.format().id_bytes();
+        let is_id =
+            (4..=digits).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
         let nothing = || match self.gap() {
             Some(unknown) => Err(unknown.into()),
             None => Ok(Named::Nothing),
@@ -125,8 +127,10 @@ impl Repository {
             return Ok(Named::Nothing);
         }
         let odb = self.inner.odb()?;
-        let padded = format!("{text:0<40}");
-        let found = odb.exists_prefix(Oid::from_str(&padded)?, text.len());
+        let padded: ObjectId = format!("{text:0<digits$}")
+            .parse()
+            .map_err(GitError::from)?;
+        let found = odb.exists_prefix(padded.oid(), text.len());
         let oid = match found {
             Ok(oid) => oid,
             Err(error) if error.code() == ErrorCode::Ambiguous => return Ok(Named::Several),

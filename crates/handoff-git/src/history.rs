@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, FixedOffset, Utc};
-use git2::{ObjectType, Oid};
+use git2::ObjectType;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
@@ -260,8 +260,8 @@ fn signature_in(header: &str) -> Option<(String, &str)> {
 fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
     let lines = header.split(|&b| b == b'\n');
     let named = lines.filter_map(|line| line.strip_prefix(b"parent "));
-    let ids = named.filter_map(|id| Oid::from_str(std::str::from_utf8(id).ok()?).ok());
-    ids.map(object_id).collect()
+    let ids = named.filter_map(|id| std::str::from_utf8(id).ok()?.parse().ok());
+    ids.collect()
 }
 
 impl Person {

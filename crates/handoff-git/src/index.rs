@@ -10,10 +10,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::error::GitError;
-use super::object_id::{ToOid, object_id};
+use super::object_id::{ToOid, git2_format, object_id};
 use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
 
@@ -174,10 +174,11 @@ impl Repository {
     ) -> Result<Vec<StagedFile>, IndexError> {
         let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
         let tree = self.head_tree();
-        let passed = passed_over(&path, &wanted);
+        let format = self.format();
+        let passed = passed_over(&path, format, &wanted);
         let bytes;
         let read = match &passed {
-            Some(passed) => passed.index(),
+            Some(passed) => passed.index(format),
             None => {
                 bytes = match std::fs::read(&path) {
                     Ok(bytes) => bytes,
@@ -187,15 +188,16 @@ impl Repository {
                     Err(source) => return Err(IndexError::Unreadable { path, source }),
                 };
                 let malformed = || IndexError::Malformed { path: path.clone() };
-                read(&bytes, &wanted).ok_or_else(malformed)?
+                read(&bytes, format, &wanted).ok_or_else(malformed)?
             }
         };
         let tree = tree.map_err(IndexError::Head)?;
         // `git commit` works the trees out before it runs a hook.
-        if tree.is_some() && cached_trees(read.trees).next().map(|(_, id)| id) == Some(tree) {
+        if tree.is_some() && cached_trees(read.trees, format).next().map(|(_, id)| id) == Some(tree)
+        {
             return Ok(Vec::new());
         }
-        let staged = cached_trees(read.trees);
+        let staged = cached_trees(read.trees, format);
         let mut head = HeadFiles {
             repository: self,
             tree,
@@ -210,7 +212,7 @@ impl Repository {
         let listed = self.listed(index, wanted)?;
         let listed = listed.iter().map(|file| {
             let path = Cow::Borrowed(file.path.as_bytes());
-            (path, file.id.as_bytes().as_slice())
+            (path, file.id.as_bytes())
         });
         head.others(listed).map_err(IndexError::Head)
     }
@@ -271,7 +273,7 @@ impl Repository {
     pub fn tree_of_index(&self, index: Option<&Path>) -> Result<ObjectId, GitError> {
         self.keep_new_objects_in_memory()?;
         let mut index = match index {
-            Some(path) => git2::Index::open(path)?,
+            Some(path) => git2::Index::open_ext(path, git2_format(self.format()))?,
             None => self.inner.index()?,
         };
         Ok(object_id(index.write_tree_to(&self.inner)?))
@@ -367,9 +369,9 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// The staged files of an index file, without those that HEAD has too left out: `Some(None)` if its
 /// extensions are left to git, `None` if it is not an index. For tests.
 #[doc(hidden)]
-pub fn index_files(bytes: &[u8]) -> Option<Option<Vec<StagedFile>>> {
-    let read = read(bytes, |_| true)?;
-    cached_trees(read.trees).for_each(drop);
+pub fn index_files(bytes: &[u8], format: ObjectFormat) -> Option<Option<Vec<StagedFile>>> {
+    let read = read(bytes, format, |_| true)?;
+    cached_trees(read.trees, format).for_each(drop);
     let files = read.files.iter().map(|(path, id)| staged(path, id));
     let files = files.collect::<Result<_, _>>().ok()?;
     Some(read.is_known.then_some(files))
@@ -383,7 +385,10 @@ fn staged(path: &[u8], id: &[u8]) -> Result<StagedFile, GitError> {
 
 /// The trees in the form that git stores in an index, parents first, with their paths; git knows
 /// only the ids of those in which nothing was staged since. Ends where the form is broken.
-fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<ObjectId>)> {
+fn cached_trees(
+    mut bytes: &[u8],
+    format: ObjectFormat,
+) -> impl Iterator<Item = (String, Option<ObjectId>)> {
     /// The bytes up to one of this kind, which is skipped.
     fn until<'a>(bytes: &mut &'a [u8], end: u8) -> Option<&'a [u8]> {
         let at = bytes.iter().position(|&b| b == end)?;
@@ -407,9 +412,9 @@ fn cached_trees(mut bytes: &[u8]) -> impl Iterator<Item = (String, Option<Object
         let count: i64 = parsed(until(&mut bytes, b' ')?)?;
         let folders: usize = parsed(until(&mut bytes, b'\n')?)?;
         let id = if count >= 0 {
-            let (id, rest) = bytes.split_at_checked(ID)?;
+            let (id, rest) = bytes.split_at_checked(format.id_bytes())?;
             bytes = rest;
-            Some(object_id(git2::Oid::from_bytes(id).ok()?))
+            Some(ObjectId::from_bytes(id)?)
         } else {
             None
         };
@@ -464,11 +469,11 @@ struct Passed {
 }
 
 impl Passed {
-    fn index(&self) -> Index<'_> {
+    fn index(&self, format: ObjectFormat) -> Index<'_> {
         let mut rest = &self.files[..];
         let files = self.lengths.iter().filter_map(|length| {
             let (path, after) = rest.split_at_checked(*length)?;
-            let (id, after) = after.split_at_checked(ID)?;
+            let (id, after) = after.split_at_checked(format.id_bytes())?;
             rest = after;
             Some((Cow::Borrowed(path), id))
         });
@@ -482,9 +487,15 @@ impl Passed {
 
 /// Reads an index file as [`read`] does, without keeping what is not wanted. `None` if it can't be
 /// read, has names without lengths (version 4) or very long ones, or is not an index.
-fn passed_over(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<Passed> {
+fn passed_over(
+    path: &Path,
+    format: ObjectFormat,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Option<Passed> {
+    let id = format.id_bytes();
+    let fixed = fixed(format);
     let file = File::open(path).ok()?;
-    let end = file.metadata().ok()?.len().checked_sub(ID as u64)?;
+    let end = file.metadata().ok()?.len().checked_sub(id as u64)?;
     let mut window = Window {
         file,
         bytes: Vec::with_capacity(Window::PART),
@@ -504,12 +515,12 @@ fn passed_over(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<Passed> {
         trees: Vec::new(),
     };
     for _ in 0..count {
-        let flags = u16::from_be_bytes(number(window.peek(FIXED)?, STAT + ID)?);
+        let flags = u16::from_be_bytes(number(window.peek(fixed)?, STAT + id)?);
         let length = usize::from(flags & NAME_LENGTH);
         let start = if flags & EXTENDED == 0 {
-            FIXED
+            fixed
         } else {
-            FIXED + 2
+            fixed + 2
         };
         let size = padded(start + length);
         let entry = window.peek(size)?;
@@ -520,11 +531,11 @@ fn passed_over(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<Passed> {
             return None;
         }
         let is_intended =
-            flags & EXTENDED != 0 && u16::from_be_bytes(number(entry, FIXED)?) & INTENDED != 0;
+            flags & EXTENDED != 0 && u16::from_be_bytes(number(entry, fixed)?) & INTENDED != 0;
         let mode = u32::from_be_bytes(number(entry, MODE)?);
         if flags & STAGE == 0 && !is_intended && is_file(mode) && wanted(name) {
             passed.files.extend_from_slice(name);
-            passed.files.extend_from_slice(&entry[STAT..STAT + ID]);
+            passed.files.extend_from_slice(&entry[STAT..STAT + id]);
             passed.lengths.push(length);
         }
         window.at += size;
@@ -549,20 +560,20 @@ fn passed_over(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<Passed> {
     (place == end).then_some(passed)
 }
 
-/// The size of an object's id.
-const ID: usize = 20;
-
 /// What an index begins with.
 const HEADER: usize = 12;
 /// An entry's times and sizes from the working tree, before its id.
 const STAT: usize = 40;
-/// An entry up to its name, or to its second flags.
-const FIXED: usize = STAT + ID + 2;
 const MODE: usize = 24;
 const NAME_LENGTH: u16 = 0x0fff;
 const STAGE: u16 = 0x3000;
 const EXTENDED: u16 = 0x4000;
 const INTENDED: u16 = 0x2000;
+
+/// The size of an entry up to its name, or to its second flags.
+fn fixed(format: ObjectFormat) -> usize {
+    STAT + format.id_bytes() + 2
+}
 
 /// The size of an entry that is padded with one to eight zeros.
 fn padded(size: usize) -> usize {
@@ -571,7 +582,8 @@ fn padded(size: usize) -> usize {
 
 /// Reads an index file, see gitformat-index(5); `None` if it is not one. Entries that have a conflict
 /// stage or are only intended to be added are left out.
-fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
+fn read(bytes: &[u8], format: ObjectFormat, wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
+    let id_bytes = format.id_bytes();
     if !bytes.starts_with(b"DIRC") {
         return None;
     }
@@ -586,9 +598,9 @@ fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
     for _ in 0..count {
         let start = at;
         let mode = u32::from_be_bytes(number(bytes, at + MODE)?);
-        let id = bytes.get(at + STAT..at + STAT + ID)?;
-        let flags = u16::from_be_bytes(number(bytes, at + STAT + ID)?);
-        at += FIXED;
+        let id = bytes.get(at + STAT..at + STAT + id_bytes)?;
+        let flags = u16::from_be_bytes(number(bytes, at + STAT + id_bytes)?);
+        at += fixed(format);
         let mut left_out = flags & STAGE != 0;
         if flags & EXTENDED != 0 {
             left_out |= u16::from_be_bytes(number(bytes, at)?) & INTENDED != 0;
@@ -629,7 +641,7 @@ fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
         }
     }
     // Unknown extensions may be skipped, unless their name begins in lower case.
-    let end = bytes.len().checked_sub(ID)?;
+    let end = bytes.len().checked_sub(id_bytes)?;
     let (mut is_known, mut trees) = (true, &[][..]);
     while at < end {
         let name: [u8; 4] = number(bytes, at)?;
@@ -651,15 +663,17 @@ fn read(bytes: &[u8], wanted: impl Fn(&[u8]) -> bool) -> Option<Index<'_>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use handoff_base::ObjectFormat;
+
     use super::index_files;
 
     /// An index of one file, whose length of name is stored as this.
-    fn index(version: u8, length: u8) -> Vec<u8> {
+    fn index(version: u8, format: ObjectFormat, length: u8) -> Vec<u8> {
         let mut bytes = [&b"DIRC\0\0\0"[..], &[version], b"\0\0\0\x01"].concat();
         bytes.extend([0; 24]);
         bytes.extend(0o100_644_u32.to_be_bytes());
         bytes.extend([0; 12]);
-        bytes.extend([7; 20]);
+        bytes.extend(vec![7; format.id_bytes()]);
         bytes.extend([0, length]);
         if version == 4 {
             bytes.push(0);
@@ -668,18 +682,24 @@ mod tests {
         while version < 4 && (bytes.len() - 12) % 8 > 0 {
             bytes.push(0);
         }
-        bytes.extend([0; 20]);
+        bytes.extend(vec![0; format.id_bytes()]);
         bytes
     }
 
     #[test]
     fn a_name_is_as_long_as_its_entry_says() {
-        for version in 2..=4 {
-            let found = index_files(&index(version, 6)).flatten().unwrap();
+        for (version, format) in [
+            (2, ObjectFormat::Sha1),
+            (3, ObjectFormat::Sha1),
+            (4, ObjectFormat::Sha1),
+            (2, ObjectFormat::Sha256),
+            (4, ObjectFormat::Sha256),
+        ] {
+            let read = |length| index_files(&index(version, format, length), format);
+            let found = read(6).flatten().unwrap();
             assert_eq!(found[0].path, "a/name", "version {version}");
             for length in [0, 1, 5, 7, 8, 255] {
-                let found = index_files(&index(version, length));
-                assert_eq!(found, None, "version {version}, {length}");
+                assert_eq!(read(length), None, "version {version}, {length}");
             }
         }
     }

@@ -152,37 +152,38 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    use git2::{ObjectType, Oid};
+    use git2::ObjectType;
     use libdeflater::Decompressor;
 
     use super::{BLOCK, read, write};
+    use crate::object_id::{ToOid, hash, object_id, of_each_format};
     use crate::objects::file_of;
 
     #[test]
     fn git_and_libgit2_read_what_is_written_here() {
-        let dir = tempfile::tempdir().unwrap();
-        let repository = git2::Repository::init_bare(dir.path()).unwrap();
-        for length in [0, 1, 40, 1000, BLOCK - 21, BLOCK - 20, BLOCK, 100_000] {
-            let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
-            let id = Oid::hash_object(ObjectType::Blob, &bytes).unwrap();
-            let path = file_of(&dir.path().join("objects"), id);
-            // The object's own header, and what zlib adds.
-            let fits = 11 + format!("blob {length}\0").len() + length <= BLOCK;
-            assert_eq!(write(&path, "blob", &bytes).unwrap(), fits, "{length}");
-            assert_eq!(path.exists(), fits, "{length}");
-            if fits {
-                assert_eq!(repository.find_blob(id).unwrap().content(), bytes);
-                let (kind, found) = read(&path, &mut Decompressor::new()).unwrap();
-                assert_eq!((kind, &*found), (ObjectType::Blob, &*bytes));
+        for (format, dir, repository) in of_each_format() {
+            for length in [0, 1, 40, 1000, BLOCK - 21, BLOCK - 20, BLOCK, 100_000] {
+                let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
+                let id = hash(ObjectType::Blob, &bytes, format).unwrap();
+                let path = file_of(&dir.path().join("objects"), id);
+                // The object's own header, and what zlib adds.
+                let fits = 11 + format!("blob {length}\0").len() + length <= BLOCK;
+                assert_eq!(write(&path, "blob", &bytes).unwrap(), fits, "{length}");
+                assert_eq!(path.exists(), fits, "{length}");
+                if fits {
+                    assert_eq!(repository.find_blob(id.oid()).unwrap().content(), bytes);
+                    let (kind, found) = read(&path, &mut Decompressor::new()).unwrap();
+                    assert_eq!((kind, &*found), (ObjectType::Blob, &*bytes));
+                }
             }
+            let fsck = Command::new("git")
+                .arg("--git-dir")
+                .arg(dir.path())
+                .args(["fsck", "--strict", "--no-dangling"])
+                .output()
+                .unwrap();
+            assert!(fsck.status.success(), "{fsck:?}");
         }
-        let fsck = Command::new("git")
-            .arg("--git-dir")
-            .arg(dir.path())
-            .args(["fsck", "--strict", "--no-dangling"])
-            .output()
-            .unwrap();
-        assert!(fsck.status.success(), "{fsck:?}");
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
         for length in [0, 1, 1000, BLOCK, 500_000] {
             let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
             let id = repository.odb().unwrap().write(ObjectType::Blob, &bytes);
-            let path = file_of(&dir.path().join("objects"), id.unwrap());
+            let path = file_of(&dir.path().join("objects"), object_id(id.unwrap()));
             let (kind, found) = read(&path, &mut inflater).unwrap();
             assert_eq!((kind, &*found), (ObjectType::Blob, &*bytes));
             let whole = fs::read(&path).unwrap();

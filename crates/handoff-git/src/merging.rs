@@ -269,7 +269,7 @@ impl Repository {
             None,
         )?;
         if merged.is_automergeable() {
-            Ok(Some(blob_id(merged.content())?))
+            Ok(Some(blob_id(merged.content(), self.format())?))
         } else {
             Ok(None)
         }

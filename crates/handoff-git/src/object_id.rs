@@ -1,7 +1,7 @@
 //! Conversion between our object ids and libgit2's.
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
-use handoff_base::{NoObjectId, ObjectId};
+use handoff_base::{NoObjectId, ObjectFormat, ObjectId};
 
 use super::error::GitError;
 
@@ -12,14 +12,13 @@ pub(super) trait ToOid {
 
 impl ToOid for ObjectId {
     fn oid(self) -> Oid {
-        Oid::from_bytes(self.as_bytes()).expect("both have as many bytes")
+        Oid::from_bytes(self.as_bytes()).expect("both have the same formats")
     }
 }
 
 /// Our form of libgit2's id.
 pub(super) fn object_id(oid: Oid) -> ObjectId {
-    let bytes = oid.as_bytes().try_into();
-    ObjectId::from_bytes(bytes.expect("both have as many bytes"))
+    ObjectId::from_bytes(oid.as_bytes()).expect("both have the same formats")
 }
 
 impl From<NoObjectId> for GitError {
@@ -29,10 +28,44 @@ impl From<NoObjectId> for GitError {
     }
 }
 
+/// libgit2's name for a format.
+pub(super) fn git2_format(format: ObjectFormat) -> git2::ObjectFormat {
+    match format {
+        ObjectFormat::Sha1 => git2::ObjectFormat::Sha1,
+        ObjectFormat::Sha256 => git2::ObjectFormat::Sha256,
+    }
+}
+
+/// The id that an object with these bytes has.
+///
+/// # Errors
+/// [`GitError`] when libgit2 cannot hash, which only takes memory.
+pub(super) fn hash(
+    kind: ObjectType,
+    bytes: &[u8],
+    format: ObjectFormat,
+) -> Result<ObjectId, GitError> {
+    let oid = Oid::hash_object_ext(kind, bytes, git2_format(format))?;
+    Ok(object_id(oid))
+}
+
 /// The id of a blob with these bytes.
 ///
 /// # Errors
 /// [`GitError`] when libgit2 cannot hash, which only takes memory.
-pub fn blob_id(bytes: &[u8]) -> Result<ObjectId, GitError> {
-    Ok(object_id(Oid::hash_object(ObjectType::Blob, bytes)?))
+pub fn blob_id(bytes: &[u8], format: ObjectFormat) -> Result<ObjectId, GitError> {
+    hash(ObjectType::Blob, bytes, format)
+}
+
+/// A new bare repository of each format, for tests.
+#[cfg(test)]
+pub(super) fn of_each_format() -> [(ObjectFormat, tempfile::TempDir, git2::Repository); 2] {
+    #![allow(clippy::unwrap_used)]
+    [ObjectFormat::Sha1, ObjectFormat::Sha256].map(|format| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = git2::RepositoryInitOptions::new();
+        options.bare(true).object_format(git2_format(format));
+        let repository = git2::Repository::init_opts(folder.path(), &options).unwrap();
+        (format, folder, repository)
+    })
 }

@@ -9,13 +9,14 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use git2::{ObjectType, Oid};
-use handoff_base::ObjectId;
+use git2::ObjectType;
+use handoff_base::{ObjectFormat, ObjectId};
 use libdeflater::Decompressor;
 use sha1::{Digest, Sha1};
+use sha2::Sha256;
 
 use super::loose;
-use super::object_id::{ToOid, object_id};
+use super::object_id::hash;
 use super::objects::file_of;
 use super::pack_reader::{PackReader, Reads};
 
@@ -48,10 +49,10 @@ pub(super) struct ObjectReader {
 }
 
 impl ObjectReader {
-    pub(super) fn new(objects: &Path, reads: Reads) -> Self {
+    pub(super) fn new(objects: &Path, format: ObjectFormat, reads: Reads) -> Self {
         Self {
             objects: objects.to_owned(),
-            packs: PackReader::new(&objects.join("pack"), reads),
+            packs: PackReader::new(&objects.join("pack"), format, reads),
             was_loose: false,
             inflater: Decompressor::new(),
         }
@@ -69,7 +70,7 @@ impl ObjectReader {
     }
 
     fn loose(&mut self, id: ObjectId) -> Option<Object> {
-        let file = file_of(&self.objects, id.oid());
+        let file = file_of(&self.objects, id);
         let object = loose::read(&file, &mut self.inflater).ok()?;
         self.was_loose = true;
         Some(object)
@@ -89,15 +90,20 @@ impl ObjectReader {
 
 /// Whether an object has this id, as far as it is checked.
 fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
-    match check {
-        Check::Nothing => true,
-        Check::Hash => {
-            let header = format!("{} {}\0", kind.str(), bytes.len());
-            let found = Sha1::new().chain_update(header).chain_update(bytes);
+    let header = || format!("{} {}\0", kind.str(), bytes.len());
+    match (check, id.format()) {
+        (Check::Nothing, _) => true,
+        (Check::Hash, ObjectFormat::Sha1) => {
+            let found = Sha1::new().chain_update(header()).chain_update(bytes);
             found.finalize().as_slice() == id.as_bytes()
         }
-        Check::AndCollisions => {
-            Oid::hash_object(*kind, bytes).is_ok_and(|found| object_id(found) == id)
+        // No collisions of it are known.
+        (Check::Hash | Check::AndCollisions, ObjectFormat::Sha256) => {
+            let found = Sha256::new().chain_update(header()).chain_update(bytes);
+            found.finalize().as_slice() == id.as_bytes()
+        }
+        (Check::AndCollisions, ObjectFormat::Sha1) => {
+            hash(*kind, bytes, id.format()).is_ok_and(|found| found == id)
         }
     }
 }

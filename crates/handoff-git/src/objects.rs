@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::loose;
-use super::object_id::object_id;
+use super::object_id::{ToOid, git2_format, object_id};
 use super::queue::Queue;
 use super::repair::remove_if_empty;
 use super::repository::Repository;
@@ -51,7 +51,7 @@ pub(super) struct Fresh {
 }
 
 struct Written {
-    id: Oid,
+    id: ObjectId,
     kind: ObjectType,
     /// `None` beyond [`KEPT_BYTES`].
     bytes: Option<Box<[u8]>>,
@@ -71,7 +71,7 @@ impl Fresh {
         std::mem::take(&mut self.objects)
     }
 
-    pub(super) fn note(&mut self, id: Oid, kind: ObjectType, bytes: &[u8]) {
+    pub(super) fn note(&mut self, id: ObjectId, kind: ObjectType, bytes: &[u8]) {
         if self.in_memory {
             return;
         }
@@ -93,26 +93,26 @@ impl Repository {
             return bulk.add(kind, bytes);
         }
         if self.writes_files && !self.fresh.borrow().in_memory {
-            let id = Oid::hash_object(kind, bytes)?;
+            let id = self.hash(kind, bytes)?;
             let path = file_of(&self.common_dir().join("objects"), id);
             // A file that is there may be one that a power cut emptied.
-            let is_packed = self.is_packed(object_id(id)) && !path.exists();
+            let is_packed = self.is_packed(id) && !path.exists();
             // What can't be written here, libgit2 can't write either, and it says why.
             if is_packed || written(|| loose::write(&path, kind.str(), bytes)) {
                 self.fresh.borrow_mut().note(id, kind, bytes);
-                return Ok(object_id(id));
+                return Ok(id);
             }
         }
         let odb = self.inner.odb()?;
-        let mut id = retried(|| odb.write(kind, bytes))?;
+        let mut id = object_id(retried(|| odb.write(kind, bytes))?);
         // libgit2 takes a file that is there for the object, also one that a power cut emptied. If
         // it can't be removed, the object stays unreadable, which is reported.
         let file = file_of(&self.common_dir().join("objects"), id);
         if remove_if_empty(&file).unwrap_or(false) {
-            id = retried(|| odb.write(kind, bytes))?;
+            id = object_id(retried(|| odb.write(kind, bytes))?);
         }
         self.fresh.borrow_mut().note(id, kind, bytes);
-        Ok(object_id(id))
+        Ok(id)
     }
 
     /// Makes sure that what this process wrote survives a `git gc` that runs beside, once another
@@ -146,9 +146,9 @@ impl Repository {
             return Ok(false);
         }
         // Others have them in a pack. A handle of its own: the repository's may have cached what is no longer there.
-        let found = git2::Odb::new()?;
+        let found = git2::Odb::new_ext(git2_format(self.format()))?;
         found.add_disk_alternate(&objects.to_string_lossy())?;
-        if !is_collected && fresh.iter().all(|written| found.exists(written.id)) {
+        if !is_collected && fresh.iter().all(|written| found.exists(written.id.oid())) {
             return Ok(false);
         }
         self.pack(&fresh, &objects.join("pack"))?;
@@ -193,25 +193,25 @@ impl Repository {
     fn pack(&self, objects: &[Written], folder: &Path) -> Result<(), GitError> {
         /// Read-only for all, as git's own.
         const MODE: u32 = 0o444;
-        let memory = git2::Odb::new()?;
+        let memory = git2::Odb::new_ext(git2_format(self.format()))?;
         memory.add_new_mempack_backend(1)?;
         for Written { id, kind, bytes } in objects {
             match bytes {
                 Some(bytes) => memory.write(*kind, bytes)?,
-                None => memory.write(*kind, self.inner.odb()?.read(*id)?.data())?,
+                None => memory.write(*kind, self.inner.odb()?.read(id.oid())?.data())?,
             };
         }
         let memory = git2::Repository::from_odb(memory)?;
         let mut pack = memory.packbuilder()?;
         for written in objects {
-            pack.insert_object(written.id, None)?;
+            pack.insert_object(written.id.oid(), None)?;
         }
         Ok(pack.write(folder, MODE)?)
     }
 }
 
 /// The file of an object that is in no pack.
-pub(super) fn file_of(objects: &Path, id: Oid) -> PathBuf {
+pub(super) fn file_of(objects: &Path, id: ObjectId) -> PathBuf {
     let name = id.to_string();
     let (folder, file) = name.split_at(2);
     objects.join(folder).join(file)

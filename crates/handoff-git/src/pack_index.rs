@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::read_at::{invalid, read_at};
 
@@ -17,9 +17,7 @@ const GROUPS: usize = 256;
 /// The offset of the ids: after the table of groups.
 pub(super) const IDS: u64 = 8 + GROUPS as u64 * 4;
 
-/// The size of an id or a checksum of the whole, of an object's checksum, of an offset, and of one
-/// beyond two gigabytes.
-pub(super) const ID: u64 = 20;
+/// The size of an object's checksum, of an offset, and of one beyond two gigabytes.
 pub(super) const CHECKSUM: u64 = 4;
 pub(super) const OFFSET: u64 = 4;
 const LARGE_OFFSET: u64 = 8;
@@ -32,14 +30,16 @@ pub(super) struct PackIndex {
     file: File,
     /// How many ids come before each group, and how many there are.
     groups: [u32; GROUPS + 1],
+    /// How ids and checksums of the whole are made.
+    format: ObjectFormat,
     /// The checksum of the pack.
-    pub(super) pack: [u8; ID as usize],
+    pub(super) pack: Vec<u8>,
     /// The ids that were read last, from this position on.
     read: Vec<u8>,
 }
 
 impl PackIndex {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, format: ObjectFormat) -> io::Result<Self> {
         let file = File::open(path)?;
         let mut start = [0; IDS as usize];
         read_at(&file, &mut start, 0)?;
@@ -53,15 +53,17 @@ impl PackIndex {
         }
         let count = u64::from(groups[GROUPS]);
         let length = file.metadata()?.len();
-        let least = IDS + count * (ID + CHECKSUM + OFFSET) + 2 * ID;
+        let id = format.id_bytes() as u64;
+        let least = IDS + count * (id + CHECKSUM + OFFSET) + 2 * id;
         if !groups.is_sorted() || length < least {
             return Err(invalid());
         }
-        let mut pack = [0; ID as usize];
-        read_at(&file, &mut pack, length - 2 * ID)?;
+        let mut pack = vec![0; format.id_bytes()];
+        read_at(&file, &mut pack, length - 2 * id)?;
         Ok(Self {
             file,
             groups,
+            format,
             pack,
             read: Vec::new(),
         })
@@ -84,6 +86,10 @@ impl PackIndex {
     /// always one read finds it.
     fn position(&mut self, id: ObjectId) -> io::Result<Option<u32>> {
         let wanted = id.as_bytes();
+        let length = self.format.id_bytes();
+        if wanted.len() != length {
+            return Ok(None);
+        }
         let group = usize::from(wanted[0]);
         let (mut low, mut high) = (self.groups[group], self.groups[group + 1]);
         let share = u32::from_be_bytes([wanted[1], wanted[2], wanted[3], wanted[4]]);
@@ -95,30 +101,30 @@ impl PackIndex {
             let from = near.saturating_sub(reach).max(low);
             let to = near.saturating_add(reach).min(high);
             let ids = self.ids(from, to)?;
-            let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
-                return Ok(None);
-            };
-            if wanted < first {
+            if *wanted < ids[..length] {
                 (high, near) = (from, from);
-            } else if wanted > last {
+            } else if *wanted > ids[ids.len() - length..] {
                 (low, near) = (to, to);
             } else {
-                let found = ids.binary_search(wanted);
-                return Ok(found.ok().map(|at| from + at as u32));
+                return Ok(found_in(ids, wanted).map(|at| from + at as u32));
             }
             reach = reach.saturating_mul(4);
         }
         Ok(None)
     }
 
-    fn ids(&mut self, from: u32, to: u32) -> io::Result<&[[u8; ID as usize]]> {
-        self.read.resize((to - from) as usize * ID as usize, 0);
-        read_at(&self.file, &mut self.read, IDS + u64::from(from) * ID)?;
-        Ok(self.read.as_chunks().0)
+    /// The ids from one position to another, one after the other: at least one.
+    fn ids(&mut self, from: u32, to: u32) -> io::Result<&[u8]> {
+        let length = self.format.id_bytes();
+        self.read.resize((to - from) as usize * length, 0);
+        let at = IDS + u64::from(from) * length as u64;
+        read_at(&self.file, &mut self.read, at)?;
+        Ok(&self.read)
     }
 
     fn offset(&self, position: u32) -> io::Result<u64> {
-        let offsets = IDS + u64::from(self.count()) * (ID + CHECKSUM);
+        let id = self.format.id_bytes() as u64;
+        let offsets = IDS + u64::from(self.count()) * (id + CHECKSUM);
         let mut small = [0; OFFSET as usize];
         read_at(
             &self.file,
@@ -134,5 +140,19 @@ impl PackIndex {
         let mut large = [0; LARGE_OFFSET as usize];
         read_at(&self.file, &mut large, at)?;
         Ok(u64::from_be_bytes(large))
+    }
+}
+
+/// Which of these ids, which are sorted and follow each other, one is.
+fn found_in(ids: &[u8], wanted: &[u8]) -> Option<usize> {
+    fn among<const LENGTH: usize>(ids: &[u8], wanted: &[u8]) -> Option<usize> {
+        let ids = ids.as_chunks::<LENGTH>().0;
+        ids.binary_search_by(|id| id[..].cmp(wanted)).ok()
+    }
+    const SHA1: usize = ObjectFormat::Sha1.id_bytes();
+    const SHA256: usize = ObjectFormat::Sha256.id_bytes();
+    match wanted.len() {
+        SHA1 => among::<SHA1>(ids, wanted),
+        _ => among::<SHA256>(ids, wanted),
     }
 }

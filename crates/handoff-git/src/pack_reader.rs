@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use git2::ObjectType;
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 use libdeflater::Decompressor;
 
 use super::object_cache::Recent;
 use super::object_reader::{MOST_BYTES, Object};
-use super::pack_index::{ID, PackIndex};
+use super::pack_index::PackIndex;
 use super::read_at::{invalid, read_at};
 
 /// The most packs that are kept open; libgit2 reads the others.
@@ -30,7 +30,7 @@ const HEADER: u64 = 12;
 
 /// The most bytes that come before an object's deflated ones: its type and size, and the distance
 /// or the id of its base.
-const MOST_OF_ENTRY: usize = 10 + ID as usize;
+const MOST_OF_ENTRY: usize = 10 + ObjectFormat::Sha256.id_bytes();
 
 /// A pack and its index.
 struct Pack {
@@ -42,11 +42,14 @@ struct Pack {
 
 impl Pack {
     /// Opens the pack of an index; it must be the one that the index was made for.
-    fn open(index: &Path) -> io::Result<Self> {
+    fn open(index: &Path, format: ObjectFormat) -> io::Result<Self> {
         let file = File::open(index.with_extension("pack"))?;
-        let index = PackIndex::open(index)?;
-        let end = file.metadata()?.len().saturating_sub(ID);
-        let (mut header, mut checksum) = ([0; HEADER as usize], [0; ID as usize]);
+        let index = PackIndex::open(index, format)?;
+        let end = file
+            .metadata()?
+            .len()
+            .saturating_sub(format.id_bytes() as u64);
+        let (mut header, mut checksum) = ([0; HEADER as usize], vec![0; format.id_bytes()]);
         read_at(&file, &mut header, 0)?;
         read_at(&file, &mut checksum, end)?;
         let [version, count] = [4, 8].map(|at| header[at..].first_chunk());
@@ -103,11 +106,12 @@ pub(super) struct PackReader {
     made: Vec<u8>,
     between: Vec<u8>,
     reads: Reads,
+    format: ObjectFormat,
 }
 
 impl PackReader {
     /// Finds the packs in a folder.
-    pub(super) fn new(folder: &Path, reads: Reads) -> Self {
+    pub(super) fn new(folder: &Path, format: ObjectFormat, reads: Reads) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let indices = entries.filter(|entry| {
             Path::new(&entry.file_name())
@@ -131,6 +135,7 @@ impl PackReader {
             made: Vec::new(),
             between: Vec::new(),
             reads,
+            format,
         }
     }
 
@@ -169,7 +174,7 @@ impl PackReader {
     /// Opens the next pack that can be read here.
     fn open_next(&mut self) -> Option<()> {
         while self.packs.len() < MOST_PACKS {
-            if let Ok(pack) = Pack::open(&self.others.pop()?) {
+            if let Ok(pack) = Pack::open(&self.others.pop()?, self.format) {
                 self.packs.push(pack);
                 return Some(());
             }
@@ -189,7 +194,8 @@ impl PackReader {
                 break known;
             }
             let pack = self.packs.get_mut(next.pack).ok_or_else(invalid)?;
-            let entry = Entry::read(self.windows.read(pack, next, MOST_OF_ENTRY)?)?;
+            let stored = self.windows.read(pack, next, MOST_OF_ENTRY)?;
+            let entry = Entry::read(stored, self.format)?;
             let offset = match entry.form {
                 Form::Whole(kind) => {
                     let made = &mut self.made;
@@ -260,7 +266,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn read(stored: &[u8]) -> io::Result<Self> {
+    fn read(stored: &[u8], format: ObjectFormat) -> io::Result<Self> {
         let mut rest = stored;
         let first = byte(&mut rest)?;
         let more = if first & 0x80 == 0 {
@@ -291,9 +297,11 @@ impl Entry {
                 Form::DeltaToEarlier(distance)
             }
             7 => {
-                let (id, after) = rest.split_first_chunk().ok_or_else(invalid)?;
+                let (id, after) = rest
+                    .split_at_checked(format.id_bytes())
+                    .ok_or_else(invalid)?;
                 rest = after;
-                Form::DeltaTo(ObjectId::from_bytes(*id))
+                Form::DeltaTo(ObjectId::from_bytes(id).ok_or_else(invalid)?)
             }
             _ => return Err(invalid()),
         };
@@ -493,20 +501,28 @@ mod tests {
     use git2::Oid;
 
     use super::*;
-    use crate::object_id::object_id;
+    use crate::object_id::{object_id, of_each_format};
     use crate::object_reader::{Check, ObjectReader};
 
     /// A repository with texts that are like each other, and the pack that has them and a tree.
     struct Fixture {
+        format: ObjectFormat,
         repository: git2::Repository,
         ids: Vec<Oid>,
         folder: tempfile::TempDir,
     }
 
     impl Fixture {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let repository = git2::Repository::init_bare(folder.path()).unwrap();
+        fn of_each_format() -> [Self; 2] {
+            of_each_format()
+                .map(|(format, folder, repository)| Self::new(format, folder, repository))
+        }
+
+        fn new(
+            format: ObjectFormat,
+            folder: tempfile::TempDir,
+            repository: git2::Repository,
+        ) -> Self {
             let odb = repository.odb().unwrap();
             let mut ids = Vec::new();
             for number in 0..120 {
@@ -522,6 +538,7 @@ mod tests {
             drop(tree);
             drop(odb);
             Self {
+                format,
                 repository,
                 ids,
                 folder,
@@ -549,7 +566,7 @@ mod tests {
 
         /// A reader of the packs only, without the files of the same objects.
         fn reader(&self, reads: Reads) -> ObjectReader {
-            ObjectReader::new(&self.folder.path().join("packed"), reads)
+            ObjectReader::new(&self.folder.path().join("packed"), self.format, reads)
         }
 
         /// How many objects are read; the others are left to libgit2.
@@ -577,23 +594,27 @@ mod tests {
 
     #[test]
     fn objects_and_deltas_are_read_as_libgit2_reads_them() {
-        let fixture = Fixture::new();
-        assert_eq!(fixture.read(Check::Hash), 0);
-        let pack = fixture.pack("pack");
-        let bytes = fs::read(pack).unwrap();
-        assert!(bytes.len() < 20_000, "nothing is a delta: {}", bytes.len());
-        assert_eq!(fixture.read(Check::Hash), fixture.ids.len());
-        assert_eq!(fixture.read(Check::AndCollisions), fixture.ids.len());
-        let missing = ObjectId::from_bytes([7; 20]);
-        let mut reader = fixture.reader(Reads::Few);
-        assert!(reader.read(missing, Check::Hash).is_none());
+        for fixture in Fixture::of_each_format() {
+            assert_eq!(fixture.read(Check::Hash), 0);
+            let pack = fixture.pack("pack");
+            let bytes = fs::read(pack).unwrap();
+            assert!(bytes.len() < 20_000, "nothing is a delta: {}", bytes.len());
+            assert_eq!(fixture.read(Check::Hash), fixture.ids.len());
+            assert_eq!(fixture.read(Check::AndCollisions), fixture.ids.len());
+            let mut reader = fixture.reader(Reads::Few);
+            for length in [20, 32] {
+                let missing = ObjectId::from_bytes(&vec![7; length]).unwrap();
+                assert!(reader.read(missing, Check::Hash).is_none());
+            }
+        }
     }
 
     /// Wherever a pack or its index is damaged, what is read is right, or left to libgit2.
     #[test]
     fn nothing_wrong_is_read_from_what_is_damaged() {
-        for ending in ["pack", "idx"] {
-            let fixture = Fixture::new();
+        let [sha1, _] = Fixture::of_each_format();
+        let [_, sha256] = Fixture::of_each_format();
+        for (ending, fixture) in [("pack", sha1), ("idx", sha256)] {
             let path = fixture.pack(ending);
             let whole = fs::read(&path).unwrap();
             let mut left = 0;

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::io;
 
 use git2::ObjectType;
+use handoff_base::ObjectFormat;
 use libdeflater::{CompressionLvl, Compressor};
 use sha1::{Digest, Sha1};
+use sha2::Sha256;
 
 /// How many deltas may lead to an object: git's own limit.
 const MAX_DEPTH: usize = 50;
@@ -32,6 +34,7 @@ struct Packed {
 
 /// A pack in the making.
 pub(super) struct PackWriter {
+    format: ObjectFormat,
     entries: Vec<u8>,
     objects: Vec<Packed>,
     newest: HashMap<Start, usize>,
@@ -40,8 +43,9 @@ pub(super) struct PackWriter {
 }
 
 impl PackWriter {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(format: ObjectFormat) -> Self {
         Self {
+            format,
             entries: Vec::new(),
             objects: Vec::new(),
             newest: HashMap::new(),
@@ -57,7 +61,7 @@ impl PackWriter {
             _ => 3,
         };
         let offset = HEADER + self.entries.len();
-        let starts = starts(kind, &bytes);
+        let starts = starts(kind, &bytes, self.format);
         let base = starts.iter().find_map(|start| self.newest.get(start));
         let base = base.map(|at| &self.objects[*at]);
         let base = base.filter(|base| base.depth < MAX_DEPTH);
@@ -105,12 +109,15 @@ impl PackWriter {
     pub(super) fn finish(self) -> Vec<u8> {
         const VERSION: u32 = 2;
         let count = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
-        let mut pack = Vec::with_capacity(HEADER + self.entries.len() + 20);
+        let mut pack = Vec::with_capacity(HEADER + self.entries.len() + self.format.id_bytes());
         pack.extend_from_slice(b"PACK");
         pack.extend_from_slice(&VERSION.to_be_bytes());
         pack.extend_from_slice(&count.to_be_bytes());
         pack.extend_from_slice(&self.entries);
-        let checksum = Sha1::digest(&pack);
+        let checksum = match self.format {
+            ObjectFormat::Sha1 => Sha1::digest(&pack).to_vec(),
+            ObjectFormat::Sha256 => Sha256::digest(&pack).to_vec(),
+        };
         pack.extend_from_slice(&checksum);
         pack
     }
@@ -122,16 +129,15 @@ const HEADER: usize = 12;
 /// Where an object's predecessor is looked for, the likeliest first. A tree begins with its first
 /// entry: with its object, which tells folders apart whose files have the same names, and without,
 /// for that entry may be what changed.
-fn starts(kind: u8, bytes: &[u8]) -> Vec<Start> {
+fn starts(kind: u8, bytes: &[u8], format: ObjectFormat) -> Vec<Start> {
     const COMMIT: u8 = 1;
     const TREE: u8 = 2;
-    const ID: usize = 20;
     let start = |length: usize| (kind, Box::from(&bytes[..length.min(bytes.len())]));
     match kind {
         COMMIT => Vec::new(),
         TREE => {
             let name = bytes.iter().position(|b| *b == 0).unwrap_or(START);
-            vec![start(name + 1 + ID), start(name)]
+            vec![start(name + 1 + format.id_bytes()), start(name)]
         }
         _ => vec![start(START)],
     }
@@ -218,25 +224,27 @@ fn push_copy(out: &mut Vec<u8>, mut offset: usize, mut length: usize) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
-    use git2::{ObjectType, Oid};
+    use git2::ObjectType;
 
     use super::PackWriter;
+    use crate::object_id::{ToOid, hash, of_each_format};
 
     /// Packs objects, has libgit2 store the pack, and reads them again.
     fn there_and_back(objects: &[(ObjectType, Vec<u8>)]) {
-        let dir = tempfile::tempdir().unwrap();
-        let repository = git2::Repository::init_bare(dir.path()).unwrap();
-        let mut writer = PackWriter::new();
-        for (kind, bytes) in objects {
-            writer.add(*kind, bytes.as_slice().into()).unwrap();
-        }
-        let odb = repository.odb().unwrap();
-        let mut stored = odb.packwriter().unwrap();
-        std::io::Write::write_all(&mut stored, &writer.finish()).unwrap();
-        stored.commit().unwrap();
-        for (kind, bytes) in objects {
-            let read = odb.read(Oid::hash_object(*kind, bytes).unwrap()).unwrap();
-            assert_eq!((read.kind(), read.data()), (*kind, bytes.as_slice()));
+        for (format, _folder, repository) in of_each_format() {
+            let mut writer = PackWriter::new(format);
+            for (kind, bytes) in objects {
+                writer.add(*kind, bytes.as_slice().into()).unwrap();
+            }
+            let odb = repository.odb().unwrap();
+            let mut stored = odb.packwriter().unwrap();
+            std::io::Write::write_all(&mut stored, &writer.finish()).unwrap();
+            stored.commit().unwrap();
+            for (kind, bytes) in objects {
+                let id = hash(*kind, bytes, format).unwrap();
+                let read = odb.read(id.oid()).unwrap();
+                assert_eq!((read.kind(), read.data()), (*kind, bytes.as_slice()));
+            }
         }
     }
 

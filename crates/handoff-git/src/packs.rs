@@ -6,10 +6,9 @@ use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::{fs, io};
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
-use super::object_id::ToOid;
-use super::pack_index::{CHECKSUM, ID, IDS, MAGIC, OFFSET};
+use super::pack_index::{CHECKSUM, IDS, MAGIC, OFFSET};
 use super::repository::Repository;
 
 impl Repository {
@@ -27,7 +26,7 @@ impl Repository {
         for (number, path) in indices.filter(is_index).enumerate() {
             let ids = placed.iter().map(|(_, thing)| id(thing));
             // Sorting is an optimisation: an unreadable index is skipped.
-            for (index, offset) in offsets(&path, ids).unwrap_or_default() {
+            for (index, offset) in offsets(&path, self.format(), ids).unwrap_or_default() {
                 placed[index].0 = (number, offset);
             }
         }
@@ -38,7 +37,11 @@ impl Repository {
 
 /// Which of these ascending ids a pack has, and at which offsets. Offsets beyond two gigabytes are
 /// indexes into another table, in the same order.
-fn offsets(path: &Path, ids: impl Iterator<Item = ObjectId>) -> io::Result<Vec<(usize, u32)>> {
+fn offsets(
+    path: &Path,
+    format: ObjectFormat,
+    ids: impl Iterator<Item = ObjectId>,
+) -> io::Result<Vec<(usize, u32)>> {
     let mut index = BufReader::with_capacity(1 << 18, File::open(path)?);
     let mut start = [0; IDS as usize];
     index.read_exact(&mut start)?;
@@ -49,21 +52,21 @@ fn offsets(path: &Path, ids: impl Iterator<Item = ObjectId>) -> io::Result<Vec<(
     let count = number(&start[start.len() - 4..]);
     let mut found: Vec<(usize, u32)> = Vec::new();
     let mut wanted = ids.enumerate().peekable();
-    let mut stored = [0; ID as usize];
+    let mut stored = vec![0; format.id_bytes()];
     for position in 0..count {
         index.read_exact(&mut stored)?;
         while wanted
-            .next_if(|(_, id)| id.oid().as_bytes() < &stored[..])
+            .next_if(|(_, id)| id.as_bytes() < &stored[..])
             .is_some()
         {}
-        while let Some((at, _)) = wanted.next_if(|(_, id)| id.oid().as_bytes() == stored) {
+        while let Some((at, _)) = wanted.next_if(|(_, id)| id.as_bytes() == stored) {
             found.push((at, position));
         }
         if wanted.peek().is_none() {
             break;
         }
     }
-    let begin = IDS + u64::from(count) * (ID + CHECKSUM);
+    let begin = IDS + u64::from(count) * (format.id_bytes() as u64 + CHECKSUM);
     let mut here = index.seek(SeekFrom::Start(begin))?;
     let mut offset = [0; OFFSET as usize];
     for (_, position) in &mut found {

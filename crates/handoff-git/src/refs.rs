@@ -30,7 +30,7 @@ impl Repository {
         to: ObjectId,
         reflog: &str,
     ) -> Result<(), PublishError> {
-        let before = expected.map_or(git2::Oid::ZERO_SHA1, |id| id.oid());
+        let before = expected.unwrap_or(ObjectId::zero(self.format())).oid();
         let moved = self
             .inner
             .reference_matching(refname, to.oid(), true, before, reflog);

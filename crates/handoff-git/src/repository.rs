@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{ErrorClass, ErrorCode, ObjectType};
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::boundary::Boundary;
 use super::bulk::Bulk;
 use super::durability::waits_for_disk;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
-use super::object_id::{ToOid, object_id};
+use super::object_id::{ToOid, git2_format, hash, object_id};
 use super::object_reader::{Check, Object, ObjectReader};
 use super::objects::{Fresh, Grown, PAUSES};
 use super::pack_reader::Reads;
@@ -45,6 +45,7 @@ pub fn tune(surroundings: Surroundings) {
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
+    format: ObjectFormat,
     /// Read on first use.
     config: RefCell<Option<git2::Config>>,
     /// Objects that are likely to be read again.
@@ -148,13 +149,14 @@ impl Repository {
         })
     }
 
-    /// Creates a bare repository in an empty folder, for work that is thrown away.
+    /// Creates a bare repository of this format in an empty folder, for work that is thrown away.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
-    pub fn create_scratch(folder: &Path) -> Result<Self, GitError> {
+    pub fn create_scratch(folder: &Path, format: ObjectFormat) -> Result<Self, GitError> {
         let mut options = git2::RepositoryInitOptions::new();
         options.bare(true).no_reinit(true).external_template(false);
+        options.object_format(git2_format(format));
         Ok(Self {
             writes_files: true,
             ..Self::of(git2::Repository::init_opts(folder, &options)?)
@@ -163,6 +165,10 @@ impl Repository {
 
     pub(super) fn of(inner: git2::Repository) -> Self {
         Self {
+            format: match inner.object_format() {
+                git2::ObjectFormat::Sha1 => ObjectFormat::Sha1,
+                git2::ObjectFormat::Sha256 => ObjectFormat::Sha256,
+            },
             inner,
             config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
@@ -189,6 +195,16 @@ impl Repository {
     /// The content of a blob, if the program ships it.
     pub fn shipped(&self, id: ObjectId) -> Option<&'static [u8]> {
         (self.shipped)(id)
+    }
+
+    /// How its objects are named.
+    pub fn format(&self) -> ObjectFormat {
+        self.format
+    }
+
+    /// The id that an object with these bytes has here.
+    pub(super) fn hash(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        hash(kind, bytes, self.format)
     }
 
     /// The path of the git directory.
@@ -486,7 +502,7 @@ impl Repository {
     fn reader(&self) -> &RefCell<ObjectReader> {
         self.reader.get_or_init(|| {
             let objects = self.common_dir().join("objects");
-            RefCell::new(ObjectReader::new(&objects, self.reads))
+            RefCell::new(ObjectReader::new(&objects, self.format, self.reads))
         })
     }
 

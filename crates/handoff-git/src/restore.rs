@@ -143,7 +143,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be written.
     pub fn write_raw_commit(&self, id: ObjectId, raw: &[u8]) -> Result<bool, GitError> {
-        if Oid::hash_object(ObjectType::Commit, raw)? != id.oid() {
+        if self.hash(ObjectType::Commit, raw)? != id {
             return Ok(false);
         }
         let header = String::from_utf8_lossy(raw).into_owned();
@@ -180,7 +180,7 @@ impl Repository {
     /// [`GitError`] when it exists or can't be written.
     pub fn start_branch(&self, name: &str, commit: ObjectId, reflog: &str) -> Result<(), GitError> {
         let refname = format!("refs/heads/{name}");
-        let (commit, none) = (commit.oid(), Oid::ZERO_SHA1);
+        let (commit, none) = (commit.oid(), ObjectId::zero(self.format()).oid());
         self.inner
             .reference_matching(&refname, commit, true, none, reflog)?;
         Ok(())

@@ -10,7 +10,6 @@ use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::history::{Person, Stored};
-use super::object_id::ToOid;
 use super::prepare::{Prepared, Proposal};
 use super::process;
 use super::process::{Ended, Patience, ProcessError};
@@ -145,7 +144,7 @@ impl Repository {
         let stored = self.stored(commit)?;
         let bytes = self.object(commit, ObjectType::Commit)?;
         let mut fresh = self.fresh.borrow_mut();
-        fresh.note(commit.oid(), ObjectType::Commit, &bytes);
+        fresh.note(commit, ObjectType::Commit, &bytes);
         drop(fresh);
         match other(&stored, tree, proposal) {
             Some(difference) => Err(SignError::Other { difference }),

@@ -6,12 +6,11 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
-use handoff_base::ObjectId;
+use git2::{ErrorClass, ErrorCode, ObjectType};
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::divided::{self, Divided};
 use super::error::GitError;
-use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 
 /// The mode of a tree entry.
@@ -170,11 +169,13 @@ pub struct FlatEntry {
 
 /// A folder in its stored form; a missing one is empty.
 #[derive(Default)]
-pub struct Listing(Option<Rc<[u8]>>);
+pub struct Listing(Option<(Rc<[u8]>, ObjectFormat)>);
 
 impl Listing {
     fn entries(&self) -> impl Iterator<Item = RawEntry<'_>> {
-        raw_entries(self.0.as_deref().unwrap_or_default())
+        let entries = |(data, format)| raw_entries(data, format);
+        let stored = self.0.as_ref().map(|(data, format)| (&**data, *format));
+        stored.into_iter().flat_map(entries)
     }
 
     /// The object with this name.
@@ -194,7 +195,7 @@ impl Listing {
 
     /// The names of an object in this folder.
     pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
-        let same = self.entries().filter(move |e| e.id == id.oid().as_bytes());
+        let same = self.entries().filter(move |e| e.id == id.as_bytes());
         same.map(|e| String::from_utf8_lossy(e.name).into_owned())
     }
 }
@@ -228,7 +229,7 @@ impl<'r> Tree<'r> {
                 return Ok(None);
             }
             let data = self.repository.object(here.1, ObjectType::Tree)?;
-            let found = raw_entries(&data).find(|e| e.name == part.as_bytes());
+            let found = self.raw_entries(&data).find(|e| e.name == part.as_bytes());
             match found {
                 Some(entry) => here = (entry.kind(), entry.id()?),
                 None => return Ok(None),
@@ -254,7 +255,7 @@ impl<'r> Tree<'r> {
     /// [`GitError`] when an object can't be read.
     pub fn folder(&self, path: &str) -> Result<Listing, GitError> {
         Ok(Listing(match self.entry(path)? {
-            Some((EntryKind::Tree, id)) => Some(self.repository.object(id, ObjectType::Tree)?),
+            Some((EntryKind::Tree, id)) => Some(self.stored(id)?),
             _ => None,
         }))
     }
@@ -275,8 +276,16 @@ impl<'r> Tree<'r> {
     /// # Errors
     /// [`GitError`] when it can't be read.
     pub fn listing(&self) -> Result<Listing, GitError> {
-        let data = self.repository.object(self.id, ObjectType::Tree)?;
-        Ok(Listing(Some(data)))
+        Ok(Listing(Some(self.stored(self.id)?)))
+    }
+
+    fn stored(&self, id: ObjectId) -> Result<(Rc<[u8]>, ObjectFormat), GitError> {
+        let data = self.repository.object(id, ObjectType::Tree)?;
+        Ok((data, self.repository.format()))
+    }
+
+    fn raw_entries<'d>(&self, data: &'d [u8]) -> impl Iterator<Item = RawEntry<'d>> + use<'d> {
+        raw_entries(data, self.repository.format())
     }
 
     /// The entries of the folder at a path, `""` for the root; a missing one is empty.
@@ -293,7 +302,7 @@ impl<'r> Tree<'r> {
             }
         };
         let data = self.repository.object(id, ObjectType::Tree)?;
-        raw_entries(&data)
+        self.raw_entries(&data)
             .map(|entry| {
                 Ok(Entry {
                     name: String::from_utf8_lossy(entry.name).into_owned(),
@@ -310,7 +319,14 @@ impl<'r> Tree<'r> {
     /// [`GitError`] when it can't be read.
     pub(crate) fn entries(&self) -> Result<Vec<FlatEntry>, GitError> {
         let data = self.repository.object(self.id, ObjectType::Tree)?;
-        flat_entries(&data)
+        let entries = self.raw_entries(&data).map(|entry| {
+            Ok(FlatEntry {
+                path: entry.name.to_vec(),
+                mode: entry.mode_number(),
+                id: entry.id()?,
+            })
+        });
+        entries.collect()
     }
 
     /// All files, in all folders, with their modes.
@@ -362,7 +378,8 @@ impl<'r> Tree<'r> {
             Some(self.id),
         )?];
         while let Some(pair) = open.last_mut() {
-            let Some((before, after)) = next_difference(&pair.old, &pair.new, &mut pair.at) else {
+            let Pair { old, new, at, .. } = pair;
+            let Some((before, after)) = next_difference(old, new, at, pair.format) else {
                 open.pop();
                 continue;
             };
@@ -412,10 +429,7 @@ impl<'r> Tree<'r> {
         edits.sort_unstable_by_key(|(path, _)| *path);
         let mut comparer = Comparer {
             repository: self.repository,
-            open: vec![(
-                Vec::new(),
-                Some((self.id, self.listing()?.0.unwrap_or_default())),
-            )],
+            open: vec![(Vec::new(), Some((self.id, self.stored(self.id)?.0)))],
             difference: None,
         };
         make(self.repository, &mut comparer, old, &edits, shape)?;
@@ -456,7 +470,10 @@ impl RawEntry<'_> {
     }
 
     pub(super) fn id(&self) -> Result<ObjectId, GitError> {
-        Ok(object_id(Oid::from_bytes(self.id)?))
+        ObjectId::from_bytes(self.id).ok_or_else(|| {
+            let text = "a tree's entry has an id of an unknown length";
+            git2::Error::new(ErrorCode::Invalid, ErrorClass::Tree, text).into()
+        })
     }
 
     /// Its size in bytes.
@@ -477,20 +494,8 @@ impl RawEntry<'_> {
     }
 }
 
-fn flat_entries(data: &[u8]) -> Result<Vec<FlatEntry>, GitError> {
-    let entries = raw_entries(data).map(|entry| {
-        Ok(FlatEntry {
-            path: entry.name.to_vec(),
-            mode: entry.mode_number(),
-            id: entry.id()?,
-        })
-    });
-    entries.collect()
-}
-
 #[inline]
-pub(super) fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
-    const ID: usize = 20;
+pub(super) fn first_entry(data: &[u8], format: ObjectFormat) -> Option<RawEntry<'_>> {
     // All modes but a folder's have six digits.
     let space = match data {
         [_, _, _, _, _, b' ', ..] => 5,
@@ -504,13 +509,13 @@ pub(super) fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
     Some(RawEntry {
         mode: &data[..space],
         name,
-        id: data.get(id..id + ID)?,
+        id: data.get(id..id + format.id_bytes())?,
     })
 }
 
-fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
+fn raw_entries(mut data: &[u8], format: ObjectFormat) -> impl Iterator<Item = RawEntry<'_>> {
     std::iter::from_fn(move || {
-        let entry = first_entry(data)?;
+        let entry = first_entry(data, format)?;
         data = &data[entry.length()..];
         Some(entry)
     })
@@ -545,11 +550,11 @@ fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
 }
 
 /// How many bytes of equal entries two trees begin with.
-pub(super) fn same_entries(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn same_entries(a: &[u8], b: &[u8], format: ObjectFormat) -> usize {
     const BLOCK: usize = 64;
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
     let shared = BLOCK * blocks.take_while(|(a, b)| a == b).count();
-    let ends = raw_entries(&a[..shared]).scan(0, |end, entry| {
+    let ends = raw_entries(&a[..shared], format).scan(0, |end, entry| {
         *end += entry.length();
         Some(*end)
     });
@@ -562,6 +567,7 @@ struct Pair {
     prefix: String,
     old: Rc<[u8]>,
     new: Rc<[u8]>,
+    format: ObjectFormat,
     /// The offsets up to which they have been compared.
     at: (usize, usize),
 }
@@ -578,29 +584,35 @@ impl Pair {
             _ => Ok(Rc::default()),
         };
         let (old, new) = (read(old)?, read(new)?);
-        let same = same_entries(&old, &new);
+        let format = repository.format();
+        let same = same_entries(&old, &new, format);
         Ok(Self {
             prefix,
             old,
             new,
+            format,
             at: (same, same),
         })
     }
 }
 
-/// The next pair of entries that differ: one, or two of the same name.
+/// A pair of entries that differ: one, or two of the same name.
+type Difference<'t> = (Option<RawEntry<'t>>, Option<RawEntry<'t>>);
+
+/// The next pair of entries that differ.
 fn next_difference<'t>(
     old: &'t [u8],
     new: &'t [u8],
     at: &mut (usize, usize),
-) -> Option<(Option<RawEntry<'t>>, Option<RawEntry<'t>>)> {
+    format: ObjectFormat,
+) -> Option<Difference<'t>> {
     loop {
         let (old, new) = (&old[at.0..], &new[at.1..]);
         // The rest is the same.
         if old == new {
             return None;
         }
-        let (a, b) = (first_entry(old), first_entry(new));
+        let (a, b) = (first_entry(old, format), first_entry(new, format));
         let order = match (&a, &b) {
             (None, None) => return None,
             (Some(_), None) => std::cmp::Ordering::Less,
@@ -665,7 +677,7 @@ impl Made for Comparer<'_> {
     fn begin(&mut self, name: &[u8]) -> Result<(), GitError> {
         let above = self.open.last().and_then(|(_, folder)| folder.as_ref());
         let id = match above {
-            Some((_, data)) => folder_in(data, name)?,
+            Some((_, data)) => folder_in(data, name, self.repository.format())?,
             None => None,
         };
         let own = match id {
@@ -679,12 +691,13 @@ impl Made for Comparer<'_> {
     fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError> {
         let (_, own) = self.open.last().expect("each end has its beginning");
         // What stands in for a missing folder is a difference itself.
-        let missing = || (ObjectId::from_bytes([0; _]), Rc::default());
+        let format = self.repository.format();
+        let missing = || (ObjectId::zero(format), Rc::default());
         let (id, data) = own.clone().unwrap_or_else(missing);
         if *data != *bytes && self.difference.is_none() {
             let open = self.open.iter().skip(1);
             let mut path: Vec<&[u8]> = open.map(|(name, _)| name.as_slice()).collect();
-            let other = next_difference(bytes, &data, &mut (0, 0));
+            let other = next_difference(bytes, &data, &mut (0, 0), format);
             let other = other.and_then(|(wanted, found)| found.or(wanted));
             path.extend(other.iter().map(|entry| entry.name));
             self.difference = Some(path.join(&b'/'));
@@ -725,7 +738,7 @@ fn make<'e>(
         if let Some((name, inside, skip)) = here.next_folder() {
             let path = inside[0].0.get(..skip - 1).unwrap_or_default();
             if std::str::from_utf8(path).is_ok_and(shape.divided) {
-                let before = folder_in(&here.data, name)?;
+                let before = folder_in(&here.data, name, repository.format())?;
                 let entry = make_divided(repository, made, (name, before), inside, skip)?;
                 here.changed.push(((name, b'/'), entry));
                 continue;
@@ -733,12 +746,12 @@ fn make<'e>(
             // A caller's path that is too deep is not damage.
             ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
             made.begin(name)?;
-            let folder =
-                Folder::read(repository, folder_in(&here.data, name)?, name, inside, skip)?;
+            let before = folder_in(&here.data, name, repository.format())?;
+            let folder = Folder::read(repository, before, name, inside, skip)?;
             above.push(std::mem::replace(&mut here, folder));
             continue;
         }
-        here.write_edited(&mut tree);
+        here.write_edited(&mut tree, repository.format());
         let Some(parent) = above.pop() else {
             return made.end(&tree);
         };
@@ -771,9 +784,12 @@ fn make_divided(
 }
 
 /// The folder of this name in a folder.
-fn folder_in(data: &[u8], name: &[u8]) -> Result<Option<ObjectId>, GitError> {
+fn folder_in(data: &[u8], name: &[u8], format: ObjectFormat) -> Result<Option<ObjectId>, GitError> {
     let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
-    raw_entries(data).find(is_it).map(|e| e.id()).transpose()
+    raw_entries(data, format)
+        .find(is_it)
+        .map(|e| e.id())
+        .transpose()
 }
 
 /// A folder being edited.
@@ -837,13 +853,13 @@ impl<'e> Folder<'e> {
     }
 
     /// Writes its bytes after the edits, in place of what is in `out`.
-    fn write_edited(&mut self, out: &mut Vec<u8>) {
+    fn write_edited(&mut self, out: &mut Vec<u8>, format: ObjectFormat) {
         self.changed.sort_by(|a, b| compare_order(a.0, b.0));
         let data = &*self.data;
         out.clear();
         // What is copied already, and what has been looked at.
         let (mut copied, mut at) = (0, 0);
-        let mut entry = first_entry(data);
+        let mut entry = first_entry(data, format);
         for (name, new) in &self.changed {
             let mut order = std::cmp::Ordering::Greater;
             while let Some(here) = &entry {
@@ -852,7 +868,7 @@ impl<'e> Folder<'e> {
                     break;
                 }
                 at += here.length();
-                entry = first_entry(&data[at..]);
+                entry = first_entry(&data[at..], format);
             }
             out.extend_from_slice(&data[copied..at]);
             copied = at;
@@ -862,7 +878,7 @@ impl<'e> Folder<'e> {
             if let Some(replaced) = entry.take_if(|_| order.is_eq()) {
                 at += replaced.length();
                 copied = at;
-                entry = first_entry(&data[at..]);
+                entry = first_entry(&data[at..], format);
             }
         }
         out.extend_from_slice(&data[copied..]);

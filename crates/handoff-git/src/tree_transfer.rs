@@ -6,7 +6,6 @@ use git2::ObjectType;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
-use super::object_id::ToOid;
 use super::repository::Repository;
 use super::tree::{MOST_ENTRIES, Mode, Tree, ensure_few};
 
@@ -111,8 +110,7 @@ impl Repository {
             let kind = kind_of(folder);
             if !self.has(id) {
                 let bytes = read(id)?;
-                let right = git2::Oid::hash_object(kind, &bytes).map_err(GitError::from)?;
-                if right != id.oid() {
+                if self.hash(kind, &bytes)? != id {
                     return Ok(Err(id));
                 }
                 self.write(kind, &bytes)?;

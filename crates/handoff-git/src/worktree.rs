@@ -321,7 +321,10 @@ impl Scan<'_> {
 
     /// Whether a file has the mode and content of its entry in the index.
     fn is_in_index(&self, path: &RawPath, metadata: &Metadata) -> Result<bool, CaptureError> {
-        let (mode, id) = self.entries.get(path).unwrap_or((0, Oid::ZERO_SHA1));
+        let (mode, id) = self.entries.get(path).unwrap_or_else(|| {
+            let none = ObjectId::zero(self.repository.format());
+            (0, none.oid())
+        });
         if self.repository.size_of(id)? != metadata.len() && !metadata.is_symlink() {
             return Ok(false);
         }
@@ -330,7 +333,7 @@ impl Scan<'_> {
             metadata: metadata.clone(),
         };
         let (kind, bytes) = found.read(self.root)?;
-        Ok(kind == mode_of(mode) && Oid::hash_object(ObjectType::Blob, &bytes)? == id)
+        Ok(kind == mode_of(mode) && self.repository.hash(ObjectType::Blob, &bytes)?.oid() == id)
     }
 
     /// Adds what is staged and removed.

@@ -220,7 +220,7 @@ impl<'r> Snapshot<'r> {
         bytes: &[u8],
         senders: &[AgentName],
     ) -> Result<Option<IssueKey>, LedgerError> {
-        let id = blob_id(bytes)?;
+        let id = blob_id(bytes, self.repository.format())?;
         if !self.repository.has(id) {
             return Ok(None);
         }
@@ -657,7 +657,7 @@ impl View<LedgerError> for IssueFolder<'_> {
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
-        Ok(self.sent_as(blob_id(bytes)?))
+        Ok(self.sent_as(blob_id(bytes, self.repository.format())?))
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {

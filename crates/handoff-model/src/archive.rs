@@ -219,8 +219,8 @@ mod tests {
             opened_at: at("2026-03-02T09:00:00Z"),
             updated_at: at("2026-03-02T09:30:00.250Z"),
             handoffs: 7,
-            commit: ObjectId::from_bytes([1; 20]),
-            tree: ObjectId::from_bytes([2; 20]),
+            commit: ObjectId::from_bytes(&[1; 20]).unwrap(),
+            tree: ObjectId::from_bytes(&[2; 20]).unwrap(),
         }
     }
 

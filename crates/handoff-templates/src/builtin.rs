@@ -64,7 +64,7 @@ include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The content of a blob that is a file of a built-in protocol.
 pub fn shipped(id: ObjectId) -> Option<&'static [u8]> {
-    let found = SHIPPED.binary_search_by(|(known, _)| known.cmp(id.as_bytes()));
+    let found = SHIPPED.binary_search_by(|(known, _)| (*known).cmp(id.as_bytes()));
     let (_, path) = SHIPPED[found.ok()?];
     let (folder, path) = path.split_once('/')?;
     if folder == "templates" {
@@ -241,6 +241,7 @@ impl Schemas for FolderSchemas {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use handoff_base::ObjectFormat;
     use handoff_git::blob_id;
 
     use super::{BUILT_IN, SHIPPED, built_in, shipped};
@@ -250,14 +251,19 @@ mod tests {
         let mut found = Vec::new();
         for name in BUILT_IN {
             for (path, bytes) in built_in(name).unwrap().into_files() {
-                let id = blob_id(&bytes).unwrap();
-                assert_eq!(shipped(id), Some(&bytes[..]), "{name}: {path}");
-                found.push(id);
+                for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+                    let id = blob_id(&bytes, format).unwrap();
+                    assert_eq!(shipped(id), Some(&bytes[..]), "{name}: {path}");
+                    found.push(id);
+                }
             }
         }
         found.sort();
         found.dedup();
         assert_eq!(found.len(), SHIPPED.len());
-        assert_eq!(shipped(blob_id(b"another").unwrap()), None);
+        assert_eq!(
+            shipped(blob_id(b"another", ObjectFormat::Sha1).unwrap()),
+            None
+        );
     }
 }

@@ -9,6 +9,7 @@ pub mod failure;
 pub mod files;
 #[cfg(unix)]
 pub mod hooks;
+pub mod object_format;
 mod output_schema;
 mod prepared;
 pub mod proof;
@@ -224,6 +225,7 @@ impl TestEnvironment {
             .env("LC_ALL", "C.UTF-8")
             .current_dir(dir)
             .stdin(Stdio::null());
+        object_format::set(&mut command);
         command
     }
 
@@ -355,6 +357,7 @@ impl TestEnvironment {
             let hex = word.bytes().all(|b| b"0123456789abcdef".contains(&b));
             match word.len() {
                 10 | 40 if hex => out.push_str("[commit]"),
+                64 if hex && self.is_object(&word) => out.push_str("[commit]"),
                 64 if hex => out.push_str("[sha256]"),
                 _ => out.push_str(&word),
             }
@@ -363,6 +366,14 @@ impl TestEnvironment {
         }
         out.pop();
         out
+    }
+
+    /// Whether a repository here has an object with this id, which may be a digest as well.
+    fn is_object(&self, id: &str) -> bool {
+        let folders = || fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let has = |dir: &Path| self.git_any(dir, &["cat-file", "-e", id]).status == 0;
+        object_format::is_sha256()
+            && folders().any(|folder| folder.path().is_dir() && has(&folder.path()))
     }
 
     /// Runs git, which must succeed, and returns what it printed.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 use handoff_git::{StagedFile, index_files};
 use tempfile::TempDir;
 
@@ -47,7 +47,7 @@ pub(super) fn target() -> Target {
 /// What libgit2 and this program take for an index has the same files.
 fn check(folder: &TempDir, bytes: &[u8]) {
     let bytes = [bytes, &[0; DIGEST]].concat();
-    let Some(read) = index_files(&bytes) else {
+    let Some(read) = index_files(&bytes, ObjectFormat::Sha1) else {
         return;
     };
     let path = folder.path().join("index");
@@ -116,7 +116,7 @@ mod tests {
         for seed in 0..200 {
             let mutant = mutator.mutant(&mut Dice::new(seed));
             let bytes = [&mutant[..], &[0; DIGEST]].concat();
-            let Some(Some(files)) = index_files(&bytes) else {
+            let Some(Some(files)) = index_files(&bytes, ObjectFormat::Sha1) else {
                 continue;
             };
             fs::write(folder.path().join("index"), &bytes).unwrap();

@@ -115,8 +115,7 @@ impl Remote {
                 Ok(None)
             };
         };
-        let id = line.split('\t').next().filter(|id| id.len() == 40);
-        let id = id.and_then(|id| id.parse().ok());
+        let id = line.split('\t').next().and_then(|id| id.parse().ok());
         id.map(Some).ok_or(RemoteError::Answer)
     }
 

@@ -497,7 +497,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         key: &IssueKey,
         bytes: &[u8],
     ) -> Result<&mut (Vec<u32>, usize), LedgerError> {
-        let id = blob_id(bytes)?;
+        let id = blob_id(bytes, tip.repository().format())?;
         let mut before = tip.issue(key)?.sent_as(id);
         before.sort_unstable();
         let entry = self.met.entry((key.clone(), id));

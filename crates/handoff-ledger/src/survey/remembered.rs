@@ -7,7 +7,7 @@
 
 use std::io::Read;
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 use handoff_git::Scratch;
 
 use super::issues::{Issues, Stored};
@@ -35,21 +35,28 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    const SIZE: usize = 2 * 20;
+    /// The length of an id, and the room for the longest.
+    const ID: usize = 1 + ObjectFormat::Sha256.id_bytes();
+    const SIZE: usize = 2 * Self::ID;
 
-    /// A missing tree is stored as zeros, which is the id of none.
+    /// A missing tree is stored as an id without bytes.
     fn stored(self) -> Vec<u8> {
+        let mut stored = vec![0; Self::SIZE];
         let ids = [self.issues, self.archived];
-        let bytes = ids.map(|id| id.map_or([0; 20], |id| *id.as_bytes()));
-        bytes.concat()
+        for (place, id) in stored.chunks_exact_mut(Self::ID).zip(ids) {
+            let id = id.as_ref().map_or(&[][..], ObjectId::as_bytes);
+            place[0] = id.len() as u8;
+            place[1..=id.len()].copy_from_slice(id);
+        }
+        stored
     }
 
     fn read(bytes: &[u8; Self::SIZE]) -> Option<Self> {
-        let id = |bytes: &[u8]| {
-            let bytes = <[u8; 20]>::try_from(bytes).ok()?;
-            Some(Some(ObjectId::from_bytes(bytes)).filter(|_| bytes != [0; 20]))
+        let id = |bytes: &[u8]| match bytes.split_first()? {
+            (0, _) => Some(None),
+            (length, id) => ObjectId::from_bytes(id.get(..usize::from(*length))?).map(Some),
         };
-        let (issues, archived) = bytes.split_at(20);
+        let (issues, archived) = bytes.split_at(Self::ID);
         Some(Self {
             issues: id(issues)?,
             archived: id(archived)?,

@@ -505,7 +505,7 @@ impl<'r, 's> Auditor<'r, 's> {
         match self.repository.derived_blob(id) {
             Ok(found) => Ok(*found == *bytes),
             Err(source) => {
-                let right = blob_id(bytes)? == id;
+                let right = blob_id(bytes, id.format())? == id;
                 if right {
                     let path = change.path.clone();
                     self.report(unreadable(&DamageError::Object { path, source }.into()));
