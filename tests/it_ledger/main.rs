@@ -23,6 +23,7 @@ mod housekeeping;
 mod leases;
 mod limits;
 mod milliseconds;
+mod object_formats;
 mod on_record;
 mod outcomes;
 mod own_needs;

@@ -471,7 +471,7 @@ fn put_index(dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
         index.add(&entry_of(file))?;
     }
     for path in &state.intended {
-        let empty = Oid::hash_object(ObjectType::Blob, b"")?;
+        let empty = Oid::hash_object_ext(ObjectType::Blob, b"", repository.object_format())?;
         let mut entry = plain_entry(path, 0o100_644, empty);
         if state
             .files

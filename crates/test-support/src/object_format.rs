@@ -12,6 +12,11 @@ pub fn is_sha256() -> bool {
     *FORMAT == "sha256"
 }
 
+/// How many digits an id has.
+pub fn digits() -> usize {
+    if is_sha256() { 64 } else { 40 }
+}
+
 /// Lets a git that makes a repository make it of this format.
 pub(crate) fn set(command: &mut Command) {
     command.env("GIT_DEFAULT_HASH", &*FORMAT);

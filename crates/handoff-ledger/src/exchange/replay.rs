@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use handoff_base::digest;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
+use handoff_base::{ObjectId, digest};
 use handoff_contract::Input;
 use handoff_git::{GitError, Repository};
 use handoff_model::{FailureContext, Update, View};
@@ -341,11 +341,16 @@ impl<'a, 'r> Replay<'a, 'r> {
 
     /// Copies the context of a failure.
     fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
-        let tree = context.tree.parse().map_err(|_| {
+        let tree: ObjectId = context.tree.parse().map_err(|_| {
             let text = "what was kept of the failure has no id";
             Fault::unreadable(FindingCode::ImportLine, text)
         })?;
         let repository = self.importer.ledger.repository();
+        if tree.format() != repository.format() {
+            let text = "what was kept of the failure is in objects of another format (SHA-1 or SHA-256) than this \
+                        repository's";
+            return Err(Fault::unreadable(FindingCode::ImportLine, text).into());
+        }
         let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Taking> {
             Ok(self.folder.read_up_to(&layouts::object_place(id), OBJECT)?)
         })?;
