@@ -108,13 +108,7 @@ impl Arguments {
             return Err(Failure::usage(text).advice("give its number with --issue N"));
         }
         let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
-        let mut reports = Reports::default();
-        for name in &self.tests {
-            reports.add_tests(name, &input::report(context, name)?)?;
-        }
-        for name in &self.coverage {
-            reports.add_coverage(name, &input::report(context, name)?)?;
-        }
+        let reports = self.reports(context)?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
         let offer = |ledger: &mut Ledger<'_>, output: &mut Output, bytes: &[u8], issue| {
             let offer = Offer {
@@ -177,6 +171,17 @@ impl Arguments {
                 }
             }
         }
+    }
+
+    fn reports(&self, context: &Context) -> Result<Reports, Failure> {
+        let mut reports = Reports::default();
+        for name in &self.tests {
+            reports.add_tests(name, &input::report(context, name)?)?;
+        }
+        for name in &self.coverage {
+            reports.add_coverage(name, &input::report(context, name)?)?;
+        }
+        Ok(reports)
     }
 }
 

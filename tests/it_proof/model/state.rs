@@ -53,7 +53,7 @@ impl State {
         for (path, edit) in edits {
             let bytes: Option<Rc<[u8]>> = match edit {
                 Edit::Bytes(bytes) => Some(bytes.as_slice().into()),
-                Edit::Folder(tree) => Some(tree.as_bytes().as_slice().into()),
+                Edit::Folder(tree) => Some(tree.as_bytes().into()),
                 Edit::Gone => None,
             };
             if self.files.get(path.as_str()) == bytes.as_ref() {

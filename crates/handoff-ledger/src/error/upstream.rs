@@ -23,9 +23,10 @@ pub enum UpstreamError {
     #[error("issue {issue} is archived, and its folder in commit {} is not in this clone: {trouble}", commit.short())]
     NotHere {
         issue: IssueKey,
-        commit: ObjectId,
+        /// Boxed, as the folder is, so that no result is large for the sake of this error.
+        commit: Box<ObjectId>,
         /// The folder.
-        tree: ObjectId,
+        tree: Box<ObjectId>,
         /// The remote that may have it.
         remote: Option<String>,
         trouble: String,

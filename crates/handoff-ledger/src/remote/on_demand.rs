@@ -253,8 +253,8 @@ pub(crate) fn ensure_here(
         if let Err(trouble) = fetched {
             return Err(UpstreamError::NotHere {
                 issue: issue.issue.clone(),
-                commit: issue.commit,
-                tree: issue.tree,
+                commit: Box::new(issue.commit),
+                tree: Box::new(issue.tree),
                 remote: source.map(|source| source.name.clone()),
                 trouble,
             }
