@@ -207,7 +207,7 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next 87
     fall_back: 87.1 is dead (FAILED): no attempt is left
       prep-agent: broken
-      Read the failures and what the agent left, mend what stands in the way, then retry the handoff or cancel it
+      Read the failures and what the agent left, fix the cause, then retry the handoff or cancel it
       sent from issue-manager to prep-agent, attempt 4; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/4
