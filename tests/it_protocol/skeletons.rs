@@ -400,7 +400,7 @@ fn what_cannot_be_written_is_refused() {
     $ git handoff new --issue 87 --to prep-agent
     --- stderr
     error: say which agent you are
-    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`
+    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
     --- exit 2
     ");
 }

@@ -100,7 +100,7 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     let claim = line(&env, &repo, "claim 87.1 --as prep-agent").success();
     let mine = own_id(&env, &repo);
     claim.says(&format!(
-        "git handoff new --issue 87 --from prep-agent --to implementer-agent --worker {mine}"
+        "git handoff new --issue 87 --from prep-agent --to orchestrator --worker {mine}"
     ));
     line(&env, &linked, "claim 87.1 --as prep-agent").exits(5);
     assert_ne!(mine, own_id(&env, &linked));
