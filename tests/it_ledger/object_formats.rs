@@ -47,7 +47,23 @@ fn a_ledger_of_sha256_is_shared_audited_and_packed() {
         .success();
     env.claim("2.1", "prep-agent").exits(5);
     env.git(&repo, &["gc", "-q", "--prune=now"]);
+    // A step made offline is made again on what came meanwhile, and names the commit it was.
+    let offline = env.file("4.xml", opening(4));
+    env.handoff_in(&other, &["send", &offline, "--offline"])
+        .exits(8);
+    env.send(opening(5)).success();
+    env.handoff_in(&other, &["sync"]).success();
     env.handoff(&["sync"]).success();
+    let newest = env.git(
+        &repo,
+        &[
+            "log",
+            "-1",
+            "--format=%(trailers:key=Synced-From,valueonly)",
+            "handoffs",
+        ],
+    );
+    assert_eq!(newest.trim().len(), 64);
     for repo in [&repo, &other, &server] {
         env.handoff_in(repo, &["verify"]).success();
         assert_whole(&env, repo);

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use handoff_base::{ObjectId, digest};
+use handoff_base::{ObjectFormat, ObjectId, digest};
 use handoff_git::{Contents, Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
 
 use super::error::{LedgerError, UpstreamError};
@@ -65,8 +65,8 @@ pub(super) const SYNCED_FROM: &str = "Synced-From";
 pub(super) const MADE_OFFLINE: &str = "Made-Offline";
 
 /// A commit's message without the trailer that says how the step was made, if its last line is
-/// one: `Synced-From` or `Made-Offline`.
-pub(super) fn without_origin(message: &[u8]) -> &[u8] {
+/// one: `Synced-From` or `Made-Offline`. `format` is the repository's.
+pub(super) fn without_origin(message: &[u8], format: ObjectFormat) -> &[u8] {
     let Some(last) = message.strip_suffix(b"\n") else {
         return message;
     };
@@ -80,7 +80,7 @@ pub(super) fn without_origin(message: &[u8]) -> &[u8] {
         let digit = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
         value.is_some_and(|value| value.len() == digits && value.iter().all(digit))
     };
-    if [(SYNCED_FROM, 40), (MADE_OFFLINE, 16)]
+    if [(SYNCED_FROM, 2 * format.id_bytes()), (MADE_OFFLINE, 16)]
         .into_iter()
         .any(is_origin)
     {

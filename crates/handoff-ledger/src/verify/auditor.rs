@@ -577,7 +577,8 @@ impl<'r, 's> Auditor<'r, 's> {
 
     /// Reports a message other than the step's.
     fn told(&mut self, candidate: &Candidate<'_>, wanted: &str) {
-        let is_other = |m| without_origin(m) != wanted.as_bytes();
+        let format = self.repository.format();
+        let is_other = |m| without_origin(m, format) != wanted.as_bytes();
         if candidate.message.is_some_and(is_other) {
             let text = "the message or its trailers do not tell what the step did";
             self.report(Finding::error(FindingCode::CommitMessage, "", text));
