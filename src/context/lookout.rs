@@ -98,7 +98,7 @@ impl<'r> Lookout<'r> {
         let own = has_here.then_some(ledger.refname());
         let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
         // Before the first read: any later change wakes it.
-        let watch = RefWatch::new(ledger.repository().common_dir(), &refs);
+        let watch = ledger.repository().watch(&refs);
         let begin = |remote: String| {
             Patrol::begin(
                 Beat {

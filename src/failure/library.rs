@@ -50,7 +50,7 @@ impl From<OpenError> for Failure {
                 word(&path.to_string_lossy())
             )),
             OpenError::Unsupported(_) => failure.advice(
-                "a ledger needs a repository with the files ref format; it can live in a separate clone",
+                "a ledger needs objects with one name each, by SHA-1 or SHA-256, and refs in files or in tables; it can live in a separate clone",
             ),
             OpenError::Git(_) => failure.hint("see what `git status` says"),
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use test_support::contracts::value;
 use test_support::exchange::{exported, fresh, trees};
-use test_support::object_format;
+use test_support::repository_kind;
 use test_support::running::Running;
 use test_support::team::record;
 use test_support::{Ran, TestEnvironment};
@@ -658,7 +658,7 @@ fn an_answer_delivers_what_was_asked_for() {
     env.send(response("loans", &[])).success();
     let kept = record(&env, "loans.2")["artifacts"].clone();
     let sha256 = env.git(&env.repo(), &["hash-object", ARTIFACT]);
-    assert_eq!(sha256.trim().len(), object_format::digits());
+    assert_eq!(sha256.trim().len(), repository_kind::digits());
     assert_eq!(kept[0]["path"], ARTIFACT);
     assert_eq!(kept[0]["bytes"], text.len());
     assert_eq!(kept[0]["sha256"], sha256_of(&env, ARTIFACT));

@@ -1,7 +1,7 @@
 //! Repositories and branches that hold no ledger, and what programs are told.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use test_support::TestEnvironment;
@@ -109,30 +109,122 @@ fn a_branch_that_is_no_ledger() {
     );
 }
 
+/// A repository with one commit and these formats.
+fn of_formats(env: &TestEnvironment, formats: &[&str]) -> PathBuf {
+    let args = [&["init", "-q"], formats, &["repo"]].concat();
+    env.git(env.root(), &args);
+    let repo = env.repo();
+    env.git(&repo, &["commit", "-q", "--allow-empty", "-m", "Start"]);
+    repo
+}
+
 #[test]
-fn a_repository_whose_refs_are_not_files_is_refused() {
-    let env = TestEnvironment::new();
-    let made = env.git_any(env.root(), &["init", "-q", "--ref-format=reftable", "repo"]);
-    // A git that is too old makes none.
-    if made.status == 0 {
-        let dir = env.repo();
-        env.git(&dir, &["commit", "-q", "--allow-empty", "-m", "Start"]);
-        let said = all_exit_9(&env, &dir, "repository");
+fn a_repository_of_an_unknown_format_is_refused() {
+    for (key, value, said) in [
+        (
+            "core.repositoryformatversion",
+            "2",
+            "unsupported repository version 2",
+        ),
+        (
+            "extensions.objectformat",
+            "sha512",
+            "unknown object format 'sha512'",
+        ),
+        (
+            "extensions.compatobjectformat",
+            "sha256",
+            "every object has a name of each format",
+        ),
+        (
+            "extensions.refstorage",
+            "cloud",
+            "unknown ref storage format 'cloud'",
+        ),
+        (
+            "extensions.novelty",
+            "true",
+            "unsupported extension name extensions.novelty",
+        ),
+    ] {
+        let env = TestEnvironment::new();
+        let repo = of_formats(&env, &["--object-format=sha1", "--ref-format=reftable"]);
+        let config = fs::read_to_string(repo.join(".git/config")).unwrap();
+        env.git(&repo, &["config", key, value]);
+        let ran = env.handoff_in(&repo, &["init"]).exits(9).says(said);
         assert!(
-            said.starts_with("error: unsupported repository format: "),
-            "{said}"
+            ran.stderr.contains("hint: a ledger needs objects"),
+            "{}",
+            ran.shown
         );
-        assert!(
-            said.contains("hint: a ledger needs a repository with the files ref format"),
-            "{said}"
-        );
-        env.handoff_in(&dir, &["init"]).exits(9);
-        env.git(&dir, &["fsck", "--strict"]);
+        let ran = all_exit_9(&env, &repo, "repository");
+        assert!(ran.contains(said), "{ran}");
+        fs::write(repo.join(".git/config"), config).unwrap();
         assert_eq!(
-            env.git(&dir, &["branch", "--format=%(refname)"]),
+            env.git(&repo, &["branch", "--format=%(refname)"]),
             "refs/heads/main\n"
         );
     }
+}
+
+#[test]
+fn tables_of_refs_that_cannot_be_read_are_named() {
+    let env = TestEnvironment::new();
+    let repo = of_formats(&env, &["--ref-format=reftable"]);
+    env.handoff(&["init"]).success();
+    env.send(opening(87)).success();
+    let tables = repo.join(".git/reftable");
+    let list = tables.join("tables.list");
+    let names = fs::read_to_string(&list).unwrap();
+    let newest = tables.join(names.lines().last().unwrap());
+    let whole = fs::read(&newest).unwrap();
+    let mut newer = whole.clone();
+    newer[4] = 9;
+    for (file, spoiled, code, said) in [
+        (
+            &list,
+            &b"nothing.ref\n"[..],
+            10,
+            "reftable/nothing.ref: it is missing",
+        ),
+        (&list, &[0; 40], 10, "it is corrupted"),
+        (&list, b"", 10, "reftable/tables.list: it is corrupted"),
+        (&newest, &whole[..whole.len() / 2], 10, "it is corrupted"),
+        (
+            &newest,
+            &newer,
+            9,
+            "it has version 9 of the format, and this program reads 1 and 2",
+        ),
+    ] {
+        let kept = fs::read(file).unwrap();
+        replace(file, spoiled);
+        let contract = env.file("88.xml", opening(88));
+        for args in [&["status"][..], &["send", &contract], &["init"]] {
+            let ran = env.handoff(args).exits(code).says(said);
+            assert!(ran.stderr.contains("hint: "), "{}", ran.shown);
+        }
+        replace(file, &kept);
+    }
+    // What another process holds for good is told by its name; nothing is written.
+    let lock = tables.join("tables.list.lock");
+    fs::write(&lock, "").unwrap();
+    let contract = env.file("88.xml", opening(88));
+    let ran = env.handoff(&["send", &contract]).exits(7);
+    assert!(
+        ran.stderr.contains("reftable/tables.list.lock"),
+        "{}",
+        ran.shown
+    );
+    fs::remove_file(&lock).unwrap();
+    env.send(opening(88)).success();
+    env.assert_sound();
+}
+
+/// Tables are read-only.
+fn replace(file: &Path, bytes: &[u8]) {
+    fs::remove_file(file).unwrap();
+    fs::write(file, bytes).unwrap();
 }
 
 /// Replaces one file of the ledger by a commit of git's own.

@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use test_support::contracts::{Format, opening, prepared, sample, valid};
 use test_support::hooks::{Desk, LOCAL, install, server};
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, repository_kind};
 
 /// A repository with a ledger and all local hooks.
 fn hooked() -> TestEnvironment {
@@ -584,6 +584,10 @@ fn no_local_command_takes_a_step_away() {
             ),
             (&["fetch", "-q", ".", "+main:handoffs"], "history.rewritten"),
         ] {
+            // git asks no hook before it renames a branch in tables.
+            if args[1] == "-m" && repository_kind::is_reftable() {
+                continue;
+            }
             let ran = env.git_any(&repo, args);
             assert_ne!(ran.status, 0, "{packed}: {args:?}");
             assert!(

@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared};
 use test_support::files::script;
+use test_support::{TestEnvironment, repository_kind};
 
 /// Files by path: mode, time and bytes.
 type Files = BTreeMap<PathBuf, (u32, i64, Vec<u8>)>;
@@ -56,7 +56,9 @@ fn is_the_ledgers(path: &Path) -> bool {
         "refs/heads/handoffs",
         "logs/refs/heads/handoffs",
     ];
+    // Refs in tables are compared one by one.
     owned.iter().any(|own| path.starts_with(own))
+        || repository_kind::is_reftable() && path.starts_with("reftable")
 }
 
 /// The user's side of a repository.
@@ -190,6 +192,12 @@ impl Place {
         let others = refs
             .lines()
             .filter(|line| !line.ends_with("refs/heads/handoffs"));
+        let head = self.env.git_any(&self.git_dir, &["symbolic-ref", "HEAD"]);
+        let logs = ["HEAD", "refs/heads/main", "refs/stash"].map(|name| {
+            self.env
+                .git_any(&self.git_dir, &["reflog", "show", name])
+                .stdout
+        });
         let mut git = files(&self.git_dir, &is_the_ledgers);
         // The folders above the branch and its log may be new.
         git.retain(|_, (mode, _, _)| *mode & 0o170_000 != 0o040_000);
@@ -200,7 +208,10 @@ impl Place {
                 .as_ref()
                 .map(|tree| files(tree, &|p| p == Path::new(".git")))
                 .unwrap_or_default(),
-            refs: others.collect(),
+            refs: others
+                .chain([&*head.stdout])
+                .chain(logs.iter().map(|log| &**log))
+                .collect(),
             status,
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use test_support::contracts::opening;
 use test_support::exchange::{exported, import, lived, refused};
 use test_support::remote::assert_whole;
-use test_support::{TestEnvironment, object_format};
+use test_support::{TestEnvironment, repository_kind};
 
 /// A new repository of a format, with one commit.
 fn repository(env: &TestEnvironment, name: &str, format: &str) -> PathBuf {
@@ -130,7 +130,7 @@ fn a_ledger_goes_from_one_format_to_the_other_and_back() {
 fn what_was_kept_of_a_failure_does_not_come_into_another_format() {
     let env = lived("issue-to-pr");
     let folder = exported(&env, "folders", "out");
-    let other = if object_format::is_sha256() {
+    let other = if repository_kind::is_sha256() {
         "sha1"
     } else {
         "sha256"

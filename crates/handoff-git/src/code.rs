@@ -23,11 +23,10 @@ pub struct CodeCommit {
 impl Repository {
     /// The branch of HEAD, if it has a commit.
     pub fn current_branch(&self) -> Option<String> {
-        let head = self.inner.head().ok()?;
-        let branch = head
-            .is_branch()
-            .then(|| head.shorthand().ok().map(str::to_owned));
-        branch.flatten()
+        let head = self.symbolic_target("HEAD").ok()??;
+        let branch = head.strip_prefix("refs/heads/")?;
+        self.resolve(&head).ok()??;
+        Some(branch.to_owned())
     }
 
     /// The address of a remote.
@@ -51,18 +50,16 @@ impl Repository {
             format!("refs/heads/{branch}"),
             format!("refs/remotes/origin/{branch}"),
         ];
-        let valid = |name: &&String| git2::Reference::is_valid_name(name.as_str());
-        let mut found = refs.iter().filter(valid);
-        found.find_map(|name| self.inner.refname_to_id(name).ok())
+        let found = refs.iter().find_map(|name| self.resolve(name).ok()?);
+        found.map(ToOid::oid)
     }
 
     /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`.
     pub fn base_branch(&self) -> Option<String> {
-        let remote = self.inner.find_reference("refs/remotes/origin/HEAD").ok();
-        let named = remote.and_then(|r| {
-            let target = r.symbolic_target().ok()??;
-            Some(target.strip_prefix("refs/remotes/origin/")?.to_owned())
-        });
+        let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
+        let named = remote
+            .flatten()
+            .and_then(|target| Some(target.strip_prefix("refs/remotes/origin/")?.to_owned()));
         let usual = || {
             let mut names = ["main", "master"].into_iter();
             names

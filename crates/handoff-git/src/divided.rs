@@ -534,7 +534,7 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let repository = git2::Repository::init_bare(folder.path()).unwrap();
-            let repository = Repository::of(repository);
+            let repository = Repository::of(repository).unwrap();
             repository.keep_new_objects_in_memory().unwrap();
             Self {
                 repository,

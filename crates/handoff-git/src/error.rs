@@ -12,8 +12,20 @@ use super::obstacle::Obstacle;
 pub struct GitError {
     error: git2::Error,
     obstacle: Option<Obstacle>,
-    /// Whether an object is missing because this is a partial clone.
-    left_out: bool,
+    reason: Reason,
+}
+
+/// What is known of a failure beyond libgit2's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// Nothing.
+    Unknown,
+    /// An object is missing because this is a partial clone.
+    LeftOut,
+    /// Tables of refs are damaged.
+    DamagedTables,
+    /// Tables of refs are of a version that came later.
+    NewerTables,
 }
 
 // Not `#[from]`: as a source, the inner error would repeat the message, with error numbers.
@@ -24,7 +36,7 @@ impl From<git2::Error> for GitError {
         Self {
             error,
             obstacle,
-            left_out: false,
+            reason: Reason::Unknown,
         }
     }
 }
@@ -34,8 +46,10 @@ impl GitError {
     pub fn is_damage(&self) -> bool {
         use ErrorClass as C;
         let class = self.error.class();
-        if self.left_out {
-            return false;
+        match self.reason {
+            Reason::LeftOut | Reason::NewerTables => return false,
+            Reason::DamagedTables => return true,
+            Reason::Unknown => {}
         }
         self.is_not_found()
             || [C::Odb, C::Object, C::Tree, C::Zlib, C::Sha1, C::Indexer].contains(&class)
@@ -45,14 +59,32 @@ impl GitError {
     /// The failure to read an object that a partial clone left out.
     pub(super) fn left_out(error: git2::Error) -> Self {
         Self {
-            left_out: true,
+            reason: Reason::LeftOut,
             ..Self::from(error)
         }
     }
 
+    /// The failure to read a table of refs: it is damaged, or newer than this program.
+    pub(super) fn unreadable_table(error: git2::Error, is_newer: bool) -> Self {
+        let reason = if is_newer {
+            Reason::NewerTables
+        } else {
+            Reason::DamagedTables
+        };
+        Self {
+            reason,
+            ..Self::from(error)
+        }
+    }
+
+    /// Whether tables of refs can't be read.
+    pub fn is_about_tables(&self) -> bool {
+        [Reason::DamagedTables, Reason::NewerTables].contains(&self.reason)
+    }
+
     /// Whether an object is missing because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
-        self.left_out
+        self.reason == Reason::LeftOut
     }
 
     /// What kept a file from being written, if the system did.

@@ -89,13 +89,11 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn base_code(&self, branch: &str) -> Result<Option<Code>, GitError> {
-        let name = format!("refs/heads/{branch}");
-        let valid = git2::Reference::is_valid_name(&name);
-        let local = valid.then(|| self.inner.refname_to_id(&name).ok());
-        let (local, remote) = (local.flatten(), self.on_origin(branch).map(|id| id.oid()));
+        let local = self.resolve(&format!("refs/heads/{branch}"));
+        let (local, remote) = (local.ok().flatten(), self.on_origin(branch));
         let commit = match (local, remote) {
             (Some(local), Some(remote)) if local != remote => {
-                let ahead = self.inner.graph_descendant_of(local, remote)?;
+                let ahead = self.inner.graph_descendant_of(local.oid(), remote.oid())?;
                 Some(if ahead { local } else { remote })
             }
             (local, remote) => local.or(remote),
@@ -103,7 +101,7 @@ impl Repository {
         let Some(commit) = commit else {
             return Ok(None);
         };
-        let tree = self.inner.find_commit(commit)?.tree_id();
+        let tree = self.inner.find_commit(commit.oid())?.tree_id();
         Ok(Some(Code {
             branch: branch.to_owned(),
             commit: commit.to_string(),
@@ -330,10 +328,8 @@ impl Repository {
 
     /// The commit of a branch on `origin` when it was last fetched or pushed.
     pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
-        let name = format!("refs/remotes/origin/{branch}");
-        let valid = git2::Reference::is_valid_name(&name);
-        let found = valid.then(|| self.inner.refname_to_id(&name).ok());
-        found.flatten().map(object_id)
+        self.resolve(&format!("refs/remotes/origin/{branch}"))
+            .ok()?
     }
 
     /// Whether this clone fetches a branch of `origin`.

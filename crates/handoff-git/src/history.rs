@@ -3,11 +3,12 @@
 use std::fmt;
 
 use chrono::{DateTime, FixedOffset, Utc};
-use git2::ObjectType;
+use git2::{ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
+use super::program::Program;
 use super::repository::Repository;
 
 /// An author or a committer, with a date.
@@ -318,6 +319,12 @@ impl Repository {
     /// [`GitError`] when it can't be looked up.
     pub fn commit_named(&self, text: &str) -> Result<Option<ObjectId>, GitError> {
         use git2::{ErrorClass as C, ErrorCode as E};
+        if self.refs.is_gits_alone() {
+            let named = Program::new(self).commit_named(text);
+            return named.map_err(|error| {
+                git2::Error::new(E::GenericError, C::Os, error.to_string()).into()
+            });
+        }
         let found = self.inner.revparse_single(text);
         match found.and_then(|object| object.peel_to_commit()) {
             Ok(commit) => Ok(Some(object_id(commit.id()))),
@@ -392,6 +399,37 @@ impl Repository {
                 Err(error) => Err(error.into()),
             })
         })
+    }
+
+    /// The newest common ancestor of two commits.
+    ///
+    /// # Errors
+    /// [`GitError`] when a commit between them can't be read.
+    pub fn common_ancestor(
+        &self,
+        one: ObjectId,
+        other: ObjectId,
+    ) -> Result<Option<ObjectId>, GitError> {
+        if self.is_shallow() {
+            let (behind, _) = self.ancestors(other, |_| false)?;
+            return Ok(self.ancestors(one, |id| behind.contains(&id))?.1);
+        }
+        match self.inner.merge_base(one.oid(), other.oid()) {
+            Ok(id) => Ok(Some(object_id(id))),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a commit is another one or among its ancestors.
+    ///
+    /// # Errors
+    /// [`GitError`] when a commit between them can't be read.
+    pub fn is_in_history(&self, commit: ObjectId, of: ObjectId) -> Result<bool, GitError> {
+        if self.is_shallow() {
+            return Ok(self.ancestors(of, |id| id == commit)?.1.is_some());
+        }
+        Ok(commit == of || self.inner.graph_descendant_of(of.oid(), commit.oid())?)
     }
 
     /// Counts the commits that only the first of two histories has, and those that only the second

@@ -9,8 +9,7 @@
 //! pack of them. `code` queries the user's branches, `evidence` their commits, `merging` how they were
 //! merged, and `signature` verifies who signed one. `worktree` reads uncommitted changes
 //! (`capture`, `disk`, `racy_files`) without touching the working tree or its index; `restore`
-//! writes only into a worktree that it just created. `ref_files` tells from git's locks and logs
-//! what git is about to do to a ref, `maintenance` starts git's own packing. Nothing here knows
+//! writes only into a worktree that it just created. `refs` reads and moves refs in both of git's forms, `maintenance` starts git's own packing. Nothing here knows
 //! what a handoff is, or moves a ref that its caller did not name.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -46,7 +45,6 @@ mod program;
 mod queue;
 mod racy_files;
 mod read_at;
-mod ref_files;
 mod refs;
 mod remote;
 mod repair;

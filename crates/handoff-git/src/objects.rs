@@ -133,6 +133,15 @@ impl Repository {
     /// and one that begins now finds the ref. So a pack that is written after the ref moved stays.
     pub(super) fn keep_fresh(&self) -> Result<bool, GitError> {
         let fresh = self.fresh.borrow_mut().take();
+        self.ensure_kept(&fresh)
+    }
+
+    /// The same before a ref moves, because git moves none to an object that is missing.
+    pub(super) fn put_back_lost(&self) -> Result<(), GitError> {
+        self.ensure_kept(&self.fresh.borrow().objects).map(drop)
+    }
+
+    fn ensure_kept(&self, fresh: &[Written]) -> Result<bool, GitError> {
         if fresh.is_empty() {
             return Ok(false);
         }
@@ -151,7 +160,7 @@ impl Repository {
         if !is_collected && fresh.iter().all(|written| found.exists(written.id.oid())) {
             return Ok(false);
         }
-        self.pack(&fresh, &objects.join("pack"))?;
+        self.pack(fresh, &objects.join("pack"))?;
         Ok(true)
     }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use git2::{Oid, RepositoryState};
+use git2::RepositoryState;
 use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
+use super::refs::Target;
 use super::repository::Repository;
 
 /// The HEAD of a working tree.
@@ -33,8 +34,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when HEAD can't be read.
     pub fn position(&self) -> Result<Position, GitError> {
-        let head = self.inner.find_reference("HEAD")?;
-        let target = head.symbolic_target_bytes().map(String::from_utf8_lossy);
+        let target = self.symbolic_target("HEAD")?;
         let branch = target.map(|name| name.trim_start_matches("refs/heads/").to_owned());
         let commit = self.resolve("HEAD")?;
         let head = match commit {
@@ -73,13 +73,15 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn unpublished(&self, tips: &[ObjectId], limit: usize) -> Result<Unpublished, GitError> {
-        let remote: Vec<Oid> = self
-            .inner
-            .references_glob("refs/remotes/*")?
-            .filter_map(|found| found.ok()?.resolve().ok()?.target())
+        let refs = self.list_refs("refs/remotes/")?.into_iter();
+        let remote: Vec<ObjectId> = refs
+            .filter_map(|(name, target)| match target {
+                Target::Id(id) => Some(id),
+                Target::Symbolic(_) => self.resolve(&name).ok()?,
+            })
             .collect();
         let themselves = || tips.to_vec();
-        if remote.is_empty() || tips.iter().all(|tip| remote.contains(&tip.oid())) {
+        if remote.is_empty() || tips.iter().all(|tip| remote.contains(tip)) {
             return Ok(Unpublished {
                 commits: themselves(),
                 more: false,
@@ -91,7 +93,7 @@ impl Repository {
         }
         for id in remote {
             // A ref that is broken or points to something else excludes nothing.
-            let _ = walk.hide(id);
+            let _ = walk.hide(id.oid());
         }
         walk.set_sorting(git2::Sort::TOPOLOGICAL)?;
         let mut commits = Vec::new();

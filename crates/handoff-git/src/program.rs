@@ -1,8 +1,11 @@
 //! What the `git` command reports about a repository: its version, its hooks folder, and its
 //! configuration, including `git -c`.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use handoff_base::ObjectId;
 
 use super::repository::Repository;
 
@@ -120,6 +123,44 @@ impl Program {
         Ok(self.run(&words)?.lines().map(str::to_owned).collect())
     }
 
+    /// Whether a submodule is as HEAD and the index have it, by its path from the working tree's
+    /// root.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git fails.
+    pub(super) fn has_same(&self, submodule: &Path) -> Result<bool, ProgramError> {
+        let mut path = OsString::from(":(top,literal)");
+        path.push(submodule);
+        let words = [
+            "--no-optional-locks",
+            "status",
+            "--porcelain",
+            "--ignore-submodules=none",
+            "--",
+        ];
+        let words = words.into_iter().map(OsStr::new).chain([path.as_os_str()]);
+        Ok(self.run(&words.collect::<Vec<_>>())?.is_empty())
+    }
+
+    /// The commit that a revision expression names, by all refs that git knows; `None` if there is
+    /// none, or several.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git can't be started.
+    pub(super) fn commit_named(&self, text: &str) -> Result<Option<ObjectId>, ProgramError> {
+        let commit = format!("{text}^{{commit}}");
+        let words = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &commit,
+        ];
+        let output = self.output(&words)?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        Ok(printed.trim_end().parse().ok())
+    }
+
     /// The pager's command: `GIT_PAGER`, `core.pager`, `PAGER`, or git's default.
     ///
     /// # Errors
@@ -194,11 +235,11 @@ impl Program {
             .map(drop)
     }
 
-    fn run(&self, args: &[&str]) -> Result<String, ProgramError> {
+    fn run(&self, args: &[impl AsRef<OsStr>]) -> Result<String, ProgramError> {
         printed(self.output(args)?)
     }
 
-    fn output(&self, args: &[&str]) -> Result<std::process::Output, ProgramError> {
+    fn output(&self, args: &[impl AsRef<OsStr>]) -> Result<std::process::Output, ProgramError> {
         let mut command = Command::new("git");
         if let Some(git_dir) = &self.git_dir {
             command.arg("--git-dir").arg(git_dir);

@@ -49,32 +49,8 @@ impl Repository {
         remove_if_empty(&self.common_dir().join(refname))
     }
 
-    /// The refs in a folder that have a file of their own.
-    ///
-    /// # Errors
-    /// When a folder can't be read.
-    pub fn ref_files(&self, folder: &str) -> io::Result<Vec<String>> {
-        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-        while let Some(folder) = folders.pop() {
-            let entries = match fs::read_dir(self.common_dir().join(&folder)) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            for entry in entries {
-                let entry = entry?;
-                let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
-                if entry.file_type()?.is_dir() {
-                    folders.push(name);
-                } else if Self::is_ref_name(&name) {
-                    found.push(name);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// The values that a ref had, by its log, the newest first.
+    /// The values that a ref had, by its log, the newest first; none if refs are in tables, which
+    /// have their logs in them.
     pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
         let log = fs::read(self.log_of(refname)).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
@@ -136,21 +112,6 @@ impl Repository {
         }
         Err(io::Error::other("git does not read this repository"))
     }
-
-    /// Removes a ref's own file, under its lock. Its log stays, which libgit2 would remove.
-    ///
-    /// # Errors
-    /// When it is locked or can't be removed.
-    pub fn remove_ref_file(&self, refname: &str) -> io::Result<()> {
-        let lock = self.common_dir().join(format!("{refname}.lock"));
-        fs::File::create_new(&lock)?;
-        let removed = match fs::remove_file(self.common_dir().join(refname)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        };
-        fs::remove_file(lock)?;
-        removed
-    }
 }
 
 /// Whether git ended without an error.
@@ -173,11 +134,17 @@ pub(super) fn remove_if_empty(path: &Path) -> io::Result<bool> {
     let mut first = [0];
     let is_empty = match fs::File::open(path) {
         Ok(mut file) => file.metadata()?.is_file() && (file.read(&mut first)? == 0 || first == [0]),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        // Where refs are in tables, what would be a folder of refs is a file.
+        Err(error) if is_absent(&error) => false,
         Err(error) => return Err(error),
     };
     if is_empty {
         fs::remove_file(path)?;
     }
     Ok(is_empty)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    [NotFound, NotADirectory].contains(&error.kind())
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
 use std::fs::File;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,11 +15,12 @@ use super::bulk::Bulk;
 use super::durability::waits_for_disk;
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
-use super::object_id::{ToOid, git2_format, hash, object_id};
+use super::object_id::{ToOid, git2_format, hash};
 use super::object_reader::{Check, Object, ObjectReader};
 use super::objects::{Fresh, Grown, PAUSES};
 use super::pack_reader::Reads;
 use super::program::{Program, ProgramError};
+use super::refs::{self, RefStore};
 
 /// What the environment says about the repository.
 #[derive(Clone, Copy, Default)]
@@ -40,11 +41,13 @@ pub fn tune(surroundings: Surroundings) {
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
+    libgit2_options::allow_extensions();
 }
 
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
+    pub(super) refs: Box<dyn RefStore>,
     format: ObjectFormat,
     /// Read on first use.
     config: RefCell<Option<git2::Config>>,
@@ -109,6 +112,22 @@ fn is_found_from_within(path: &Path) -> bool {
     here.starts_with(&path) && !path.ends_with(".git") && !parts.windows(2).any(is_own)
 }
 
+/// Why a repository is not read, where libgit2 has only the name of a setting.
+fn unsupported(text: String) -> String {
+    if text.contains("compatobjectformat") {
+        return "every object has a name of each format (extensions.compatObjectFormat), which git is only trying out".to_owned();
+    }
+    text
+}
+
+/// How a repository names its objects.
+pub(super) fn object_format(inner: &git2::Repository) -> ObjectFormat {
+    match inner.object_format() {
+        git2::ObjectFormat::Sha1 => ObjectFormat::Sha1,
+        git2::ObjectFormat::Sha256 => ObjectFormat::Sha256,
+    }
+}
+
 impl Repository {
     /// Opens the repository of the current folder as git does, with `GIT_DIR`, discovery, ceilings
     /// and the user's configuration.
@@ -127,13 +146,13 @@ impl Repository {
                     .iter()
                     .any(|what| text.contains(what)) =>
                 {
-                    OpenError::Unsupported(text)
+                    OpenError::Unsupported(unsupported(text))
                 }
                 _ => OpenError::Git(error.into()),
             }
         })?;
         ensure_may_be_bare(inner.path())?;
-        let opened = Self::of(inner);
+        let opened = Self::of(inner).map_err(|error| OpenError::Unsupported(error.to_string()))?;
         let waits = waits_for_disk(|key| opened.config(key));
         if waits {
             libgit2_options::sync_files();
@@ -159,16 +178,14 @@ impl Repository {
         options.object_format(git2_format(format));
         Ok(Self {
             writes_files: true,
-            ..Self::of(git2::Repository::init_opts(folder, &options)?)
+            ..Self::of(git2::Repository::init_opts(folder, &options)?)?
         })
     }
 
-    pub(super) fn of(inner: git2::Repository) -> Self {
-        Self {
-            format: match inner.object_format() {
-                git2::ObjectFormat::Sha1 => ObjectFormat::Sha1,
-                git2::ObjectFormat::Sha256 => ObjectFormat::Sha256,
-            },
+    pub(super) fn of(inner: git2::Repository) -> Result<Self, GitError> {
+        Ok(Self {
+            refs: refs::store(&inner)?,
+            format: object_format(&inner),
             inner,
             config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
@@ -182,7 +199,7 @@ impl Repository {
             boundary: Boundary::default(),
             writes_files: false,
             shipped: |_| None,
-        }
+        })
     }
 
     /// The same, without reading the blobs whose content the program ships: an id is that of one
@@ -236,7 +253,7 @@ impl Repository {
         Ok(Self {
             reads: Reads::Many,
             checks,
-            ..Self::of(inner)
+            ..Self::of(inner)?
         })
     }
 
@@ -414,23 +431,6 @@ impl Repository {
         Ok(config.set_str(key, value)?)
     }
 
-    /// Whether this is a valid ref name.
-    pub fn is_ref_name(name: &str) -> bool {
-        git2::Reference::is_valid_name(name)
-    }
-
-    /// The commit or object that a ref points to.
-    ///
-    /// # Errors
-    /// [`GitError`] when the ref can't be read; a missing one is `None`.
-    pub fn resolve(&self, refname: &str) -> Result<Option<ObjectId>, GitError> {
-        match self.inner.refname_to_id(refname) {
-            Ok(oid) => Ok(Some(object_id(oid))),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// A blob's bytes.
     ///
     /// # Errors
@@ -528,63 +528,5 @@ impl Repository {
             // If it can't be removed, publishing reports the locked ref.
             let _ = fs::remove_file(&path);
         }
-    }
-
-    /// Whether a ref is symbolic.
-    pub fn is_symbolic(&self, refname: &str) -> bool {
-        let found = self.inner.find_reference(refname);
-        found.is_ok_and(|r| r.kind() == Some(git2::ReferenceType::Symbolic))
-    }
-
-    /// The target of a symbolic ref; `None` if it is missing or not symbolic.
-    ///
-    /// # Errors
-    /// [`GitError`] when the ref can't be read.
-    pub fn symbolic_target(&self, refname: &str) -> Result<Option<String>, GitError> {
-        let found = match self.inner.find_reference(refname) {
-            Ok(found) => found,
-            Err(error) if [ErrorCode::NotFound, ErrorCode::InvalidSpec].contains(&error.code()) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let target = found.symbolic_target_bytes();
-        Ok(target.map(|name| String::from_utf8_lossy(name).into_owned()))
-    }
-
-    /// Whether a remote-tracking branch of this name is at a commit.
-    ///
-    /// # Errors
-    /// [`GitError`] when the refs can't be listed.
-    pub fn is_remotes(&self, branch: &str, commit: ObjectId) -> Result<bool, GitError> {
-        let pattern = format!("refs/remotes/*/{branch}");
-        let mut refs = self.inner.references_glob(&pattern)?;
-        Ok(refs.any(|found| found.is_ok_and(|found| found.target() == Some(commit.oid()))))
-    }
-
-    /// The working tree, main or linked, that has a branch checked out or under rebase.
-    pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
-        let common = self.common_dir();
-        let symbolic = format!("ref: {refname}");
-        let says = |path: PathBuf, text: &str| {
-            fs::read_to_string(path).is_ok_and(|found| found.trim_end() == text)
-        };
-        // A rebase moves the branch that it began on when it ends or is aborted.
-        let is_head = |dir: &Path| {
-            says(dir.join("HEAD"), &symbolic)
-                || says(dir.join("rebase-merge/head-name"), refname)
-                || says(dir.join("rebase-apply/head-name"), refname)
-        };
-        let bare = self.config("core.bare").is_some_and(|v| v == "true");
-        if !bare && is_head(common) {
-            return Some(common.parent().unwrap_or(common).to_owned());
-        }
-        let linked = fs::read_dir(common.join("worktrees")).ok()?;
-        let dirs = linked.filter_map(|entry| Some(entry.ok()?.path()));
-        dirs.filter(|dir| is_head(dir)).find_map(|dir| {
-            let link = fs::read_to_string(dir.join("gitdir")).ok()?;
-            let worktree = Path::new(link.trim_end()).parent()?.to_owned();
-            worktree.exists().then_some(worktree)
-        })
     }
 }

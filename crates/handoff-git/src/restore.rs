@@ -13,10 +13,11 @@ use handoff_base::ObjectId;
 
 use super::capture::RawPath;
 use super::disk::{metadata_at, on_disk, path_bytes};
-use super::error::GitError;
+use super::error::{GitError, PublishError};
 use super::history::{Person, commit_bytes};
 use super::object_id::ToOid;
 use super::obstacle::Obstacle;
+use super::refs::Target;
 use super::repository::Repository;
 use super::tree;
 use super::tree::{Mode, Shape};
@@ -177,13 +178,14 @@ impl Repository {
     /// Creates a branch.
     ///
     /// # Errors
-    /// [`GitError`] when it exists or can't be written.
-    pub fn start_branch(&self, name: &str, commit: ObjectId, reflog: &str) -> Result<(), GitError> {
-        let refname = format!("refs/heads/{name}");
-        let (commit, none) = (commit.oid(), ObjectId::zero(self.format()).oid());
-        self.inner
-            .reference_matching(&refname, commit, true, none, reflog)?;
-        Ok(())
+    /// [`PublishError`] when it exists or can't be written.
+    pub fn start_branch(
+        &self,
+        name: &str,
+        commit: ObjectId,
+        reflog: &str,
+    ) -> Result<(), PublishError> {
+        self.move_ref(&format!("refs/heads/{name}"), None, commit, reflog)
     }
 
     /// Whether git has a worktree registered at this path, even if it is gone.
@@ -214,8 +216,8 @@ impl Repository {
         branch: Option<&str>,
     ) -> Result<NewWorktree, RestoreError> {
         let head = match branch {
-            Some(branch) => format!("ref: refs/heads/{branch}\n"),
-            None => format!("{commit}\n"),
+            Some(branch) => Target::Symbolic(format!("refs/heads/{branch}")),
+            None => Target::Id(commit),
         };
         let made = self.register_worktree(dir, &head)?;
         let mut command = Command::new("git");
@@ -252,7 +254,7 @@ impl Repository {
     /// Creates a worktree's folder and its administrative files, as `git worktree add` does, but in
     /// an order in which being killed does no harm: git sees a worktree once the file `gitdir`
     /// exists, and `git fsck` fails on one without `HEAD`.
-    fn register_worktree(&self, dir: &Path, head: &str) -> Result<NewWorktree, RestoreError> {
+    fn register_worktree(&self, dir: &Path, head: &Target) -> Result<NewWorktree, RestoreError> {
         let fail = |path: &Path| {
             let shown = path.display().to_string();
             move |source| RestoreError::File { shown, source }
@@ -267,8 +269,8 @@ impl Repository {
         let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(fail(path));
         let lock = own.join("locked");
         write(&lock, b"a restore that has not finished\n")?;
-        write(&own.join("HEAD"), head.as_bytes())?;
         write(&own.join("commondir"), b"../..\n")?;
+        self.refs.start_head(self, &own, head)?;
         write(&link, &[b"gitdir: ", &line(&own)[..]].concat())?;
         // Atomically: git never reads half of it.
         let gitdir = own.join("gitdir");

@@ -23,7 +23,8 @@ enum Signal {
 /// A watch on refs, in effect from its creation: whoever creates it, reads the refs, and then
 /// waits, misses nothing.
 ///
-/// A ref is a file of its own or a line of `packed-refs`, and its file's folders may not exist.
+/// A ref is a file of its own or a line of `packed-refs`, and its file's folders may not exist; or
+/// it is in tables, whose list is the file.
 pub struct RefWatch {
     common_dir: PathBuf,
     files: Vec<PathBuf>,
@@ -45,11 +46,11 @@ impl Waker {
 }
 
 impl RefWatch {
-    /// Watches refs by their full names, in the folder that all worktrees share.
-    pub fn new(common_dir: &Path, refnames: &[&str]) -> Self {
+    /// Watches the files of refs, in the folder that all worktrees share.
+    pub(super) fn new(common_dir: &Path, files: &[PathBuf]) -> Self {
         // The form in which the system reports events.
         let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
-        let files: Vec<PathBuf> = refnames.iter().map(|name| common_dir.join(name)).collect();
+        let files: Vec<PathBuf> = files.iter().map(|file| common_dir.join(file)).collect();
         let (sender, signals) = channel();
         let watcher = arm(&common_dir, &files, &sender);
         Self {

@@ -40,3 +40,20 @@ pub fn sync_files() {
         }
     });
 }
+
+/// Has libgit2 open repositories with extensions that it does not know, but that this program does,
+/// for the whole process. Call it before a repository is opened.
+///
+/// `refStorage`: libgit2 must not read or write a ref there, since it knows none but files.
+/// `relativeWorktrees`: paths between a repository and its worktrees may be relative.
+pub fn allow_extensions() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: libgit2 reads its list of extensions when it opens a repository, and nothing
+        // writes it but this call, which is made once.
+        // If the list is not taken, such repositories are refused when they are opened.
+        unsafe {
+            let _ = git2::opts::set_extensions(&["refstorage", "relativeworktrees"]);
+        }
+    });
+}

@@ -9,12 +9,12 @@ pub mod failure;
 pub mod files;
 #[cfg(unix)]
 pub mod hooks;
-pub mod object_format;
 mod output_schema;
 mod prepared;
 pub mod proof;
 #[cfg(unix)]
 pub mod remote;
+pub mod repository_kind;
 #[cfg(unix)]
 pub mod running;
 #[cfg(unix)]
@@ -95,6 +95,14 @@ pub struct Ran {
     pub stdout: String,
     pub stderr: String,
     pub status: i32,
+}
+
+impl Drop for TestEnvironment {
+    fn drop(&mut self) {
+        if repository_kind::is_reftable() && !thread::panicking() {
+            repository_kind::assert_no_ref_is_a_file(&self.root);
+        }
+    }
 }
 
 impl TestEnvironment {
@@ -225,7 +233,7 @@ impl TestEnvironment {
             .env("LC_ALL", "C.UTF-8")
             .current_dir(dir)
             .stdin(Stdio::null());
-        object_format::set(&mut command);
+        repository_kind::set(&mut command);
         command
     }
 
@@ -379,7 +387,7 @@ impl TestEnvironment {
         };
         let entries = || fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut folders = entries().map(|entry| entry.path());
-        object_format::is_sha256() && folders.any(|folder| folder.is_dir() && has(&folder))
+        repository_kind::is_sha256() && folders.any(|folder| folder.is_dir() && has(&folder))
     }
 
     /// Runs git, which must succeed, and returns what it printed.

@@ -129,7 +129,7 @@ impl Ledger {
             .env("GIT_AUTHOR_DATE", "2026-03-04T06:00:00Z")
             .env("GIT_COMMITTER_DATE", "2026-03-04T06:00:00Z")
             .current_dir(&self.path);
-        crate::object_format::set(&mut command);
+        crate::repository_kind::set(&mut command);
         command
     }
 

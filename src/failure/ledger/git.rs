@@ -10,6 +10,13 @@ impl From<GitError> for Failure {
         if error.is_left_out() {
             return Self::new(ErrorCode::LeftOut, message).hint(LEFT_OUT);
         }
+        if error.is_about_tables() && !error.is_damage() {
+            return Self::new(ErrorCode::Git, message)
+                .advice("nothing was written; a newer git-handoff may read it");
+        }
+        if error.is_about_tables() {
+            return Self::new(ErrorCode::LedgerDamaged, message).hint(TABLES);
+        }
         if error.is_damage() {
             return Self::new(ErrorCode::LedgerDamaged, message).hint(REPAIR);
         }
@@ -30,6 +37,9 @@ impl From<GitError> for Failure {
 
 /// What to do about damage.
 pub(crate) const REPAIR: &str = "`git handoff fetch --repair` brings what is missing from the ledger's remote; without one, `git handoff verify` shows what is missing, and another clone may have it";
+
+/// What to do about tables of refs that are damaged.
+const TABLES: &str = "nothing was written; git keeps its refs there: see what `git for-each-ref` says, and restore the folder from a backup, or clone the repository again";
 
 /// How to get the history that a shallow clone lacks.
 pub(crate) const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";

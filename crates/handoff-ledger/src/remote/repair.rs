@@ -100,7 +100,7 @@ impl Ledger<'_> {
     /// moves too.
     fn drop_lost_tracking(&self) -> Result<(), LedgerError> {
         let repository = self.repository();
-        let mut tracking = repository.ref_files(TRACKING).map_err(io_error)?;
+        let mut tracking = repository.discardable(TRACKING).map_err(io_error)?;
         let upstream = self.upstream();
         tracking.extend(upstream.map(|u| format!("refs/remotes/{}/{}", u.name, u.branch)));
         for refname in &tracking {
@@ -108,22 +108,10 @@ impl Ledger<'_> {
             if let Some(at) = repository.resolve(refname)?
                 && !self.is_whole(at, None)?
             {
-                self.remove_ref(refname)?;
+                repository.discard(refname)?;
             }
         }
         Ok(())
-    }
-
-    /// Removes a ref's own file. What holds its lock, or left it, is told by the lock's name.
-    fn remove_ref(&self, refname: &str) -> Result<(), LedgerError> {
-        let removed = self.repository().remove_ref_file(refname);
-        removed.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let lock = format!("{refname}.lock");
-                WriteError::Locked(self.repository().common_dir().join(lock)).into()
-            }
-            _ => io_error(error),
-        })
     }
 
     /// Fetches the whole ledger, whatever git takes for known.
@@ -138,7 +126,7 @@ impl Ledger<'_> {
             && !self.is_whole(tip, known)?
         {
             let whole = self.newest_whole(wanted, known)?;
-            self.remove_ref(self.refname())?;
+            self.repository().discard(self.refname())?;
             let packed = self.tip_id()?;
             if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
                 self.moved(session, packed, whole)?;

@@ -1,5 +1,5 @@
-//! git's own files for refs: its locks show what it is about to do, and its logs which rename it
-//! has begun.
+//! What git is about to do to a ref that is a file: its locks show what it writes, and its logs
+//! which rename it has begun. Tables of refs have neither: git writes them at once.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::{fs, thread};
 
 use handoff_base::ObjectId;
 
-use super::error::GitError;
-use super::repository::Repository;
+use super::super::error::GitError;
+use super::super::repository::Repository;
 
 /// How often to check a lock that another process may hold briefly.
 const CHECKS: u32 = 500;
@@ -114,7 +114,7 @@ impl Repository {
         fs::rename(self.taken_log(), self.log_of(refname)).is_ok()
     }
 
-    pub(super) fn log_of(&self, refname: &str) -> PathBuf {
+    pub(in super::super) fn log_of(&self, refname: &str) -> PathBuf {
         self.common_dir().join("logs").join(refname)
     }
 

@@ -1,0 +1,148 @@
+//! Refs as files, which libgit2 reads and writes.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use git2::{ErrorClass, ErrorCode, Reference};
+use handoff_base::ObjectId;
+
+use super::super::error::{GitError, PublishError};
+use super::super::object_id::{ToOid, object_id};
+use super::super::repository::Repository;
+use super::{RefStore, RefUpdate, Target};
+
+/// A file for each ref, and `packed-refs`.
+pub(super) struct RefFiles;
+
+impl RefStore for RefFiles {
+    fn read(&self, repository: &Repository, refname: &str) -> Result<Option<Target>, GitError> {
+        match repository.inner.find_reference(refname) {
+            Ok(found) => Ok(target(&found)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn list(
+        &self,
+        repository: &Repository,
+        prefix: &str,
+    ) -> Result<Vec<(String, Target)>, GitError> {
+        let mut found = Vec::new();
+        for reference in repository.inner.references_glob(&format!("{prefix}*"))? {
+            let reference = reference?;
+            if let Some(target) = target(&reference) {
+                let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+                found.push((name, target));
+            }
+        }
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(found)
+    }
+
+    fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError> {
+        let before = update.from.unwrap_or(ObjectId::zero(repository.format()));
+        let done = match update.to {
+            Some(to) => {
+                let (to, before) = (to.oid(), before.oid());
+                let inner = &repository.inner;
+                inner
+                    .reference_matching(update.refname, to, true, before, update.reflog)
+                    .map(drop)
+            }
+            None => delete(repository, update.refname, before),
+        };
+        done.map_err(|error| match error.code() {
+            ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => PublishError::Moved,
+            ErrorCode::Locked => {
+                let lock = format!("{}.lock", update.refname);
+                PublishError::Locked(repository.common_dir().join(lock))
+            }
+            _ => PublishError::Git(error.into()),
+        })
+    }
+
+    fn discardable(&self, repository: &Repository, folder: &str) -> io::Result<Vec<String>> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(repository.common_dir().join(&folder)) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let entry = entry?;
+                let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+                if entry.file_type()?.is_dir() {
+                    folders.push(name);
+                } else if Repository::is_ref_name(&name) {
+                    found.push(name);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Under the ref's lock. Its log stays, which libgit2 would remove.
+    fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError> {
+        let lock = repository.common_dir().join(format!("{refname}.lock"));
+        let remove = || {
+            let removed = match fs::remove_file(repository.common_dir().join(refname)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                done => done,
+            };
+            fs::remove_file(&lock)?;
+            removed
+        };
+        match fs::File::create_new(&lock).and_then(|_| remove()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(PublishError::Locked(lock))
+            }
+            done => Ok(done.map_err(|error| unwritable(&lock, &error))?),
+        }
+    }
+
+    fn head_of(&self, git_dir: &Path) -> Option<String> {
+        let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+        Some(head.strip_prefix("ref:")?.trim().to_owned())
+    }
+
+    fn start_head(&self, _: &Repository, git_dir: &Path, head: &Target) -> Result<(), GitError> {
+        let text = match head {
+            Target::Id(id) => format!("{id}\n"),
+            Target::Symbolic(name) => format!("ref: {name}\n"),
+        };
+        let head = git_dir.join("HEAD");
+        fs::write(&head, text).map_err(|error| unwritable(&head, &error))
+    }
+
+    fn watched(&self, refname: &str) -> PathBuf {
+        refname.into()
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> GitError {
+    let text = format!("{} cannot be written: {error}", path.display());
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
+}
+
+/// What a ref says; nothing if it is of neither kind.
+fn target(reference: &Reference<'_>) -> Option<Target> {
+    let name = reference.symbolic_target_bytes();
+    let name = name.map(|name| Target::Symbolic(String::from_utf8_lossy(name).into_owned()));
+    name.or_else(|| Some(Target::Id(object_id(reference.target()?))))
+}
+
+/// libgit2 compares with where the ref was when it was found.
+fn delete(repository: &Repository, refname: &str, at: ObjectId) -> Result<(), git2::Error> {
+    let mut found = repository.inner.find_reference(refname)?;
+    if found.target() != Some(at.oid()) {
+        let text = format!("{refname} moved");
+        return Err(git2::Error::new(
+            ErrorCode::Modified,
+            ErrorClass::Reference,
+            text,
+        ));
+    }
+    found.delete()
+}

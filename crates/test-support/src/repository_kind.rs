@@ -1,0 +1,69 @@
+//! The kind of repository that the tests make: how it names objects, and how it keeps refs.
+//!
+//! `GIT_HANDOFF_TEST_REPOSITORIES` chooses one of four for a whole run: `sha1-files` is the default.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The name of a format for objects, and of one for refs.
+static KIND: LazyLock<(String, String)> = LazyLock::new(|| {
+    let named = std::env::var("GIT_HANDOFF_TEST_REPOSITORIES");
+    let named = named.unwrap_or_else(|_| "sha1-files".to_owned());
+    let (objects, refs) = named
+        .split_once('-')
+        .expect("a format for objects and one for refs");
+    (objects.to_owned(), refs.to_owned())
+});
+
+pub fn is_sha256() -> bool {
+    KIND.0 == "sha256"
+}
+
+pub fn is_reftable() -> bool {
+    KIND.1 == "reftable"
+}
+
+/// How many digits an id has.
+pub fn digits() -> usize {
+    if is_sha256() { 64 } else { 40 }
+}
+
+/// Lets a git that makes a repository make it of this kind.
+pub(crate) fn set(command: &mut Command) {
+    command.env("GIT_DEFAULT_HASH", &KIND.0);
+    command.env("GIT_DEFAULT_REF_FORMAT", &KIND.1);
+}
+
+/// Asserts that no repository below a folder that keeps its refs in tables has a file for a ref,
+/// which git would never see.
+#[track_caller]
+pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != "objects" {
+            assert_no_ref_is_a_file(&path);
+        }
+    }
+    if folder.join("reftable").is_dir() && folder.join("HEAD").is_file() {
+        let refs = fs::read_dir(folder.join("refs")).into_iter().flatten();
+        let names: Vec<OsString> = refs.map(|entry| entry.unwrap().file_name()).collect();
+        // The file by which git keeps those away that know no tables.
+        assert!(
+            names.iter().all(|name| name == "heads"),
+            "{names:?} in {}",
+            folder.display()
+        );
+        let heads = fs::metadata(folder.join("refs/heads"));
+        assert!(
+            heads.is_ok_and(|heads| heads.is_file()),
+            "{}",
+            folder.display()
+        );
+        let head = fs::read_to_string(folder.join("HEAD")).unwrap();
+        assert_eq!(head, "ref: refs/heads/.invalid\n");
+        assert!(!folder.join("packed-refs").exists());
+    }
+}
