@@ -130,10 +130,10 @@ class Bench:
         memory = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1024)
         return Sample(wall, (usage.ru_utime + usage.ru_stime) * 1e3, memory, code)
 
-    def repository(self, name):
-        """A new repository."""
+    def repository(self, name, *formats):
+        """A new repository, of git's default formats or of these."""
         path = self.folder(name)
-        run("git", "init", "--quiet", path)
+        run("git", "init", "--quiet", *formats, path)
         return path
 
     def instructions(self, *command, at=None, env=None):
@@ -155,9 +155,9 @@ class Bench:
             note(f"{handoffs} handoffs: {self.made[handoffs][1]}, {time.monotonic() - start:.1f} s")
         return self.made[handoffs]
 
-    def ledger(self, name, handoffs):
+    def ledger(self, name, handoffs, *formats):
         """A new repository with a ledger of so many handoffs; its path, and what the generator says."""
-        path = self.repository(name)
+        path = self.repository(name, *formats)
         run(self.handoff, "init", "--evidence", "off", at=path)
         return path, run(self.tool, "ledger", str(handoffs), at=path).strip()
 
@@ -167,9 +167,9 @@ class Bench:
         run(self.tool, "steps", str(count), str(first), path)
         return path
 
-    def opened(self, name, sends):
+    def opened(self, name, sends, *formats):
         """A new repository with so many handoffs that are open with one agent; its path and the agent."""
-        path, steps = self.repository(name), self.steps(f"{name}-steps", sends, 1)
+        path, steps = self.repository(name, *formats), self.steps(f"{name}-steps", sends, 1)
         run(self.handoff, "init", "--evidence", "off", at=path)
         for number in range(sends):
             run(self.handoff, "send", os.path.join(steps, str(number), "contract"), at=path)

@@ -19,8 +19,8 @@ def row(words, samples, more=""):
     print(f"| {words}, ms | {middle(samples):.1f} | CPU {middle(samples, 'cpu'):.1f}{more} |")
 
 
-def waking(bench, rounds):
-    repository, agent = bench.opened("wake", rounds)
+def wakes(bench, repository, agent, rounds):
+    """The times in ms from a writer's exit to a waiter's, the shortest first."""
     latencies = []
     for number in range(1, rounds + 1):
         id = f"{number}.1"
@@ -33,7 +33,11 @@ def waking(bench, rounds):
         if waiter.wait() != 0:
             raise Failed(wait, waiter.returncode, "")
         latencies.append((time.perf_counter_ns() - written) / 1e6)
-    latencies.sort()
+    return sorted(latencies)
+
+
+def waking(bench, rounds):
+    latencies = wakes(bench, *bench.opened("wake", rounds), rounds)
     median, late = statistics.median(latencies), latencies[int(0.95 * rounds)]
     words = "`wait`: from the writer's exit to the waiter's"
     print(f"| {words}, ms | {median:.1f} | 95 %: {late:.1f}, {rounds} rounds: {bench.judge(words, median, WAKING)} |")

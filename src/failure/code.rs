@@ -180,6 +180,7 @@ error_codes! {
     RemoteRefused = "remote_refused", PROTOCOL;
     RemoteRewritten = "remote_rewritten", INTEGRITY;
     RemoteShallow = "remote_shallow", ENVIRONMENT;
+    RemoteFormat = "remote_format", ENVIRONMENT;
     RemoteUnreachable = "remote_unreachable", ENVIRONMENT;
     Renamed = "renamed", CONFLICT;
     ReportRefused = "report_refused", CONTRACT;

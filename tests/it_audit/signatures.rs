@@ -8,8 +8,8 @@ use crate::keys::{
     start, team, use_key, with_key, with_settings, without_prints,
 };
 use insta::assert_snapshot;
-use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
+use test_support::{TestEnvironment, repository_kind};
 
 /// Says whether the newest step is signed.
 fn is_signed(env: &TestEnvironment) -> bool {
@@ -55,8 +55,13 @@ fn nothing_is_signed_and_nothing_started_unless_it_is_asked_for() {
     let env = TestEnvironment::with_ledger();
     let mut command = env.program(&["send", "-"]);
     command.env("PATH", env.root());
-    env.run(command, &["send", "-"], Some(opening(1).as_bytes()))
-        .success();
+    let ran = env.run(command, &["send", "-"], Some(opening(1).as_bytes()));
+    if repository_kind::is_reftable() {
+        // Where refs are in tables, git writes them.
+        ran.exits(9).says("git cannot be started");
+        return;
+    }
+    ran.success();
     assert!(!is_signed(&env));
     env.assert_sound();
 }

@@ -23,11 +23,11 @@ mod housekeeping;
 mod leases;
 mod limits;
 mod milliseconds;
-mod object_formats;
 mod on_record;
 mod outcomes;
 mod own_needs;
 mod refusals;
+mod repository_formats;
 #[cfg(unix)]
 mod restore;
 mod retries;

@@ -267,7 +267,7 @@ fn counting_git(env: &TestEnvironment) -> (String, impl Fn() -> usize) {
     let (looks, may) = (env.root().join("looks"), env.root().join("may"));
     let path = std::env::var("PATH").unwrap();
     let text = format!(
-        "#!/bin/sh\ncase \" $* \" in\n*' ls-remote '*|*' fetch '*) echo look >> '{}'\n\
+        "#!/bin/sh\ncase \" $* \" in\n*' update-ref '*) ;;\n*' ls-remote '*|*' fetch '*) echo look >> '{}'\n\
          while [ ! -e '{}' ]; do sleep 0.02; done;;\nesac\nPATH='{path}' exec git \"$@\"\n",
         looks.display(),
         may.display(),

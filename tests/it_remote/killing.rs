@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use test_support::TestEnvironment;
 use test_support::files::write;
+use test_support::repository_kind::refs_in_tables;
 
 /// Kills commands until enough of them died of it.
 pub(crate) struct Killer {
@@ -163,6 +164,7 @@ impl Bystanders {
             ".git/handoff/",
             ".git/refs/heads/handoffs",
             ".git/logs/refs/heads/handoffs",
+            ".git/reftable/",
         ];
         let but = own.iter().chain(but).map(|&name| name.to_owned());
         let mut noted = Self {
@@ -188,6 +190,12 @@ impl Bystanders {
 
     fn read(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
+        let refs = self
+            .but
+            .iter()
+            .filter_map(|name| name.strip_prefix(".git/"));
+        let refs = refs_in_tables(&self.root.join(".git"), &refs.collect::<Vec<_>>());
+        found.insert(PathBuf::from(".git/reftable"), refs.into_bytes());
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(self.root.join(&folder)).unwrap() {

@@ -312,6 +312,8 @@ fn users(clone: &Path, configures: bool) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>
         // As git does it after a push.
         ".git/refs/remotes/origin/handoffs",
         ".git/logs/refs/remotes/origin/handoffs",
+        // What is in it is compared ref by ref.
+        ".git/reftable",
     ];
     let mut found = BTreeMap::new();
     let mut folders = vec![clone.to_owned()];

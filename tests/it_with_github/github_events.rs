@@ -9,9 +9,9 @@ use crate::events::{
     why,
 };
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::team::{Folder, commits};
+use test_support::{TestEnvironment, repository_kind};
 
 /// A ledger in which prep-agent is blocked in issue 12.
 fn blocked(needs: &[&str]) -> TestEnvironment {
@@ -715,14 +715,14 @@ fn what_was_cut_short_is_finished_by_the_next_delivery() {
         let before = env.tip();
         let mut child = command.spawn().unwrap();
         // Killed once it has begun, at any of its steps.
-        let branch = env.repo().join(".git/refs/heads/handoffs");
-        let moved = |from: &str| fs::read_to_string(&branch).is_ok_and(|tip| tip.trim() != from);
+        let git_dir = env.repo().join(".git");
+        let tip = || repository_kind::now_at(&git_dir, "refs/heads/handoffs");
         let mut seen = before;
         for _ in 0..round {
-            while !moved(&seen) && child.try_wait().unwrap().is_none() {
+            while tip() == seen && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();
             }
-            seen = fs::read_to_string(&branch).unwrap().trim().to_owned();
+            seen = tip();
         }
         let _ = child.kill();
         child.wait().unwrap();

@@ -14,7 +14,7 @@ pub enum CaptureError {
     #[error("a bare repository has no working tree")]
     Bare,
     /// libgit2 does not support the index's format.
-    #[error("the index cannot be read (a sparse or a split index has to be made a plain one)")]
+    #[error("the index cannot be read")]
     Index(#[source] GitError),
     /// A folder is another repository.
     #[error("{shown} is a repository of its own")]

@@ -30,6 +30,15 @@ pub(super) fn waits_for_disk(value: impl Fn(&str) -> Option<String>) -> bool {
     }
 }
 
+/// The setting under which git writes refs through to the disk as well, where writes wait for it.
+///
+/// git counts refs apart from what they lead to. In tables, a change that is not written through
+/// takes all of them along.
+pub(super) fn refs_too(value: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let listed = value("core.fsync");
+    waits_for_disk(value).then(|| format!("core.fsync={},reference", listed.unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::waits_for_disk;

@@ -9,9 +9,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use handoff_base::{ObjectFormat, ObjectId};
 
+use super::disk::{Written, written};
 use super::error::GitError;
 use super::object_id::{ToOid, git2_format, object_id};
 use super::repository::Repository;
@@ -263,6 +265,38 @@ impl Repository {
             }
         }
         Ok(found)
+    }
+
+    /// A copy of the index without what libgit2 does not read, and when the index was written.
+    ///
+    /// # Errors
+    /// When it can't be copied, or git can't read it.
+    pub(super) fn plain_index(&self) -> io::Result<(git2::Index, Written)> {
+        let own = self.path().join("index");
+        let written = written(&own);
+        let folder = self.common_dir().join("handoff");
+        fs::create_dir_all(&folder)?;
+        let copy = folder.join(format!("index-{}", std::process::id()));
+        fs::copy(&own, &copy)?;
+        let mut command = Command::new("git");
+        command.arg("--git-dir").arg(self.path());
+        for setting in ["index.sparse", "core.splitIndex", "core.fsmonitor"] {
+            command.args(["-c", &format!("{setting}=false")]);
+        }
+        command.args(["update-index", "--force-write-index"]);
+        command
+            .env("GIT_INDEX_FILE", &copy)
+            .current_dir(self.path());
+        let ran = command.output();
+        let opened = git2::Index::open_ext(&copy, git2_format(self.format()));
+        let read = opened.and_then(|mut index| index.read(true).map(|()| index));
+        fs::remove_file(&copy)?;
+        match (ran?.status.success(), read) {
+            (true, Ok(index)) => Ok((index, written)),
+            (_, read) => Err(io::Error::other(read.err().unwrap_or_else(|| {
+                git2::Error::from_str("git cannot write the index anew")
+            }))),
+        }
     }
 
     /// The tree of the index. Its folders are kept in memory only, as is everything written after

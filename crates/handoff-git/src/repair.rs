@@ -13,9 +13,6 @@ use super::process;
 use super::process::{Patience, ProcessError};
 use super::repository::Repository;
 
-/// How many entries of a ref's log are looked at.
-const LOGGED: usize = 64;
-
 impl Repository {
     /// Removes the empty files among the loose objects, which keep git from writing or fetching the
     /// objects again. Returns how many there were.
@@ -47,49 +44,6 @@ impl Repository {
     /// When it can't be removed.
     pub fn remove_empty_ref(&self, refname: &str) -> io::Result<bool> {
         remove_if_empty(&self.common_dir().join(refname))
-    }
-
-    /// The values that a ref had, by its log, the newest first; none if refs are in tables, which
-    /// have their logs in them.
-    pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
-        let log = fs::read(self.log_of(refname)).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log).into_owned();
-        let values = log.lines().rev().filter_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            words.next()?.parse().ok()
-        });
-        values.take(LOGGED).collect()
-    }
-
-    /// Removes commits that are lost from a ref's log, where `git fsck` reports them for ever.
-    ///
-    /// # Errors
-    /// When the log can't be read or written.
-    pub fn forget_logged(&self, refname: &str, lost: &[ObjectId]) -> io::Result<()> {
-        let path = self.log_of(refname);
-        let log = match fs::read(&path) {
-            Ok(log) => String::from_utf8_lossy(&log).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let mut kept = String::with_capacity(log.len());
-        let mut before: Option<&str> = None;
-        for line in log.lines() {
-            let mut words = line.splitn(3, ' ');
-            let (Some(was), Some(is), Some(rest)) = (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            if !lost.iter().any(|id| id == is) {
-                // Each entry begins where the one before it ends.
-                let was = before.replace(is).unwrap_or(was);
-                kept += &format!("{was} {is} {rest}\n");
-            }
-        }
-        let new = path.with_extension("new");
-        fs::write(&new, kept)?;
-        fs::rename(new, path)
     }
 
     /// Whether every object is here that a commit needs and another does not.

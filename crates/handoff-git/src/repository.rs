@@ -1,7 +1,6 @@
 //! Opening a repository; its configuration, refs and objects.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs;
 use std::fs::File;
 use std::path::{Component, Path};
 use std::rc::Rc;
@@ -12,7 +11,7 @@ use handoff_base::{ObjectFormat, ObjectId};
 
 use super::boundary::Boundary;
 use super::bulk::Bulk;
-use super::durability::waits_for_disk;
+use super::durability::{refs_too, waits_for_disk};
 use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
 use super::object_id::{ToOid, git2_format, hash};
@@ -41,13 +40,14 @@ pub fn tune(surroundings: Surroundings) {
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
-    libgit2_options::allow_extensions();
 }
 
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
     pub(super) refs: Box<dyn RefStore>,
+    /// The setting under which git changes refs, if it is not the user's own.
+    pub(super) durable_refs: Option<String>,
     format: ObjectFormat,
     /// Read on first use.
     config: RefCell<Option<git2::Config>>,
@@ -120,6 +120,12 @@ fn unsupported(text: String) -> String {
     text
 }
 
+/// Opens the repository of the current folder, also one with extensions that libgit2 does not know.
+fn open_from_env() -> Result<git2::Repository, git2::Error> {
+    libgit2_options::allow_extensions();
+    git2::Repository::open_from_env()
+}
+
 /// How a repository names its objects.
 pub(super) fn object_format(inner: &git2::Repository) -> ObjectFormat {
     match inner.object_format() {
@@ -135,7 +141,7 @@ impl Repository {
     /// # Errors
     /// [`OpenError`], by what the user can do about it.
     pub fn open_here() -> Result<Self, OpenError> {
-        let inner = git2::Repository::open_from_env().map_err(|error| {
+        let inner = open_from_env().map_err(|error| {
             let text = error.message().to_owned();
             match error.code() {
                 ErrorCode::NotFound if error.class() == ErrorClass::Repository => {
@@ -154,6 +160,7 @@ impl Repository {
         ensure_may_be_bare(inner.path())?;
         let opened = Self::of(inner).map_err(|error| OpenError::Unsupported(error.to_string()))?;
         let waits = waits_for_disk(|key| opened.config(key));
+        let durable_refs = refs_too(|key| opened.config(key));
         if waits {
             libgit2_options::sync_files();
         }
@@ -164,6 +171,7 @@ impl Repository {
         let has_own_objects = !HAS_OBJECTS_ELSEWHERE.load(Ordering::Relaxed);
         Ok(Self {
             writes_files: !waits && is_plain && has_own_objects,
+            durable_refs,
             ..opened
         })
     }
@@ -185,6 +193,7 @@ impl Repository {
     pub(super) fn of(inner: git2::Repository) -> Result<Self, GitError> {
         Ok(Self {
             refs: refs::store(&inner)?,
+            durable_refs: None,
             format: object_format(&inner),
             inner,
             config: RefCell::default(),
@@ -249,7 +258,7 @@ impl Repository {
         // libgit2's own cache would take a quarter of a gigabyte.
         git2::opts::enable_caching(false);
         Self::map_little();
-        let inner = git2::Repository::open_from_env()?;
+        let inner = open_from_env()?;
         Ok(Self {
             reads: Reads::Many,
             checks,
@@ -517,16 +526,5 @@ impl Repository {
         let object = self.patiently(|| odb.read(id.oid()));
         let object = object.map_err(|error| self.without(error))?;
         Ok((object.kind(), object.data().into()))
-    }
-
-    /// Removes a ref's lock file that a process left when it was killed while publishing this
-    /// commit. A lock with other content belongs to another process, and stays.
-    pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
-        let path = self.common_dir().join(format!("{refname}.lock"));
-        let ours = |text: String| commit.starts_with(text.trim_end());
-        if fs::read_to_string(&path).is_ok_and(ours) {
-            // If it can't be removed, publishing reports the locked ref.
-            let _ = fs::remove_file(&path);
-        }
     }
 }

@@ -148,10 +148,7 @@ impl Repository {
                     .ok()
             })
         });
-        let failed = |error: git2::Error| CaptureError::Index(error.into());
-        let mut index = self.inner.index().map_err(failed)?;
-        let written = index.path().map_or((0, 0), written);
-        index.read(false).map_err(failed)?;
+        let (index, written) = self.index_to_compare()?;
         let mut scan = Scan {
             repository: self,
             root,
@@ -171,6 +168,25 @@ impl Repository {
         scan.compare_with_head(listed)?;
         scan.check(caps)?;
         scan.write(accept)
+    }
+
+    /// The index, and when it was written. Of one in a form that libgit2 does not read, git writes a
+    /// plain copy, which is read instead.
+    fn index_to_compare(&self) -> Result<(git2::Index, Written), CaptureError> {
+        let read = || {
+            let mut index = self.inner.index()?;
+            let written = index.path().map_or((0, 0), written);
+            index.read(false)?;
+            Ok((index, written))
+        };
+        read().or_else(|error: git2::Error| {
+            let plain = self.plain_index().and_then(|(mut index, written)| {
+                // libgit2 looks into the index for submodules, too.
+                let set = self.inner.set_index(&mut index);
+                set.map_err(io::Error::other).map(|()| (index, written))
+            });
+            plain.map_err(|_| CaptureError::Index(error.into()))
+        })
     }
 
     fn size_of(&self, id: Oid) -> Result<u64, GitError> {

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -66,4 +66,45 @@ pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
         assert_eq!(head, "ref: refs/heads/.invalid\n");
         assert!(!folder.join("packed-refs").exists());
     }
+}
+
+/// The lock under which a ref of a git directory is changed.
+pub fn lock_of(git_dir: &Path, refname: &str) -> PathBuf {
+    if is_reftable() {
+        git_dir.join("reftable/tables.list.lock")
+    } else {
+        git_dir.join(format!("{refname}.lock"))
+    }
+}
+
+/// Every ref of a git directory that keeps them in tables, with HEAD, one a line, but for those
+/// whose names begin so. Refs that are files are left to who compares files.
+pub fn refs_in_tables(git_dir: &Path, but: &[&str]) -> String {
+    if !is_reftable() {
+        return String::new();
+    }
+    let head = git(git_dir, &["symbolic-ref", "HEAD"]);
+    let refs = git(
+        git_dir,
+        &["for-each-ref", "--format=%(refname) %(objectname)"],
+    );
+    let is_kept = |line: &&str| !but.iter().any(|start| line.starts_with(start));
+    let refs: Vec<&str> = refs.lines().filter(is_kept).collect();
+    format!("{head}{}", refs.join("\n"))
+}
+
+/// Where a ref of a git directory is, if it is in tables or has a file of its own; else nothing.
+pub fn now_at(git_dir: &Path, refname: &str) -> String {
+    let text = if is_reftable() {
+        git(git_dir, &["rev-parse", "--verify", "-q", refname])
+    } else {
+        fs::read_to_string(git_dir.join(refname)).unwrap_or_default()
+    };
+    text.trim().to_owned()
+}
+
+fn git(git_dir: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    let ran = command.arg("--git-dir").arg(git_dir).args(args).output();
+    String::from_utf8(ran.unwrap().stdout).unwrap()
 }

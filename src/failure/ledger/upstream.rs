@@ -65,6 +65,9 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
         RemoteError::Shallow => at(ErrorCode::RemoteShallow).hint(
             "nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from",
         ),
+        RemoteError::Format => at(ErrorCode::RemoteFormat).hint(
+            "nothing was written; use a remote of this repository's format (`git rev-parse --show-object-format`), or move the issues: `git handoff export` here, `git handoff import` in a clone of the remote",
+        ),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut
         | RemoteError::Interrupted

@@ -38,10 +38,7 @@ const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m 
 fn unkept(error: &CaptureError) -> Hint {
     let fix = match error {
         CaptureError::Bare => Hint::advice("run it in the worktree that holds the work"),
-        CaptureError::Index(_) => {
-            "`git sparse-checkout reapply --no-sparse-index`, or `git update-index --no-split-index`"
-                .into()
-        }
+        CaptureError::Index(_) => "see what `git status` says of the index".into(),
         CaptureError::Nested { .. } => {
             Hint::advice("name it in .git/info/exclude if it is not part of the work")
         }

@@ -18,9 +18,9 @@ use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use test_support::TestEnvironment;
 use test_support::dice::Dice;
 use test_support::remote::{Daemon, Proxy, address, bare};
+use test_support::{TestEnvironment, repository_kind};
 
 pub(crate) use account::Account;
 use agent::Agent;
@@ -267,12 +267,10 @@ impl Field {
     /// Notes where the remote's branch is.
     fn watch(&self, over: &AtomicBool) {
         while !over.load(Ordering::SeqCst) {
-            let text = fs::read_to_string(self.bare.join("refs/heads/handoffs"));
             // While it is packed, it does not move.
-            if let Ok(text) = text
-                && text.trim().len() == 40
-            {
-                self.tips.lock().unwrap().insert(text.trim().to_owned());
+            let at = repository_kind::now_at(&self.bare, "refs/heads/handoffs");
+            if at.len() == repository_kind::digits() {
+                self.tips.lock().unwrap().insert(at);
             }
             thread::sleep(Duration::from_millis(5));
         }

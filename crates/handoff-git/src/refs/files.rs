@@ -9,7 +9,7 @@ use handoff_base::ObjectId;
 use super::super::error::{GitError, PublishError};
 use super::super::object_id::{ToOid, object_id};
 use super::super::repository::Repository;
-use super::{RefStore, RefUpdate, Target};
+use super::{LOGGED, RefStore, RefUpdate, Target};
 
 /// A file for each ref, and `packed-refs`.
 pub(super) struct RefFiles;
@@ -99,6 +99,57 @@ impl RefStore for RefFiles {
                 Err(PublishError::Locked(lock))
             }
             done => Ok(done.map_err(|error| unwritable(&lock, &error))?),
+        }
+    }
+
+    fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId> {
+        let log = fs::read(repository.log_of(refname)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let values = log.lines().rev().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            words.next()?.parse().ok()
+        });
+        values.take(LOGGED).collect()
+    }
+
+    fn forget_logged(
+        &self,
+        repository: &Repository,
+        refname: &str,
+        lost: &[ObjectId],
+    ) -> io::Result<()> {
+        let path = repository.log_of(refname);
+        let log = match fs::read(&path) {
+            Ok(log) => String::from_utf8_lossy(&log).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let mut kept = String::with_capacity(log.len());
+        let mut before: Option<&str> = None;
+        for line in log.lines() {
+            let mut words = line.splitn(3, ' ');
+            let (Some(was), Some(is), Some(rest)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            if !lost.iter().any(|id| id == is) {
+                // Each entry begins where the one before it ends.
+                let was = before.replace(is).unwrap_or(was);
+                kept += &format!("{was} {is} {rest}\n");
+            }
+        }
+        let new = path.with_extension("new");
+        fs::write(&new, kept)?;
+        fs::rename(new, path)
+    }
+
+    /// The lock has the commit, or a part of it.
+    fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str) {
+        let path = repository.common_dir().join(format!("{refname}.lock"));
+        let ours = |text: String| commit.starts_with(text.trim_end());
+        if fs::read_to_string(&path).is_ok_and(ours) {
+            let _ = fs::remove_file(&path);
         }
     }
 

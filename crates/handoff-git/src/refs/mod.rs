@@ -65,6 +65,21 @@ pub(super) trait RefStore {
     /// Removes a ref that leads to nothing, whatever it says; what is packed counts again.
     fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError>;
 
+    /// The values that a ref had, by its log, the newest first.
+    fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId>;
+
+    /// Removes commits from a ref's log.
+    fn forget_logged(
+        &self,
+        repository: &Repository,
+        refname: &str,
+        lost: &[ObjectId],
+    ) -> io::Result<()>;
+
+    /// Removes the lock that a process left when it was killed while moving a ref to this commit.
+    /// A lock of another process stays.
+    fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str);
+
     /// The ref that HEAD names in the git directory of a worktree.
     fn head_of(&self, git_dir: &Path) -> Option<String>;
 
@@ -84,6 +99,9 @@ pub(super) trait RefStore {
     /// A file below the common directory that changes whenever a ref does.
     fn watched(&self, refname: &str) -> PathBuf;
 }
+
+/// How many entries of a ref's log are looked at.
+const LOGGED: usize = 64;
 
 /// How often a symbolic ref may lead to another, as in git.
 const MOST_HOPS: usize = 5;
@@ -259,6 +277,25 @@ impl Repository {
     /// [`PublishError`] when it is locked or can't be removed.
     pub fn discard(&self, refname: &str) -> Result<(), PublishError> {
         self.refs.discard(self, refname)
+    }
+
+    /// The last values that a ref had, by its log, the newest first.
+    pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
+        self.refs.logged(self, refname)
+    }
+
+    /// Removes commits that are lost from a ref's log, where `git fsck` reports them for ever.
+    ///
+    /// # Errors
+    /// When the log can't be read or written.
+    pub fn forget_logged(&self, refname: &str, lost: &[ObjectId]) -> io::Result<()> {
+        self.refs.forget_logged(self, refname, lost)
+    }
+
+    /// Removes the lock that a process left when it was killed while publishing this commit. If it
+    /// can't be removed, publishing reports the locked ref.
+    pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
+        self.refs.remove_abandoned_lock(self, refname, commit);
     }
 
     /// Watches refs by their full names.

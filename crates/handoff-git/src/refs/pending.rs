@@ -114,7 +114,7 @@ impl Repository {
         fs::rename(self.taken_log(), self.log_of(refname)).is_ok()
     }
 
-    pub(in super::super) fn log_of(&self, refname: &str) -> PathBuf {
+    pub(super) fn log_of(&self, refname: &str) -> PathBuf {
         self.common_dir().join("logs").join(refname)
     }
 

@@ -55,7 +55,9 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
         let message = lines[..at].iter().map(|line| from_remote(line)).collect();
         return RemoteError::Refused { message };
     }
-    if lines.iter().any(|line| is_denial(line)) {
+    if lines.iter().any(|line| is_of_other_format(line)) {
+        RemoteError::Format
+    } else if lines.iter().any(|line| is_denial(line)) {
         RemoteError::Denied {
             message: one_line(None, lines),
         }
@@ -284,6 +286,12 @@ fn is_protection(line: &str) -> bool {
     let bitbucket = line.starts_with("Branch refs/heads/")
         && line.contains(" can only be modified through pull requests");
     bitbucket || starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Whether git met a remote of another object format: when it fetches, and when it pushes.
+fn is_of_other_format(line: &str) -> bool {
+    line.starts_with("fatal: mismatched algorithms: client ")
+        || line == "fatal: the receiving end does not support this repository's hash algorithm"
 }
 
 /// Whether the user is not authenticated or may not write.

@@ -78,6 +78,7 @@ pub struct Remote {
     name: String,
     refname: String,
     grown: Grown,
+    durable_refs: Option<String>,
     /// Whether this is a partial clone of it.
     is_promised: bool,
 }
@@ -94,6 +95,7 @@ impl Remote {
             name: name.to_owned(),
             refname: refname.to_owned(),
             grown: repository.grown.clone(),
+            durable_refs: repository.durable_refs.clone(),
             is_promised: repository.is_promised_by(name),
         }
     }
@@ -321,7 +323,8 @@ impl Remote {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.git_dir);
         command.args(["-c", "color.remote=never"]);
-        for setting in settings {
+        let durable = self.durable_refs.iter().map(String::as_str);
+        for setting in settings.iter().copied().chain(durable) {
             command.args(["-c", setting]);
         }
         // A fetch moves none of the user's refs, so their hooks have nothing to check.

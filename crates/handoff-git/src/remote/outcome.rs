@@ -36,6 +36,11 @@ pub enum RemoteError {
     /// It is a shallow clone, which this repository can't continue from.
     #[error("the remote is a shallow clone: it has only the end of the branch's history")]
     Shallow,
+    /// It names its objects by another format than this repository.
+    #[error(
+        "the remote names its objects by another format: one of the two has SHA-1, the other SHA-256"
+    )]
+    Format,
     /// It took too long and was killed.
     #[error("git did not answer in time")]
     TimedOut,

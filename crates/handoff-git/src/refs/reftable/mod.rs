@@ -15,7 +15,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use git2::{ErrorClass, ErrorCode};
 use handoff_base::{ObjectFormat, ObjectId};
@@ -24,7 +24,7 @@ use self::table::{Record, Table, TableError};
 use super::super::error::{GitError, PublishError};
 use super::super::process::{self, Ended, Patience, ProcessError};
 use super::super::repository::Repository;
-use super::{RefStore, RefUpdate, Target};
+use super::{LOGGED, RefStore, RefUpdate, Target};
 
 /// The folder of the tables.
 const FOLDER: &str = "reftable";
@@ -45,6 +45,9 @@ const UNEXPLAINED: u32 = 10;
 /// The longest pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How long a lock must stay as it is before it is taken for abandoned.
+const STALE: Duration = Duration::from_secs(1);
+
 /// Tables of the repository, and of the worktree if it is a linked one.
 pub(super) struct RefTables {
     shared: Stack,
@@ -58,6 +61,22 @@ impl RefTables {
             shared: Stack::new(common_dir, format),
             own: is_linked.then(|| Stack::new(git_dir, format)),
         }
+    }
+
+    /// Writes the tables that have a ref through to the disk, if writes wait for it: git 2.47
+    /// writes the end of a table after it has waited for the rest.
+    fn write_through(&self, repository: &Repository, refname: &str) -> Result<(), GitError> {
+        if repository.durable_refs.is_none() {
+            return Ok(());
+        }
+        let stack = self.stack_of(refname);
+        for (name, table) in stack.tables()? {
+            let written = table.write_through();
+            written.map_err(|error| stack.unreadable(&name, &error))?;
+        }
+        let folder = stack.git_dir.join(FOLDER);
+        let written = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        written.map_err(|error| failed(format!("{FOLDER} cannot be written through: {error}")))
     }
 
     /// The tables that have a ref: each worktree has those of its own.
@@ -87,9 +106,16 @@ impl RefStore for RefTables {
             }
             let ended = update_ref(repository, update)?;
             if ended.status.success() {
+                self.write_through(repository, update.refname)?;
                 return Ok(());
             }
-            if self.read(repository, update.refname)? != update.from.map(Target::Id) {
+            let now = self.read(repository, update.refname)?;
+            // git also fails when it changed the ref and then could not compact the tables.
+            if now == update.to.map(Target::Id) {
+                self.write_through(repository, update.refname)?;
+                return Ok(());
+            }
+            if now != update.from.map(Target::Id) {
                 return Err(PublishError::Moved);
             }
             // Objects that no ref led to, a `git gc` may have removed.
@@ -112,6 +138,59 @@ impl RefStore for RefTables {
         match self.shared.read(refname)? {
             Some(Target::Id(at)) => repository.delete_ref(refname, at),
             Some(Target::Symbolic(_)) | None => Ok(()),
+        }
+    }
+
+    /// git prints the entries that there are, and fails at the first one beyond them.
+    fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId> {
+        let mut command = git(repository, repository.path());
+        command.arg("rev-parse");
+        command.args((0..LOGGED).map(|at| format!("{refname}@{{{at}}}")));
+        let printed = run(command, None).map(|ended| ended.stdout);
+        let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
+        let values = printed.lines().map_while(|line| line.parse().ok());
+        values.collect()
+    }
+
+    fn forget_logged(
+        &self,
+        repository: &Repository,
+        refname: &str,
+        lost: &[ObjectId],
+    ) -> io::Result<()> {
+        let logged = self.logged(repository, refname);
+        // The oldest first, since those after it move up.
+        let gone = logged.iter().enumerate().rev();
+        let gone = gone.filter(|(_, id)| lost.contains(id));
+        let entries = gone.map(|(at, _)| format!("{refname}@{{{at}}}"));
+        for entry in entries {
+            let mut command = git(repository, repository.path());
+            command.args(["reflog", "delete", "--rewrite", &entry]);
+            let ended = run(command, None).map_err(io::Error::other)?;
+            if !ended.status.success() {
+                return Err(io::Error::other(ended.complaint()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lock does not say whose it is: it is taken for abandoned if it stays as it is and no
+    /// process of this machine has it open.
+    fn remove_abandoned_lock(&self, repository: &Repository, _: &str, _: &str) {
+        let lock = repository.common_dir().join(LOCK);
+        let state = || lock.metadata().and_then(|found| found.modified()).ok();
+        let Some(first) = state() else {
+            return;
+        };
+        let start = Instant::now();
+        while start.elapsed() < STALE {
+            thread::sleep(PAUSE);
+            if state() != Some(first) {
+                return;
+            }
+        }
+        if !is_open_anywhere(&lock) {
+            let _ = fs::remove_file(&lock);
         }
     }
 
@@ -286,6 +365,37 @@ fn has_table(folder: &Path) -> bool {
     entries.any(|entry| entry.path().extension().is_some_and(|end| end == "ref"))
 }
 
+/// Whether a process may have a file open: one of this machine has, or its files can't be listed
+/// although it is the same user's.
+#[cfg(target_os = "linux")]
+fn is_open_anywhere(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(path), Ok(owner)) = (path.canonicalize(), path.metadata()) else {
+        return true;
+    };
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return true;
+    };
+    processes.flatten().any(|process| {
+        let files = process.path().join("fd");
+        let is_owners = process
+            .metadata()
+            .is_ok_and(|found| found.uid() == owner.uid());
+        match fs::read_dir(files) {
+            Ok(files) => files
+                .flatten()
+                .any(|file| fs::read_link(file.path()).is_ok_and(|to| to == path)),
+            Err(error) => is_owners && error.kind() == io::ErrorKind::PermissionDenied,
+        }
+    })
+}
+
+/// Other systems can't tell.
+#[cfg(not(target_os = "linux"))]
+fn is_open_anywhere(_: &Path) -> bool {
+    true
+}
+
 /// Has git change a ref. The transaction is one line, so that nothing is changed in part.
 fn update_ref(repository: &Repository, update: &RefUpdate<'_>) -> Result<Ended, GitError> {
     let mut command = git(repository, repository.path());
@@ -307,6 +417,9 @@ fn git(repository: &Repository, git_dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("--git-dir").arg(git_dir);
     command.args(["-c", "core.hooksPath=/dev/null"]);
+    if let Some(setting) = &repository.durable_refs {
+        command.args(["-c", setting]);
+    }
     command.current_dir(repository.common_dir());
     command.env("LC_ALL", "C").env_remove("LANGUAGE");
     command
@@ -326,8 +439,9 @@ fn run(command: Command, input: Option<Vec<u8>>) -> Result<Ended, GitError> {
     })
 }
 
+/// What git or the system says; the reason may be a full disk or a missing permission.
 fn failed(text: String) -> GitError {
-    reference_error(text).into()
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
 }
 
 fn reference_error(text: String) -> git2::Error {

@@ -111,6 +111,11 @@ impl Table {
         })
     }
 
+    /// Waits until the table is on the disk.
+    pub(super) fn write_through(&self) -> Result<(), TableError> {
+        Ok(self.file.sync_all()?)
+    }
+
     /// A ref's record, if this table has one.
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Record>, TableError> {
         let mut found = None;

@@ -1,0 +1,404 @@
+//! Repositories of every kind that git makes: how objects are named, how refs are kept, and what
+//! speeds git up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use test_support::contracts::opening;
+use test_support::exchange::{exported, import, lived, refused};
+use test_support::remote::assert_whole;
+use test_support::{TestEnvironment, repository_kind};
+
+/// A new repository of a format, with one commit.
+fn repository(env: &TestEnvironment, name: &str, format: &str) -> PathBuf {
+    let format = format!("--object-format={format}");
+    env.git(env.root(), &["init", "-q", &format, name]);
+    let repo = env.root().join(name);
+    env.git(&repo, &["commit", "-q", "--allow-empty", "-m", "Start"]);
+    repo
+}
+
+/// Every line of every file of issues, with its path.
+fn lines(env: &TestEnvironment, repo: &Path) -> String {
+    env.git(repo, &["grep", "", "handoffs", "--", "issues", "open"])
+}
+
+#[test]
+fn a_ledger_of_sha256_is_shared_audited_and_packed() {
+    let env = TestEnvironment::new();
+    let repo = repository(&env, "repo", "sha256");
+    let server = repository(&env, "server", "sha256");
+    env.git(
+        &repo,
+        &["remote", "add", "origin", server.to_str().unwrap()],
+    );
+    env.handoff(&["init", "--remote", "origin", "--evidence", "off"])
+        .success();
+    env.handoff_in(&server, &["hooks", "install"]).success();
+    for issue in 1..=3 {
+        env.send(opening(issue)).success();
+    }
+    env.git(
+        env.root(),
+        &["clone", "-q", server.to_str().unwrap(), "other"],
+    );
+    let other = env.root().join("other");
+    env.handoff_in(&other, &["init", "--remote", "origin"])
+        .success();
+    env.handoff_in(&other, &["claim", "2.1", "--as", "prep-agent"])
+        .success();
+    env.claim("2.1", "prep-agent").exits(5);
+    env.git(&repo, &["gc", "-q", "--prune=now"]);
+    // A step made offline is made again on what came meanwhile, and names the commit it was.
+    let offline = env.file("4.xml", opening(4));
+    env.handoff_in(&other, &["send", &offline, "--offline"])
+        .exits(8);
+    env.send(opening(5)).success();
+    env.handoff_in(&other, &["sync"]).success();
+    env.handoff(&["sync"]).success();
+    let newest = env.git(
+        &repo,
+        &[
+            "log",
+            "-1",
+            "--format=%(trailers:key=Synced-From,valueonly)",
+            "handoffs",
+        ],
+    );
+    assert_eq!(newest.trim().len(), 64);
+    for repo in [&repo, &other, &server] {
+        env.handoff_in(repo, &["verify"]).success();
+        assert_whole(&env, repo);
+        let tip = env.git(repo, &["rev-parse", "handoffs"]);
+        assert_eq!(tip.trim().len(), 64);
+    }
+    // A step that is not one is refused at the gate of the server.
+    env.git(
+        &repo,
+        &["worktree", "add", "-q", "--detach", "../tree", "handoffs"],
+    );
+    let tree = env.root().join("tree");
+    env.git(
+        &tree,
+        &[
+            "commit",
+            "-q",
+            "--no-verify",
+            "--allow-empty",
+            "-m",
+            "By hand",
+        ],
+    );
+    let push = ["push", "-q", "--no-verify", "origin", "HEAD:handoffs"];
+    let ran = env.git_any(&tree, &push);
+    assert_ne!(ran.status, 0);
+    assert!(
+        ran.stderr.contains("not made of legal steps"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_ledger_goes_from_one_format_to_the_other_and_back() {
+    let env = TestEnvironment::new();
+    let repo = repository(&env, "repo", "sha1");
+    env.handoff(&["init", "--evidence", "off"]).success();
+    for issue in 1..=2 {
+        env.send(opening(issue)).success();
+    }
+    env.claim("2.1", "prep-agent").success();
+    env.handoff(&["cancel", "1", "--as", "issue-manager", "--reason", "twice"])
+        .success();
+    let own = lines(&env, &repo);
+    let mut from = repo;
+    for (name, format) in [("longer", "sha256"), ("shorter", "sha1")] {
+        let folder = env.root().join(name);
+        let folder = folder.to_str().unwrap();
+        env.handoff_in(&from, &["export", "--format", "files", folder])
+            .success();
+        let to = repository(&env, &format!("in-{name}"), format);
+        env.handoff_in(&to, &["init", "--evidence", "off"])
+            .success();
+        let (data, status) = import(&env, &to, Path::new(folder), &[]);
+        assert_eq!((refused(&data), status), (Vec::<String>::new(), 0));
+        assert_eq!(lines(&env, &to), own);
+        env.handoff_in(&to, &["verify"]).success();
+        from = to;
+    }
+}
+
+#[test]
+fn what_was_kept_of_a_failure_does_not_come_into_another_format() {
+    let env = lived("issue-to-pr");
+    let folder = exported(&env, "folders", "out");
+    let other = if repository_kind::is_sha256() {
+        "sha1"
+    } else {
+        "sha256"
+    };
+    let repo = repository(&env, "other", other);
+    env.handoff_in(&repo, &["init", "--evidence", "off"])
+        .success();
+    let (data, status) = import(&env, &repo, &folder, &[]);
+    assert_eq!(status, 3);
+    let said = data["refused"].to_string();
+    assert!(said.contains("objects of another format"), "{said}");
+    env.handoff_in(&repo, &["verify"]).success();
+}
+
+#[test]
+fn a_remote_of_the_other_format_is_refused_before_anything_is_written() {
+    let env = TestEnvironment::new();
+    for (own, other) in [("sha1", "sha256"), ("sha256", "sha1")] {
+        for is_empty in [true, false] {
+            let name = format!("{own}-{is_empty}");
+            let repo = repository(&env, &name, own);
+            let server = repository(&env, &format!("{name}-server"), other);
+            if is_empty {
+                env.git(&server, &["branch", "-m", "other"]);
+                env.git(&server, &["update-ref", "-d", "refs/heads/other"]);
+            }
+            let url = server.to_str().unwrap();
+            env.git(&repo, &["remote", "add", "origin", url]);
+            env.handoff_in(&repo, &["init", "--remote", "origin"])
+                .exits(9)
+                .says("the remote names its objects by another format");
+            assert_eq!(
+                env.git(
+                    &repo,
+                    &["for-each-ref", "refs/heads/handoffs", "refs/handoff"]
+                ),
+                ""
+            );
+            assert_eq!(env.git_any(&repo, &["config", "handoff.remote"]).stdout, "");
+            // A ledger that was set up without it, too.
+            env.handoff_in(&repo, &["init"]).success();
+            env.git(&repo, &["config", "handoff.remote", "origin"]);
+            let tip = env.git(&repo, &["rev-parse", "handoffs"]);
+            let contract = env.file("87.xml", opening(87));
+            let ran = env.handoff_in(&repo, &["send", &contract]).exits(9);
+            assert!(
+                ran.stderr.contains("hint: nothing was written"),
+                "{}",
+                ran.shown
+            );
+            assert_eq!(env.git(&repo, &["rev-parse", "handoffs"]), tip);
+            env.handoff_in(&repo, &["sync"]).exits(9);
+        }
+    }
+}
+
+/// Opens, claims, fails and reads in a repository; the failure keeps a file that is not committed.
+fn live(env: &TestEnvironment, repo: &Path, issue: u32) {
+    let run = |args: &[&str]| env.handoff_in(repo, args).success();
+    let contract = env.file(&format!("{issue}.xml"), opening(issue));
+    let id = format!("{issue}.1");
+    run(&["send", &contract]);
+    run(&["claim", &id, "--as", "prep-agent"]);
+    fs::write(repo.join("unfinished"), format!("{issue}\n")).unwrap();
+    let fail = [
+        "fail",
+        &id,
+        "--as",
+        "prep-agent",
+        "--message",
+        "stuck",
+        "--snapshot",
+    ];
+    run(&fail);
+    let kept = env.root().join(format!("kept-{issue}"));
+    let kept = kept.to_str().unwrap();
+    run(&["restore", &id, "--worktree", kept]);
+    let file = fs::read_to_string(Path::new(kept).join("unfinished")).unwrap();
+    assert_eq!(file, format!("{issue}\n"));
+    run(&["status"]);
+    run(&["verify"]);
+}
+
+#[test]
+fn what_speeds_git_up_or_saves_space_changes_nothing() {
+    type Shape = (&'static str, &'static [&'static [&'static str]]);
+    let shapes: &[Shape] = &[
+        (
+            "configuration of each worktree",
+            &[
+                &["config", "extensions.worktreeConfig", "true"],
+                &["config", "--worktree", "core.abbrev", "9"],
+            ],
+        ),
+        (
+            "objects that are precious",
+            &[
+                &["config", "core.repositoryFormatVersion", "1"],
+                &["config", "extensions.preciousObjects", "true"],
+            ],
+        ),
+        (
+            "an index of many packs, with bitmaps",
+            &[
+                &["repack", "-q", "-d"],
+                &["commit", "-q", "--allow-empty", "-m", "More"],
+                &["repack", "-q", "-d"],
+                &["multi-pack-index", "write", "--bitmap", "--no-progress"],
+            ],
+        ),
+        (
+            "a pack of what nothing leads to",
+            &[
+                &["commit", "-q", "--allow-empty", "-m", "Lost"],
+                &["reset", "-q", "--hard", "HEAD~"],
+                &["reflog", "expire", "--expire=now", "--all"],
+                &["repack", "-q", "-d", "--cruft"],
+            ],
+        ),
+        (
+            "a graph of commits with filters",
+            &[&[
+                "commit-graph",
+                "write",
+                "--reachable",
+                "--changed-paths",
+                "--no-progress",
+            ]],
+        ),
+        ("refs packed", &[&["pack-refs", "--all"]]),
+        (
+            "a sparse index",
+            &[&["sparse-checkout", "init", "--cone", "--sparse-index"]],
+        ),
+        (
+            "a cache of untracked files, and a split index",
+            &[
+                &["config", "core.untrackedCache", "true"],
+                &["update-index", "--untracked-cache"],
+                &["update-index", "--split-index"],
+            ],
+        ),
+        (
+            "many files, as git's own settings for them",
+            &[
+                &["config", "feature.manyFiles", "true"],
+                &["update-index", "--index-version", "4"],
+            ],
+        ),
+    ];
+    for (_, commands) in shapes {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        fs::create_dir_all(repo.join("src")).unwrap();
+        fs::write(repo.join("src/lib"), "").unwrap();
+        env.git(&repo, &["add", "."]);
+        env.git(&repo, &["commit", "-q", "-m", "Files"]);
+        live(&env, &repo, 1);
+        for command in *commands {
+            env.git(&repo, command);
+        }
+        live(&env, &repo, 2);
+        env.git(&repo, &["gc", "-q"]);
+        live(&env, &repo, 3);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn objects_of_another_repository_are_read_and_not_written() {
+    for how in [&["--shared"][..], &["--reference", "repo", "--no-local"]] {
+        let env = TestEnvironment::with_ledger();
+        live(&env, &env.repo(), 1);
+        let clone = [&["clone", "-q"][..], how, &["repo", "borrowing"]].concat();
+        env.git(env.root(), &clone);
+        let borrowing = env.root().join("borrowing");
+        assert!(borrowing.join(".git/objects/info/alternates").exists());
+        let count = || env.git(&env.repo(), &["count-objects", "-v"]);
+        let before = count();
+        env.handoff_in(&borrowing, &["init", "--remote", "origin"])
+            .success();
+        env.git(&borrowing, &["config", "handoff.remote", ""]);
+        env.git(&borrowing, &["config", "--unset", "handoff.remote"]);
+        live(&env, &borrowing, 2);
+        assert_eq!(count(), before);
+        assert_whole(&env, &borrowing);
+    }
+}
+
+#[test]
+fn a_clone_that_began_with_a_bundle_is_like_any_other() {
+    let env = TestEnvironment::with_ledger();
+    live(&env, &env.repo(), 1);
+    env.git(
+        &env.repo(),
+        &["bundle", "create", "-q", "../all.bundle", "--all"],
+    );
+    let bundle = format!("--bundle-uri={}/all.bundle", env.root().display());
+    env.git(
+        env.root(),
+        &["clone", "-q", &bundle, "--no-local", "repo", "clone"],
+    );
+    let clone = env.root().join("clone");
+    env.handoff_in(&clone, &["init", "--remote", "origin"])
+        .success();
+    env.git(&env.repo(), &["checkout", "-q", "--detach"]);
+    live(&env, &clone, 2);
+    env.handoff(&["verify"]).success();
+    assert_whole(&env, &clone);
+}
+
+#[test]
+fn what_git_3_makes_by_default_has_a_ledger() {
+    let env = TestEnvironment::new();
+    let config = "[safe]\n\tbareRepository = explicit\n[init]\n\tdefaultBranch = main\n\
+                  \tdefaultObjectFormat = sha256\n\tdefaultRefFormat = reftable\n";
+    let path = env.root().join("home/.gitconfig");
+    let own = fs::read_to_string(&path).unwrap();
+    fs::write(&path, own + config).unwrap();
+    // Of the environment's own formats, or of git's when those are the newest.
+    let made = |name: &str, bare: bool| {
+        let mut command = env.command("git");
+        command.current_dir(env.root());
+        command
+            .env_remove("GIT_DEFAULT_HASH")
+            .env_remove("GIT_DEFAULT_REF_FORMAT");
+        command
+            .args(["init", "-q", name])
+            .args(bare.then_some("--bare"));
+        assert!(command.status().unwrap().success());
+        env.root().join(name)
+    };
+    let (server, repo) = (made("server", true), made("repo", false));
+    assert_eq!(
+        env.git(&repo, &["rev-parse", "--show-object-format"]),
+        "sha256\n"
+    );
+    assert_eq!(
+        env.git(&repo, &["rev-parse", "--show-ref-format"]),
+        "reftable\n"
+    );
+    env.git(&repo, &["commit", "-q", "--allow-empty", "-m", "Start"]);
+    env.git(
+        &repo,
+        &["remote", "add", "origin", server.to_str().unwrap()],
+    );
+    env.git(&repo, &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin", "--hooks", "--evidence", "off"])
+        .success();
+    env.handoff_in(&server, &["hooks", "install"])
+        .exits(9)
+        .says("safe.bareRepository");
+    let mut named = env.program(&["hooks", "install"]);
+    named.env("GIT_DIR", &server);
+    env.run(named, &["hooks", "install"], None).success();
+    live(&env, &repo, 1);
+    let clone = ["clone", "-q", server.to_str().unwrap(), "other"];
+    env.git(env.root(), &clone);
+    let other = env.root().join("other");
+    env.handoff_in(&other, &["init", "--remote", "origin"])
+        .success();
+    live(&env, &other, 2);
+    env.handoff(&["fetch", "--repair"]).success();
+    env.git(&repo, &["worktree", "add", "-q", "-b", "side", "../linked"]);
+    live(&env, &env.root().join("linked"), 3);
+    env.handoff(&["demo"]).success();
+    env.git(&repo, &["gc", "-q", "--prune=now"]);
+    env.assert_sound();
+}
