@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::keys::header;
 use test_support::tamper::{BRANCH, Ledger, folder};
 
 /// A ledger, and a server with the hook that has all of it but the last step.
@@ -145,10 +146,10 @@ fn a_commit_that_readers_take_differently_is_refused() {
             "an upper-case id",
             step.replacen(tree, &format!("tree {}", tree[5..].to_uppercase()), 1),
         ),
-        ("an empty signature", signed("gpgsig ")),
+        ("an empty signature", signed(&format!("{} ", header()))),
         (
             "a signature without an end",
-            signed("gpgsig -----BEGIN PGP SIGNATURE-----"),
+            signed(&format!("{} -----BEGIN PGP SIGNATURE-----", header())),
         ),
         ("an encoding", signed("encoding UTF-8")),
         (

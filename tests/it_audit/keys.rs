@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, repository_kind};
 
 /// The branch of the ledger.
 pub(crate) const BRANCH: &str = "refs/heads/handoffs";
@@ -150,9 +150,18 @@ pub(crate) fn raw(env: &TestEnvironment, commit: &str) -> String {
     env.git(&env.repo(), &["cat-file", "commit", commit])
 }
 
+/// The header of a signature in the repositories of this run.
+pub(crate) fn header() -> &'static str {
+    if repository_kind::is_sha256() {
+        "gpgsig-sha256"
+    } else {
+        "gpgsig"
+    }
+}
+
 /// A commit without its signature, and that as it stands in the header.
 pub(crate) fn parts(raw: &str) -> (String, String) {
-    let Some(from) = raw.find("gpgsig ") else {
+    let Some(from) = raw.find(&format!("{} ", header())) else {
         return (raw.to_owned(), String::new());
     };
     let end = raw[from..].find("-----END SSH SIGNATURE-----\n").unwrap();
@@ -184,7 +193,8 @@ pub(crate) fn signature(
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let armored = fs::read_to_string(format!("{file}.sig")).unwrap();
-    format!("gpgsig {}", armored.trim_end().replace('\n', "\n ")) + "\n"
+    let lines = armored.trim_end().replace('\n', "\n ");
+    format!("{} {lines}\n", header())
 }
 
 /// Writes a commit and moves the branch to it, as in a clone that saw no other.

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::{Child, Stdio};
 
 use crate::keys::{
-    ed25519, findings, good_for_git, key, list, make_key, parts, path, protocol, raw, script,
-    start, team, use_key, with_key, with_settings, without_prints,
+    ed25519, findings, good_for_git, header, key, list, make_key, parts, path, protocol, raw,
+    script, start, team, use_key, with_key, with_settings, without_prints,
 };
 use insta::assert_snapshot;
 use test_support::contracts::{opening, prepared};
@@ -13,7 +13,7 @@ use test_support::{TestEnvironment, repository_kind};
 
 /// Says whether the newest step is signed.
 fn is_signed(env: &TestEnvironment) -> bool {
-    raw(env, &env.tip()).contains("\ngpgsig ")
+    raw(env, &env.tip()).contains(&format!("\n{} ", header()))
 }
 
 #[test]

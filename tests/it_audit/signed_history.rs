@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::keys::{
-    BRANCH, damage, ed25519, findings, forget, key, parts, path, protocol, put, raw, signature,
-    signed, start, team, use_key, with_key,
+    BRANCH, damage, ed25519, findings, forget, header, key, parts, path, protocol, put, raw,
+    signature, signed, start, team, use_key, with_key,
 };
 use insta::assert_snapshot;
 use test_support::TestEnvironment;
@@ -119,29 +119,37 @@ fn a_signature_that_was_not_made_for_git_is_found() {
 #[test]
 fn what_is_no_signature_is_found() {
     let (env, payload, signature) = opened();
+    // With SHA-256, each of the two headers has the other's part.
+    let (own, others) = match header() {
+        "gpgsig" => ("gpgsig", "gpgsig-sha256"),
+        header => (header, "gpgsig"),
+    };
     let found = |raw: &str| {
         put(&env, raw);
-        damage(&env)
+        let said = damage(&env);
+        let said = said.replace(&format!("{own} "), "[own] ");
+        said.replace(&format!("{others} "), "[other] ")
     };
     let two = format!("{signature}{signature}");
     assert_snapshot!(found(&signed(&payload, &two)), @r#"
     signature.bad the commit has two signatures
-    commit.header no step is written like this: "gpgsig -----BEGIN SSH SIGNATURE-----"
+    commit.header no step is written like this: "[own] -----BEGIN SSH SIGNATURE-----"
     "#);
-    let other = signature.replace("gpgsig ", "gpgsig-sha256 ");
+    let other = signature.replace(&format!("{own} "), &format!("{others} "));
     assert_snapshot!(found(&signed(&payload, &other)), @r#"
     signature.bad the commit has a signature in a header where git looks for none
-    commit.header no step is written like this: "gpgsig-sha256 -----BEGIN SSH SIGNATURE-----"
+    commit.header no step is written like this: "[other] -----BEGIN SSH SIGNATURE-----"
     "#);
     let lines: Vec<&str> = signature.lines().collect();
     let cut = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
     assert_snapshot!(found(&signed(&payload, &cut)), @"signature.bad the signature cannot be read");
-    assert_snapshot!(found(&signed(&payload, "gpgsig nothing at all\n")), @r#"
+    assert_snapshot!(found(&signed(&payload, &format!("{own} nothing at all\n"))), @r#"
     signature.unknown the signature is neither one of ssh nor one of OpenPGP
-    commit.header no step is written like this: "gpgsig nothing at all"
+    commit.header no step is written like this: "[own] nothing at all"
     "#);
-    let x509 = "gpgsig -----BEGIN SIGNED MESSAGE-----\n MIIB\n -----END SIGNED MESSAGE-----\n";
-    assert_snapshot!(found(&signed(&payload, x509)), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
+    let x509 = " -----BEGIN SIGNED MESSAGE-----\n MIIB\n -----END SIGNED MESSAGE-----\n";
+    let x509 = format!("{own}{x509}");
+    assert_snapshot!(found(&signed(&payload, &x509)), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
     let after_committer = format!(" and more\n{signature}");
     assert_snapshot!(found(&signed(&payload, &after_committer)), @r#"
     signature.bad the signature is not one of this commit
@@ -164,8 +172,9 @@ fn where_no_key_is_asked_for_a_signature_must_still_be_one() {
     put(&env, &signed(&payload, &good));
     env.assert_sound();
     // Not known here, and so not judged.
-    let pgp = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n";
-    put(&env, &signed(&payload, pgp));
+    let pgp = " -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n";
+    let pgp = format!("{}{pgp}", header());
+    put(&env, &signed(&payload, &pgp));
     env.handoff(&["verify"]).success();
     let forged = payload.replace("+0000\n\n", "+0100\n\n");
     put(&env, &signed(&forged, &good));

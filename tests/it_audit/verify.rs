@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use crate::keys::header;
 use insta::assert_snapshot;
 use test_support::tamper::{BRANCH, Commit, Edit, Ledger, contract, folder, remove, set};
 
@@ -708,8 +709,11 @@ fn a_header_that_hides_something_is_found_and_a_signature_is_not() {
     let ledger = Ledger::new();
     ledger.rewrite(8, |number, commit| {
         let more = match number {
-            8 => "gpgsig -----BEGIN PGP SIGNATURE-----\n \n abcd\n -----END PGP SIGNATURE-----",
-            _ => "encoding ISO-8859-1",
+            8 => format!(
+                "{} -----BEGIN PGP SIGNATURE-----\n \n abcd\n -----END PGP SIGNATURE-----",
+                header()
+            ),
+            _ => "encoding ISO-8859-1".to_owned(),
         };
         commit.committer = format!("{}\n{more}", commit.committer);
     });

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
+use test_support::repository_kind::git_knows_tables;
 
 /// Every command that needs a ledger says the same, and exits 9.
 fn all_exit_9(env: &TestEnvironment, dir: &Path, code: &str) -> String {
@@ -120,6 +121,9 @@ fn of_formats(env: &TestEnvironment, formats: &[&str]) -> PathBuf {
 
 #[test]
 fn a_repository_of_an_unknown_format_is_refused() {
+    if !git_knows_tables() {
+        return;
+    }
     for (key, value, said) in [
         (
             "core.repositoryformatversion",
@@ -169,6 +173,9 @@ fn a_repository_of_an_unknown_format_is_refused() {
 
 #[test]
 fn tables_of_refs_that_cannot_be_read_are_named() {
+    if !git_knows_tables() {
+        return;
+    }
     let env = TestEnvironment::new();
     let repo = of_formats(&env, &["--ref-format=reftable"]);
     env.handoff(&["init"]).success();

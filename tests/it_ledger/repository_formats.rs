@@ -346,6 +346,9 @@ fn a_clone_that_began_with_a_bundle_is_like_any_other() {
 
 #[test]
 fn what_git_3_makes_by_default_has_a_ledger() {
+    if !repository_kind::git_knows_tables() {
+        return;
+    }
     let env = TestEnvironment::new();
     let config = "[safe]\n\tbareRepository = explicit\n[init]\n\tdefaultBranch = main\n\
                   \tdefaultObjectFormat = sha256\n\tdefaultRefFormat = reftable\n";

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Shows untrusted text in quotes, escaped and cut to 60 characters.
+/// Shows untrusted text in quotes, escaped and cut to 64 characters, the length of the longest id.
 pub fn quoted(text: &str) -> String {
-    let text = cut(text, 60);
+    let text = cut(text, 64);
     let mut shown = String::from("\"");
     for (_, c, hidden) in marked(&text) {
         if hidden && !c.is_control() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use git2::{ErrorCode, ObjectType};
-use handoff_base::ObjectId;
+use handoff_base::{ObjectFormat, ObjectId};
 
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
@@ -56,6 +56,14 @@ impl fmt::Display for Person {
     }
 }
 
+/// The header that has a commit's signature: it is over the commit with ids of this format.
+pub(super) fn signature_header(format: ObjectFormat) -> &'static str {
+    match format {
+        ObjectFormat::Sha1 => "gpgsig",
+        ObjectFormat::Sha256 => "gpgsig-sha256",
+    }
+}
+
 /// A commit's bytes: the only form in which this program writes one, and accepts one as a step.
 /// `signature` is the text of the signature, as git places it.
 pub(super) fn commit_bytes(
@@ -78,7 +86,8 @@ pub(super) fn commit_bytes(
     }
     add(format_args!("author {author}\ncommitter {committer}\n"));
     for (number, line) in signature.iter().flat_map(|text| text.lines()).enumerate() {
-        let start = if number == 0 { "gpgsig" } else { "" };
+        let header = signature_header(tree.format());
+        let start = if number == 0 { header } else { "" };
         add(format_args!("{start} {line}\n"));
     }
     text.push('\n');
@@ -157,9 +166,10 @@ impl Stored {
             ..
         } = &self.commit;
         let header = split(&self.raw).0;
-        let rest = header.windows(8).position(|eight| eight == b"\ngpgsig ");
+        let start = format!("\n{} ", signature_header(tree.format()));
+        let rest = memchr::memmem::find(header, start.as_bytes());
         let rest = rest.map(|at| String::from_utf8_lossy(&header[at + 1..]).into_owned());
-        let signature = rest.and_then(|rest| Some(signature_in(&rest)?.0));
+        let signature = rest.and_then(|rest| Some(signature_in(&rest, tree.format())?.0));
         let parents = stored_parents(header);
         let people = [author, committer].map(Person::rewritten);
         let people = [&people[0], &people[1]];
@@ -198,8 +208,8 @@ fn canonical_commit(id: ObjectId, raw: &[u8]) -> Option<(Commit, Form)> {
     let author = person_in(line(&mut rest, "author ")?)?;
     let committer = person_in(line(&mut rest, "committer ")?)?;
     let mut signature = None;
-    if rest.starts_with("gpgsig ") {
-        let (text, others) = signature_in(rest)?;
+    if rest.starts_with("gpgsig") {
+        let (text, others) = signature_in(rest, id.format())?;
         (signature, rest) = (Some(text), others);
     }
     let message = rest.strip_prefix('\n')?;
@@ -239,9 +249,9 @@ const YEARS: std::ops::Range<i64> = 0..253_402_300_800;
 
 /// The signature that a header goes on with, and what follows it; `None` if it is not one block of
 /// text between its first and last line.
-fn signature_in(header: &str) -> Option<(String, &str)> {
+fn signature_in(header: &str, format: ObjectFormat) -> Option<(String, &str)> {
     let mut rest = header;
-    let first = line(&mut rest, "gpgsig ")?;
+    let first = line(&mut rest, signature_header(format))?.strip_prefix(' ')?;
     let kind = first.strip_prefix("-----BEGIN ")?.strip_suffix("-----")?;
     let last = format!("-----END {kind}-----");
     let mut text = format!("{first}\n");

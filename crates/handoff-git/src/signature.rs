@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 use ssh_key::public::KeyData;
 use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
 
-use super::history::Stored;
+use super::history::{Stored, signature_header};
 use super::process;
 use super::process::{Patience, ProcessError};
 use super::repository::Repository;
@@ -91,10 +91,11 @@ impl Stored {
         if !header.windows(7).any(|seven| seven == b"\ngpgsig") {
             return Ok(None);
         }
+        let start = format!("{} ", signature_header(self.commit.id.format()));
         let mut payload = Vec::new();
         let (mut armored, mut within) = (None, false);
         for line in header.split_inclusive(|&b| b == b'\n') {
-            if let Some(first) = line.strip_prefix(b"gpgsig ") {
+            if let Some(first) = line.strip_prefix(start.as_bytes()) {
                 if armored.is_some() {
                     return Err(SignatureError::bad("the commit has two signatures"));
                 }

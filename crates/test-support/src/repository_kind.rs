@@ -26,6 +26,15 @@ pub fn is_reftable() -> bool {
     KIND.1 == "reftable"
 }
 
+/// Whether git can keep refs in tables: since 2.45.
+pub fn git_knows_tables() -> bool {
+    let printed = git(Path::new("."), &["version"]);
+    let mut numbers = printed
+        .split([' ', '.'])
+        .filter_map(|word| word.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(2), Some(45))
+}
+
 /// How many digits an id has.
 pub fn digits() -> usize {
     if is_sha256() { 64 } else { 40 }
