@@ -175,12 +175,12 @@ error_codes! {
     Quarantine = "quarantine", ENVIRONMENT;
     Rejected = "rejected", CONFLICT;
     RemoteDenied = "remote_denied", ENVIRONMENT;
+    RemoteFormat = "remote_format", ENVIRONMENT;
     RemoteGone = "remote_gone", INTEGRITY;
     RemoteProtected = "remote_protected", ENVIRONMENT;
     RemoteRefused = "remote_refused", PROTOCOL;
     RemoteRewritten = "remote_rewritten", INTEGRITY;
     RemoteShallow = "remote_shallow", ENVIRONMENT;
-    RemoteFormat = "remote_format", ENVIRONMENT;
     RemoteUnreachable = "remote_unreachable", ENVIRONMENT;
     Renamed = "renamed", CONFLICT;
     ReportRefused = "report_refused", CONTRACT;

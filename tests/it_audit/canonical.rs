@@ -98,7 +98,7 @@ impl Stage {
 
 fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
     let digits = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
-    let id: Vec<u8> = (0..40).step_by(2).map(digits).collect();
+    let id: Vec<u8> = (0..id.trim().len()).step_by(2).map(digits).collect();
     [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &id].concat()
 }
 
