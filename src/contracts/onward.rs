@@ -11,6 +11,7 @@ use handoff_templates::{Known, known_at_tip, with_current_branch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::settings::each_entry;
 use super::skeleton::{Format, Wanted};
 use crate::failure::Failure;
 use crate::output::Carried;
@@ -32,6 +33,8 @@ pub(crate) struct NextContract {
     /// the command that writes, checks and sends it, with a mark for each value that only its sender
     /// knows; null if it is not a usual way on
     pub(crate) send: Option<String>,
+    /// the fields of `send` that are lists: give one `--set` for each entry
+    pub(crate) lists: Vec<String>,
     /// Whether it is a usual way on, not one to an agent that steps in.
     #[serde(skip)]
     pub(crate) usual: bool,
@@ -85,7 +88,8 @@ impl Onward<'_, '_> {
         let mut all = self.next_contracts(agent, work)?;
         for (place, next) in all.iter_mut().enumerate() {
             if place == 0 || next.usual {
-                next.send = Some(self.send(next, agent, work)?);
+                let (send, lists) = self.send(next, agent, work)?;
+                (next.send, next.lists) = (Some(send), lists);
             }
         }
         Ok(all)
@@ -139,6 +143,7 @@ impl Onward<'_, '_> {
                 answers: answers.map(|work| work.id.clone()),
                 names_type: kind.is_some(),
                 send: None,
+                lists: Vec::new(),
                 command: self
                     .carried
                     .command(&(command + &self.protocol_option(work))),
@@ -178,25 +183,25 @@ impl Onward<'_, '_> {
         Ok((key, known))
     }
 
-    /// The command that writes, checks and sends this contract.
+    /// The command that writes, checks and sends this contract, and the lists among its fields.
     fn send(
         &self,
         next: &NextContract,
         agent: &AgentName,
         work: Option<&Record>,
-    ) -> Result<String, Failure> {
+    ) -> Result<(String, Vec<String>), Failure> {
         let (key, known) = self.known(next, agent, work)?;
         let known = with_current_branch(self.repository, known);
         let wanted = Wanted {
             kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
             ..next.wanted(agent)
         };
-        let send = wanted.command(self.rules, &known, key.as_str())?;
+        let (send, lists) = wanted.command(self.rules, &known, key.as_str())?;
         let answers = next.answers.as_ref();
         let answers = answers.map(|id| format!(" --answers {id}"));
         let protocol = self.protocol_option(work);
         let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
-        Ok(self.carried.command(&send))
+        Ok((self.carried.command(&send), lists))
     }
 
     /// The option that names the protocol, if an issue is opened and there are several protocols.
@@ -210,6 +215,12 @@ impl Onward<'_, '_> {
 }
 
 impl NextContract {
+    /// Its remark on lists, with a space before it; empty if it has none.
+    pub(crate) fn each_entry(&self) -> String {
+        let each = each_entry(&self.lists).map(|each| format!(" {each}"));
+        each.unwrap_or_default()
+    }
+
     /// The request for it.
     pub(crate) fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
         Wanted {

@@ -291,37 +291,58 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The options that fill in what is left, each with the mark that says what belongs there: a contract
-/// that still has one is refused.
-pub(crate) fn options(contract: &Value) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for (pointer, about) in left_to_fill(contract) {
-        let mark = format!("{FILL}: {about}}}}}");
-        let path: Vec<String> = parts(&pointer).collect();
-        let listed = path.iter().position(|name| name.parse::<usize>().is_ok());
-        let (field, value) = match listed {
-            None => (pointer, mark),
-            Some(at) => {
-                let list: String = path[..at]
-                    .iter()
-                    .map(|name| format!("/{}", escaped_part(name)))
-                    .collect();
-                let entry = contract.pointer(&format!("{list}/{}", path[at]));
-                let each = format!("{FILL}: {about}; one --set for each}}}}");
-                let entry = match entry {
-                    Some(Value::String(_)) | None => each,
-                    // The first mark in it says so.
-                    Some(entry) => entry.to_string().replacen(&mark, &each, 1),
-                };
-                (list, entry)
+/// Options that fill in what is left.
+#[derive(Default)]
+pub(crate) struct Options {
+    /// Each with the mark that says what belongs there: a contract that still has one is refused.
+    pub(crate) words: Vec<String>,
+    /// The fields among them that are lists, whose option is given once for each entry.
+    pub(crate) lists: Vec<String>,
+}
+
+impl Options {
+    /// The options for a contract.
+    pub(crate) fn of(contract: &Value) -> Self {
+        let mut options = Self::default();
+        let mut entries: Vec<String> = Vec::new();
+        for (pointer, about) in left_to_fill(contract) {
+            let path: Vec<String> = parts(&pointer).collect();
+            let part = |name: &String| format!("/{}", escaped_part(name));
+            let Some(at) = path.iter().position(|name| name.parse::<usize>().is_ok()) else {
+                options.add(&dotted(&pointer), &format!("{FILL}: {about}}}}}"));
+                continue;
+            };
+            // One option has all marks of an entry.
+            let entry: String = path[..=at].iter().map(part).collect();
+            if entries.contains(&entry) {
+                continue;
             }
-        };
-        let option = format!("--set {}={}", dotted(&field), quoted_word(&value));
-        if !found.contains(&option) {
-            found.push(option);
+            let list = dotted(&path[..at].iter().map(part).collect::<String>());
+            match contract.pointer(&entry) {
+                Some(Value::String(text)) => options.add(&list, text),
+                Some(value) => options.add(&list, &value.to_string()),
+                None => {}
+            }
+            entries.push(entry);
+            if !options.lists.contains(&list) {
+                options.lists.push(list);
+            }
+        }
+        options
+    }
+
+    fn add(&mut self, field: &str, value: &str) {
+        let option = format!("--set {field}={}", quoted_word(value));
+        if !self.words.contains(&option) {
+            self.words.push(option);
         }
     }
-    found
+}
+
+/// The remark that an option is given once for each entry of these lists, if there are any.
+pub(crate) fn each_entry(lists: &[String]) -> Option<String> {
+    let names = lists.join(", ");
+    (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
 
 /// Refuses a contract in which something is left to fill in.
@@ -343,7 +364,10 @@ pub(crate) fn ensure_complete(contract: &Value) -> Result<(), Failure> {
     });
     let text = "the contract is not complete; nothing was written".to_owned();
     let failure = Failure::new(ErrorCode::ContractRefused, text).findings(findings.collect());
-    Err(failure.advice(format!("add {}", options(contract).join(" "))))
+    let options = Options::of(contract);
+    let each = each_entry(&options.lists).map(|each| format!(" {each}"));
+    let words = options.words.join(" ");
+    Err(failure.advice(format!("add {words}{}", each.unwrap_or_default())))
 }
 
 #[cfg(test)]
@@ -352,7 +376,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Optional, Setting, options, set, without_optional};
+    use super::{Optional, Options, Setting, each_entry, set, without_optional};
 
     fn schema() -> Value {
         json!({
@@ -427,24 +451,40 @@ mod tests {
     fn what_is_left_is_what_is_required() {
         let left = with(&["summary=x"]).unwrap();
         assert!(left.get("findings").is_none() && left.get("port").is_none());
+        let options = Options::of(&left);
         assert_eq!(
-            options(&left),
+            options.words,
             [
                 "--set tests='{{fill: how many}}'",
-                "--set steps='{{fill: one step; one --set for each}}'",
+                "--set steps='{{fill: one step}}'",
                 "--set validation.build='{{fill: its outcome}}'",
             ]
         );
+        assert_eq!(options.lists, ["steps"]);
         let mut schema = schema();
         schema["allOf"] = json!([{ "if": {}, "then": { "required": ["port"] } }]);
         let mut sometimes = skeleton();
         without_optional(&mut sometimes, &schema, Optional::Always);
         assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
-        let entry = "--set findings='{\"text\":\"{{fill: what; one --set for each}}\",\"line\":\"{{fill: where}}\"}'";
-        assert!(
-            options(&skeleton()).contains(&entry.to_owned()),
-            "{:?}",
-            options(&skeleton())
-        );
+    }
+
+    #[test]
+    fn an_entry_of_a_list_is_one_option() {
+        let mut contract = skeleton();
+        let of = |contract: &Value| {
+            let options = Options::of(contract);
+            let found = |word: &String| word.starts_with("--set findings=");
+            let words: Vec<String> = options.words.into_iter().filter(found).collect();
+            (words, each_entry(&options.lists))
+        };
+        let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
+        let each = Some("(one --set for each entry of steps, findings)".to_owned());
+        assert_eq!(of(&contract), (vec![entry.to_owned()], each.clone()));
+        contract["findings"] = json!([{ "text": "a", "line": "{{fill: where}}" }, { "text": "b", "line": "{{fill: where}}" }]);
+        let entries = ["a", "b"].map(|text| {
+            format!("--set findings='{{\"text\":\"{text}\",\"line\":\"{{{{fill: where}}}}\"}}'")
+        });
+        assert_eq!(of(&contract), (entries.to_vec(), each));
+        assert_eq!(each_entry(&[]), None);
     }
 }

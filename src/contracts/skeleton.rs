@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::settings::{self, Optional, Setting};
+use super::settings::{self, Optional, Options, Setting};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
@@ -142,7 +142,7 @@ impl Wanted<'_> {
     }
 
     /// The command that sends it, with an option and a mark for each value that only its sender
-    /// knows. What the repository will tell is left to `send`.
+    /// knows, and the lists among them. What the repository will tell is left to `send`.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -151,7 +151,7 @@ impl Wanted<'_> {
         rules: &Rules<'_>,
         known: &Known,
         issue: &str,
-    ) -> Result<String, Failure> {
+    ) -> Result<(String, Vec<String>), Failure> {
         let (kind, _) = self.type_and_format(rules)?;
         let mut known = known.clone();
         for name in FROM_REPOSITORY {
@@ -164,8 +164,9 @@ impl Wanted<'_> {
             "git handoff send --issue {issue} --to {to}{} --as {from}",
             kind.unwrap_or_default()
         )];
-        words.extend(settings::options(&value));
-        Ok(words.join(" "))
+        let options = Options::of(&value);
+        words.extend(options.words);
+        Ok((words.join(" "), options.lists))
     }
 
     /// The schema of its type.

@@ -496,7 +496,7 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
         "claim it"
     };
     page.line(&format!("1. {take}   # {remark}; then do the work"));
-    let title = |next: &NextContract| quote(&next.title, 16);
+    let title = |next: &NextContract| quote(&next.title, 16) + &foreign(plain(&next.each_entry()));
     let first = facts.contract.iter().map(|contract| title(&contract.next));
     page.line(&format!(
         "2. {send}   # once it is done: {}; replace every {{{{fill: …}}}}, and your part is done",

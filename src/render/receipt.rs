@@ -160,7 +160,11 @@ impl<'a> ReceiptView<'a> {
         let others = self.next.iter().filter(is_other).cloned();
         let sends = contracts.iter().map(|next| {
             let command = next.send.as_ref().unwrap_or(&next.command);
-            format!("{command}   # {}", continued(&next.title))
+            format!(
+                "{command}   # {}{}",
+                continued(&next.title),
+                continued(&next.each_entry())
+            )
         });
         for (i, step) in sends.chain(others).enumerate() {
             let word = if i == 0 { &first } else { "  or:" };

@@ -170,7 +170,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
     --- stderr
-    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set next_steps='{{fill: one thing to do next; one --set for each}}'   # Work delivered
+    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set next_steps='{{fill: one thing to do next}}'   # Work delivered (one --set for each entry of next_steps)
       or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure   # Work failed
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
