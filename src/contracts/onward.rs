@@ -112,12 +112,12 @@ impl Onward<'_, '_> {
         }
         let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
         let intended = work.and_then(Record::successor);
-        onward.sort_by_key(|(to, _)| match to {
+        let rank = |to: &AgentName| match to {
             to if answered.is_some_and(|work| work.from == *to) => 0,
             to if intended == Some(to) => 0,
             to if protocol.steps_in(to) => 2,
             _ => 1,
-        });
+        };
         let mut contracts = Vec::new();
         for (to, kind) in onward {
             let format = Format::first(protocol, kind.as_deref());
@@ -136,7 +136,13 @@ impl Onward<'_, '_> {
             if let Some(kind) = &kind {
                 command += &format!(" --type {kind}");
             }
-            contracts.push(NextContract {
+            // What settles findings before what raises them.
+            let outcome = match (found.settles, &found.raises) {
+                (true, None) => 0,
+                (_, Some(_)) => 2,
+                (false, None) => 1,
+            };
+            let next = NextContract {
                 title: found.title.clone(),
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
@@ -149,9 +155,11 @@ impl Onward<'_, '_> {
                     .command(&(command + &self.protocol_option(work))),
                 to,
                 format,
-            });
+            };
+            contracts.push(((rank(&next.to), outcome), next));
         }
-        Ok(contracts)
+        contracts.sort_by_key(|(place, _)| *place);
+        Ok(contracts.into_iter().map(|(_, next)| next).collect())
     }
 
     /// What is known for this contract, and its issue.

@@ -178,16 +178,24 @@ impl Page {
     }
 
     /// Adds lines while there is room, keeping `kept` tokens for what follows. If some do not fit,
-    /// or there are `more`, adds a line with how many are left; `what` names them, `command` shows
-    /// them.
+    /// or there are `more`, adds a line with how many are left; the noun and the words after it name
+    /// them, `command` shows them.
     pub(super) fn lines(
         &mut self,
         lines: &[String],
         more: usize,
         kept: usize,
-        (what, command): (&str, &str),
+        (noun, after, command): (&str, &str, &str),
     ) {
-        let notice = |left: usize| format!("({left} more {what})");
+        let left_out = |left: usize| {
+            let ending = if left == 1 || noun.is_empty() {
+                ""
+            } else {
+                "s"
+            };
+            format!("{left} more {noun}{ending}{after}")
+        };
+        let notice = |left: usize| format!("({})", left_out(left));
         let room = self.most.saturating_sub(kept * TOKEN);
         let reserve = cost(&notice(lines.len() + more)) + TOKEN / 2;
         let mut shown = 0;
@@ -204,10 +212,16 @@ impl Page {
         if left > 0 {
             self.line(&notice(left));
             self.cut.push(Cut {
-                what: without_marks(&format!("{left} more {what}")),
+                what: without_marks(&left_out(left)),
                 command: without_marks(command),
             });
         }
+    }
+
+    /// Whether these lines fit, keeping `kept` tokens for what follows.
+    pub(super) fn has_room(&self, lines: &[String], kept: usize) -> bool {
+        let wanted: usize = lines.iter().map(|line| cost(line) + TOKEN / 2).sum();
+        self.spent + wanted <= self.most.saturating_sub(kept * TOKEN)
     }
 
     /// The page.
@@ -257,11 +271,14 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let mut page = Page::new(40);
         let lines: Vec<String> = (0..50).map(|n| format!("line {n}")).collect();
-        page.lines(&lines, 3, 0, ("lines: git status", "git status"));
+        page.lines(&lines, 3, 0, ("line", ": git status", "git status"));
         assert_eq!(page.cut.len(), 1);
         let text = page.finish();
         assert!(text.ends_with(" more lines: git status)\n"), "{text}");
         let lines = text.lines().count() - 1;
         assert!(text.contains(&format!("({} more", 53 - lines)), "{text}");
+        let mut page = Page::new(40);
+        page.lines(&[], 1, 0, ("line", "", "git status"));
+        assert_eq!(page.finish(), "(1 more line)\n");
     }
 }

@@ -204,7 +204,7 @@ fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
         let shown = group.iter().take(SHOWN);
         let lines: Vec<String> = shown.map(|one| need(facts, one)).collect();
         let more = group.len() - lines.len();
-        page.lines(&lines, more, 800, ("of these", inbox));
+        page.lines(&lines, more, 800, ("", "of these", inbox));
     }
     page.cut.len() > before
 }
@@ -241,7 +241,7 @@ fn handoffs(
     let lines: Vec<String> = rows.collect();
     let more = bucket.count - lines.len();
     let before = page.cut.len();
-    page.lines(&lines, more, 900, ("handoffs", inbox));
+    page.lines(&lines, more, 900, ("handoff", "", inbox));
     page.cut.len() > before
 }
 
@@ -430,7 +430,7 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
     }
     let all = command(facts, &format!("git handoff context {}", id.issue()));
     page.line(&format!("What {} needs:", foreign(id)));
-    page.lines(&lines, 0, 850, (&format!("lines: {all}"), &all));
+    page.lines(&lines, 0, 850, ("line", &format!(": {all}"), &all));
 }
 
 /// The commands, and what to do if the usual ones do not fit.
@@ -481,7 +481,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             &lines,
             0,
             250,
-            ("ways out: git handoff block -h", "git handoff fail -h"),
+            ("way", " out: git handoff block -h", "git handoff fail -h"),
         );
     }
     page.line("A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
@@ -498,20 +498,31 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
     page.line(&format!("1. {take}   # {remark}; then do the work"));
     let title = |next: &NextContract| quote(&next.title, 16) + &foreign(plain(&next.each_entry()));
     let first = facts.contract.iter().map(|contract| title(&contract.next));
+    let others = facts.others.iter().filter(|next| next.send.is_some());
+    let others: Vec<&NextContract> = others.collect();
+    let choose = if others.is_empty() {
+        ""
+    } else {
+        ", choose one"
+    };
     page.line(&format!(
-        "2. {send}   # once it is done: {}; replace every {{{{fill: …}}}}, and your part is done",
+        "2. {send}   # once it is done{choose}: {}; replace every {{{{fill: …}}}}, and your part is done",
         first.collect::<String>()
     ));
-    let others = facts.others.iter().filter_map(|next| {
-        let send = foreign_parts(next.send.as_ref()?);
-        Some(format!("   or: {send}   # {}", title(next)))
-    });
-    page.lines(
-        &others.collect::<Vec<_>>(),
-        0,
-        700,
-        ("contracts", "git handoff new -h"),
-    );
+    let lines = |command: fn(&NextContract) -> Option<&String>| -> Vec<String> {
+        let lines = others.iter().filter_map(|next| {
+            let command = foreign_parts(command(next)?);
+            Some(format!("   or: {command}   # {}", title(next)))
+        });
+        lines.collect()
+    };
+    /// The tokens kept for what follows, of which the skeleton can be printed by `new`.
+    const KEPT: usize = 420;
+    let mut ways = lines(|next| next.send.as_ref());
+    if !page.has_room(&ways, KEPT) {
+        ways = lines(|next| Some(&next.command));
+    }
+    page.lines(&ways, 0, KEPT, ("contract", "", "git handoff new -h"));
 }
 
 /// The contract's skeleton, and the other contracts that can be sent.
@@ -546,7 +557,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         .map(|line| foreign(plain(line)))
         .collect();
     let new = foreign_parts(&next.command);
-    page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &new));
+    page.lines(&lines, 0, KEPT, ("line", ", which `new` prints", &new));
     page.line(&fence);
     // The usual contracts are among the steps, if there are any steps.
     let is_listed = |next: &&NextContract| !next.usual || facts.work.is_none();
@@ -558,7 +569,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         });
         let lines: Vec<String> = others.collect();
         let all = command(facts, &protocol);
-        page.lines(&lines, 0, 120, (&format!("contracts: {all}"), &all));
+        page.lines(&lines, 0, 120, ("contract", &format!(": {all}"), &all));
     }
 }
 
@@ -618,7 +629,7 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
     page.line("");
     let all = format!("git handoff protocol show {}", facts.protocol.name());
     let all = command(facts, &all);
-    page.lines(&lines, 0, 0, (&format!("rules: {all}"), &all));
+    page.lines(&lines, 0, 0, ("rule", &format!(": {all}"), &all));
 }
 
 /// A command with what it has to carry, marked as below.

@@ -154,6 +154,10 @@ impl<'a> ReceiptView<'a> {
         // The caller is done: the claim is for another agent to make.
         let first = match self.state {
             State::Pending => format!("next, for {}:", self.to),
+            // The agent decides between results.
+            _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
+                "choose one:".to_owned()
+            }
             _ => "next:".to_owned(),
         };
         let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
-use test_support::contracts::{Format, opening};
+use test_support::contracts::{Format, opening, sample};
 use test_support::workflow::{Step, run, workflow};
 use test_support::{Ran, TestEnvironment};
 
@@ -502,7 +502,10 @@ fn claim_prints_every_send_shortly_and_the_last_one_says_that_the_issue_is_compl
     assert_eq!(
         sends(&claim("reviewer-agent")),
         [
-            ("fixer-agent", "Review asks for changes"),
+            (
+                "fixer-agent",
+                "Review asks for changes (one --set for each entry of blocking_issues)"
+            ),
             ("validator-agent", "Review approves")
         ]
     );
@@ -511,7 +514,10 @@ fn claim_prints_every_send_shortly_and_the_last_one_says_that_the_issue_is_compl
         sends(&claim("validator-agent")),
         [
             ("closer-agent", "Merged"),
-            ("fixer-agent", "Validation failed")
+            (
+                "fixer-agent",
+                "Validation failed (one --set for each entry of failures)"
+            )
         ]
     );
     run(&env, &steps[23..25]);
@@ -542,4 +548,51 @@ fn wrong_usage_names_what_would_be_right() {
     env.handoff(&["protocol", "new", "bad name", "--agents", "a,b"])
         .exits(2)
         .says("protocol name \"bad name\"");
+}
+
+#[test]
+fn a_role_that_decides_is_told_every_result_with_approval_first() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let prepared = [&PREPARED[..], &["workspace_type=in-place"]].concat();
+    act(&env, "prep-agent", &sending("implementer-agent", &prepared)).success();
+    env.claim("87.2", "implementer-agent").success();
+    let work = sample("implementer-agent-to-reviewer-agent", Format::Json, 87);
+    env.send(work.replace("enhancement/87-csv-export", "issue-87"))
+        .success();
+    let claimed = act(&env, "reviewer-agent", &["claim", "--next"]).success();
+    let entry = "--set blocking_issues='{\"location\":\"{{fill: path and line of the finding}}\",\
+                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}'";
+    let starts = [
+        "choose one: git handoff send --issue 87 --to validator-agent ",
+        "  or: git handoff send --issue 87 --to fixer-agent ",
+        "  or: git handoff new --issue 87 --from reviewer-agent --to orchestrator",
+    ];
+    let next: Vec<&str> = claimed.stderr.lines().collect();
+    assert_eq!(next.len(), starts.len(), "{next:?}");
+    for (line, start) in next.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    assert_eq!(
+        next[1].matches("blocking_issues='").count(),
+        1,
+        "{}",
+        next[1]
+    );
+    assert!(next[1].contains(entry), "{}", next[1]);
+    let title = "   # Review asks for changes (one --set for each entry of blocking_issues)";
+    assert!(next[1].ends_with(title), "{}", next[1]);
+    let page = act(&env, "reviewer-agent", &["prime"])
+        .success()
+        .says("2. git handoff send --issue 87 --to validator-agent ")
+        .says("# once it is done, choose one: \"Review approves\"; replace every")
+        .says("   or: git handoff send --issue 87 --to fixer-agent ")
+        .says("# \"Review asks for changes\" (one --set for each entry of blocking_issues)")
+        .says("- \"Agent failed or is blocked\": git handoff new ");
+    assert!(!page.stdout.contains("more contract"), "{}", page.stdout);
+    let refused = act(&env, "reviewer-agent", &sending("fixer-agent", &[])).exits(3);
+    refused.says(&format!(
+        "{entry} (one --set for each entry of blocking_issues)"
+    ));
 }
