@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, sample};
 use test_support::team::Folder;
 
 /// What `protocol check` says of the built-in protocol with one value changed; type 2 is what the
@@ -54,6 +55,9 @@ fn each_fault_is_told_with_its_place() {
             json!({"commits": {"list": "/branch"}}),
         ),
         ("/contracts/2/claims", json!({"tests": {}})),
+        ("/contracts/2/claims", json!({"tests": "/tests_added"})),
+        ("/contracts/2/claims", json!({"commits": "/commits"})),
+        ("/contracts/2/claims", json!("/branch")),
         (
             "/contracts/2/claims",
             json!({"tests": {"passing": "/tests_added"}}),
@@ -106,6 +110,12 @@ fn each_fault_is_told_with_its_place() {
       protocol.field_type /contracts/2/claims/commits/list: `/branch` is not of the type array
     /contracts/2/claims = {"tests":{}}
       protocol.claims /contracts/2/claims/tests: nothing says where the tests' counts are
+    /contracts/2/claims = {"tests":"/tests_added"}
+      protocol.syntax /contracts/2/claims/tests: invalid type: string "/tests_added", expected an object, in braces
+    /contracts/2/claims = {"commits":"/commits"}
+      protocol.syntax /contracts/2/claims/commits: invalid type: string "/commits", expected an object, in braces
+    /contracts/2/claims = "/branch"
+      protocol.syntax /contracts/2/claims: invalid type: string "/branch", expected an object, in braces
     /contracts/2/claims = {"tests":{"passing":"/tests_added"}}
       protocol.field_type /contracts/2/claims/tests/passing: `/tests_added` is not of the type boolean
     /contracts/6/claims = {"merge":{"commit":"/merge_sha","strategies":{"flat":"squash"}}}
@@ -121,4 +131,31 @@ fn each_fault_is_told_with_its_place() {
     /agents/2/paths = "src"
       protocol.syntax /agents/2/paths: invalid type: string "src", expected a sequence
     "#);
+}
+
+#[test]
+fn a_branch_that_only_the_type_names_is_found() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "issue-to-pr", "protocol");
+    folder.define(|definition| {
+        definition["fields"]
+            .as_object_mut()
+            .unwrap()
+            .remove("branch");
+        definition["contracts"][1]["claims"] = json!({"branch": "/branch"});
+        definition["evidence"] = json!({"policy": "enforce"});
+    });
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let prepared = sample("prep-agent-to-implementer-agent", Format::Json, 87);
+    env.send(&prepared)
+        .exits(3)
+        .says("there is no branch \"enhancement/87-csv-export\", here or on origin");
+    env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
+    env.send(&prepared).success().says("claims: passed branch");
+    let code = &env.data(&["show", "87.2"])["record"]["code"];
+    assert_eq!(code["branch"], "enhancement/87-csv-export");
+    env.handoff(&["verify"]).success();
 }

@@ -464,9 +464,9 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
         let Self {
             rules, contract, ..
         } = self;
-        let kind = rules.protocol().contract_type(&contract.kind);
-        let at = kind.and_then(|kind| rules.protocol().field(kind, |f| &f.branch));
-        let named = at.and_then(|at| contract.value.pointer(at)?.as_str());
+        let protocol = rules.protocol();
+        let kind = protocol.contract_type(&contract.kind);
+        let named = kind.and_then(|kind| Claimed::of(protocol, kind, contract).branch());
         if let Some(named) = named {
             return Some(named.to_owned());
         }

@@ -352,6 +352,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
+/// A message of serde's in which no type of this program is named.
+fn without_rust_types(said: &str) -> String {
+    match said.split_once(", expected ") {
+        Some((found, wanted)) if wanted == "a map" || wanted.starts_with("struct ") => {
+            format!("{found}, expected an object, in braces")
+        }
+        _ => said.to_owned(),
+    }
+}
+
 /// Parses a value; a fault comes with its place within the text.
 fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     let syntax = |pointer: String, error: &serde_json::Error| {
@@ -359,6 +369,7 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
         let said = shown
             .rsplit_once(" at line ")
             .map_or(&*shown, |(said, _)| said);
+        let said = without_rust_types(said);
         let mut finding = Finding::error(FindingCode::ProtocolSyntax, pointer, said);
         if error.line() > 0 {
             finding.line = u32::try_from(error.line()).ok();
