@@ -770,3 +770,25 @@ fn slow_patterns_and_roles_of_several_lines_are_refused() {
         .says("/agents/1/role")
         .says("/contracts/0/title");
 }
+
+/// A field that only the schema has would be missing in every printed command.
+#[test]
+fn a_required_field_that_the_template_lacks_is_told() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "issue-to-pr", "lacking");
+    let path = env.repo().join(folder.path());
+    let template = path.join("templates/reviewer-agent-to-fixer-agent.json");
+    let text = std::fs::read_to_string(&template).unwrap();
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    let entry = &mut value["blocking_issues"][0];
+    entry.as_object_mut().unwrap().remove("severity");
+    std::fs::write(&template, value.to_string()).unwrap();
+    env.handoff(&["protocol", "check", &folder.path()])
+        .success()
+        .says("sound (")
+        .says("templates/reviewer-agent-to-fixer-agent.json warning protocol.template it lacks `/blocking_issues/0/severity`, which schemas/reviewer-agent-to-fixer-agent.schema.json requires");
+    for name in BUILT_IN {
+        let found = &env.data(&["protocol", "check", name])["findings"];
+        assert_eq!(found, &json!([]), "{name}");
+    }
+}

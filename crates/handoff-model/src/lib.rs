@@ -37,6 +37,7 @@ pub mod semantic;
 pub mod setting;
 pub mod step;
 pub mod stored;
+mod template_check;
 pub mod traceparent;
 pub mod turn;
 pub mod value;

@@ -14,6 +14,7 @@ use handoff_protocol::{
 use serde_json::Value;
 
 use crate::layout::DEFINITION;
+use crate::template_check::lacking;
 
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -38,7 +39,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         found,
     };
     let schemas = checker.schemas();
-    checker.templates();
+    checker.templates(&schemas);
     checker.pointers(&schemas);
     checker.words(&schemas);
     checker.secrets();
@@ -110,6 +111,19 @@ fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
         Ok(_) => return None,
     };
     Some(Finding::error(FindingCode::ProtocolTemplate, path, text))
+}
+
+/// Warnings of what a type's template lacks, so that commands made from it are incomplete.
+fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Finding> {
+    let template: Value = serde_json::from_slice(template).unwrap_or_default();
+    let places = schema.map(|schema| lacking(schema, &template));
+    let warnings = places.into_iter().flatten().map(|place| {
+        let text = format!("it lacks `{place}`, which {} requires", kind.schema);
+        let mut finding = Finding::error(FindingCode::ProtocolTemplate, &*kind.template, text);
+        finding.severity = Severity::Warning;
+        finding.fix("add the field, such as with \"{{fill: what belongs there}}\"")
+    });
+    warnings.collect()
 }
 
 /// As many findings as of a contract, and how many more there are. What is not listed is of the
@@ -312,16 +326,20 @@ impl Checker<'_> {
         }
     }
 
-    fn templates(&mut self) {
+    fn templates(&mut self, schemas: &Schemas) {
         let definition = self.definition;
-        for (i, kind) in definition.contracts.iter().enumerate() {
+        let types = definition.contracts.iter().zip(schemas).enumerate();
+        for (i, (kind, schema)) in types {
             let at = |key: &str| format!("/contracts/{i}/{key}");
             match file(self.files, &kind.template) {
                 None => {
                     let text = format!("there is no file {}", kind.template);
                     self.fault(FindingCode::ProtocolMissingFile, at("template"), text);
                 }
-                Some(bytes) => self.found.extend(template_fault(&kind.template, bytes)),
+                Some(bytes) => {
+                    self.found.extend(template_fault(&kind.template, bytes));
+                    self.found.extend(lacks(kind, schema.as_ref(), bytes));
+                }
             }
             let xsd = kind.xsd.as_deref();
             if let Some(xsd) = xsd.filter(|xsd| file(self.files, xsd).is_none()) {
