@@ -64,6 +64,7 @@ fn a_relay_is_used_without_a_change() {
       templates/error.json
       templates/printer-to-end.json
     --- stderr
+    no contract type declares claims, so that `evidence` checks nothing: see `git handoff explain protocol.claims`
     next, as it is and after each edit:
       git handoff protocol check ./press
       git handoff protocol test ./press
@@ -303,4 +304,28 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
         "{}",
         refused.hint
     );
+}
+
+#[test]
+fn a_protocol_without_claims_says_that_evidence_checks_nothing() {
+    let env = TestEnvironment::with_repository();
+    let none = "no contract type declares claims, so that `evidence` checks nothing";
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success()
+        .says(none);
+    env.handoff(&["protocol", "check", "./press"])
+        .success()
+        .says("press: sound (7 files)")
+        .says(&format!("note protocol.claims {none}"));
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    let set = |value| {
+        let args = [
+            "protocol", "set", "press", "evidence", value, "--as", "writer",
+        ];
+        env.handoff(&args).success()
+    };
+    set("enforce").says(none);
+    assert!(!set("off").shown.contains(none));
+    let checked = env.handoff(&["protocol", "check", "issue-to-pr"]).success();
+    assert!(!checked.shown.contains(none), "{}", checked.shown);
 }

@@ -788,7 +788,8 @@ fn a_required_field_that_the_template_lacks_is_told() {
         .says("sound (")
         .says("templates/reviewer-agent-to-fixer-agent.json warning protocol.template it lacks `/blocking_issues/0/severity`, which schemas/reviewer-agent-to-fixer-agent.schema.json requires");
     for name in BUILT_IN {
-        let found = &env.data(&["protocol", "check", name])["findings"];
-        assert_eq!(found, &json!([]), "{name}");
+        let found = env.data(&["protocol", "check", name]);
+        let found = found["findings"].as_array().unwrap();
+        assert!(found.iter().all(|f| f["severity"] == "note"), "{found:?}");
     }
 }

@@ -62,7 +62,7 @@ pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};
 pub use open_entry::OpenEntry;
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
-pub use protocol_check::{ProtocolFiles, check_protocol};
+pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,

@@ -19,6 +19,9 @@ use crate::template_check::lacking;
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
 
+/// What to know of a protocol whose contracts claim nothing about the repository.
+pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence` checks nothing";
+
 /// Checks a protocol's folder. Findings name a file, or for a fault in the definition a JSON
 /// Pointer into it.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
@@ -47,6 +50,13 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.requirements();
     checker.facts();
     let mut found = checker.found;
+    if !found.iter().any(Finding::is_error) && protocol.definition().claims_nothing() {
+        let mut finding = Finding::error(FindingCode::ProtocolClaims, "/contracts", NO_CLAIMS);
+        finding.severity = Severity::Note;
+        found.push(
+            finding.fix("if contracts name branches, commits or files, say where with `claims`"),
+        );
+    }
     read.settle(&mut found);
     let unplaced = |f: &&mut Finding| f.code == FindingCode::ProtocolSyntax && f.line.is_none();
     for finding in found.iter_mut().filter(unplaced) {

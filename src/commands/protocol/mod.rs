@@ -11,7 +11,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::moment::{self, rfc3339};
 use handoff_base::text::{one_line, plain, quoted, word};
 use handoff_ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
-use handoff_model::{Assignment, SETTINGS, check_protocol};
+use handoff_model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
 use handoff_protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
 use handoff_templates::{BUILT_IN, built_in};
 use schemars::JsonSchema;
@@ -655,7 +655,15 @@ fn set(
     let (mut ledger, session) = context.writer(&repository, output)?;
     let changed = ledger.set_in_protocol(&session, name, &assignment, weaker)?;
     output.follow(&ledger);
-    output.answer(&changed)
+    output.answer(&changed)?;
+    let is_checked = key.split('.').next() == Some("evidence") && value != "off";
+    let rules = ledger.tip()?.rules(name)?;
+    if is_checked && rules.protocol().definition().claims_nothing() {
+        output.say(&format!(
+            "{NO_CLAIMS}: see `git handoff explain protocol.claims`"
+        ));
+    }
+    Ok(())
 }
 
 /// Lists what can be set in a protocol.

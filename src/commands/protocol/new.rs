@@ -8,7 +8,7 @@ use clap::Args;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IdError};
 use handoff_base::text::{one_line, word};
-use handoff_model::check_protocol;
+use handoff_model::{NO_CLAIMS, check_protocol};
 use handoff_protocol::{AgentKind, Protocol};
 use handoff_templates::{ADDED, BUILT_IN, Folder, file_part, relay, renamed};
 use schemars::JsonSchema;
@@ -86,6 +86,11 @@ impl New {
             files: files.into_iter().map(|(path, _)| path).collect(),
             protocol: name,
         })?;
+        if protocol.definition().claims_nothing() {
+            output.say(&format!(
+                "{NO_CLAIMS}: see `git handoff explain protocol.claims`"
+            ));
+        }
         let folder = word(&shown);
         output.say("next, as it is and after each edit:");
         output.say(&format!("  git handoff protocol check {folder}"));

@@ -467,6 +467,20 @@ impl Definition {
         rules.unwrap_or_default()
     }
 
+    /// Whether no contract says anything that can be checked against the repository, so that
+    /// `evidence` checks nothing.
+    pub fn claims_nothing(&self) -> bool {
+        let claims = |kind: &ContractType| {
+            let claims = kind.claims.as_ref().map(Claims::given);
+            claims.is_some_and(|given| !given.is_empty())
+                || kind.artifacts.is_some()
+                || kind.fields.branch.is_some()
+        };
+        self.fields.branch.is_none()
+            && self.agents.iter().all(|agent| agent.paths.is_empty())
+            && !self.contracts.iter().any(claims)
+    }
+
     /// Whether a contract can close an issue: there is an agent of kind `end`.
     pub fn has_end(&self) -> bool {
         self.agents.iter().any(|agent| agent.kind == AgentKind::End)
