@@ -13,7 +13,7 @@ use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::render::receipt::ReceiptView;
 
 /// Report that you cannot finish a handoff that you hold
@@ -104,6 +104,15 @@ impl Arguments {
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output);
         output.answer(&receipt)?;
+        // It has failed: not being able to count them is no reason to say otherwise.
+        let lost = repository.uncommitted().ok().flatten().unwrap_or_default();
+        if lost > 0 && !self.snapshot {
+            let were = if lost == 1 { "was" } else { "were" };
+            output.say(&format!(
+                "{} {were} not kept, only here: `fail --snapshot` keeps such files",
+                counted(lost, "uncommitted file")
+            ));
+        }
         receipt.say_next(output);
         Ok(())
     }

@@ -176,6 +176,9 @@ impl Answer for RestoreView<'_> {
             text += &format!("  {count} attached files in {folder}\n");
         } else if self.restored.is_none() {
             text += &contents_text(self.kept);
+            if self.kept.snapshot.is_none() {
+                text += "  nothing of the work was kept: `fail` keeps it with --snapshot\n";
+            }
         }
         text
     }

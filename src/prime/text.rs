@@ -91,7 +91,7 @@ pub(super) fn still_held(
     Some(format!(
         "You are {agent} and still hold {}{more}. Before you stop, hand it on: `git handoff prime --as {agent}` \
          prints the commands for it. If you can't, run `git handoff block {id} --as {agent} --reason 'what you lack'` \
-         or `git handoff fail {id} --as {agent} --message 'what went wrong' --recoverable`.",
+         or `git handoff fail {id} --as {agent} --message 'what went wrong' --recoverable --snapshot`.",
         shown.join(", ")
     ))
 }
@@ -475,7 +475,9 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         let lines = [
             format!("If it takes longer than the lease: {extend}"),
             format!("If you lack something: {block} --reason 'what you lack'"),
-            format!("If it can't be done now: {fail} --message 'what went wrong' --recoverable"),
+            format!(
+                "If it can't be done now: {fail} --message 'what went wrong' --recoverable --snapshot"
+            ),
         ];
         page.lines(
             &lines,

@@ -864,3 +864,34 @@ fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
     });
     env.assert_sound();
 }
+
+#[test]
+fn uncommitted_files_that_are_not_kept_are_counted() {
+    let kept = "not kept";
+    let env = held();
+    write(&env.repo().join("sub/new.txt"), b"new");
+    fail(&env, &[])
+        .success()
+        .says("1 uncommitted file was not kept, only here: `fail --snapshot` keeps such files");
+    env.handoff(&["restore", "87.1", "--attempt", "1"])
+        .success()
+        .says("nothing of the work was kept: `fail` keeps it with --snapshot");
+    let env = held();
+    assert!(!fail(&env, &[]).success().shown.contains(kept));
+    let env = held();
+    write(&env.repo().join("new.txt"), b"new");
+    write(&env.repo().join("other.txt"), b"other");
+    assert!(!fail(&env, &["--snapshot"]).success().shown.contains(kept));
+    let restored = env.handoff(&["restore", "87.1"]).success();
+    assert!(
+        !restored.shown.contains("nothing of the work"),
+        "{}",
+        restored.shown
+    );
+    let env = held();
+    write(&env.repo().join("new.txt"), b"new");
+    write(&env.repo().join("other.txt"), b"other");
+    fail(&env, &[])
+        .success()
+        .says("2 uncommitted files were not kept");
+}

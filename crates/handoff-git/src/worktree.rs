@@ -133,6 +133,23 @@ impl Repository {
         }
     }
 
+    /// How many files of the working tree differ from HEAD: changed, added, deleted and untracked
+    /// ones that are not ignored. `None` without a working tree.
+    ///
+    /// # Errors
+    /// [`GitError`] if the index or a folder can't be read.
+    pub fn uncommitted(&self) -> Result<Option<usize>, GitError> {
+        if self.workdir().is_none() {
+            return Ok(None);
+        }
+        let mut options = git2::StatusOptions::new();
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .exclude_submodules(true);
+        Ok(Some(self.inner.statuses(Some(&mut options))?.len()))
+    }
+
     fn capture(
         &self,
         root: &Path,
