@@ -150,7 +150,8 @@ impl Arguments {
         let composer = Composer::new(&repository, &tip, wanted, &key)?;
         if !self.edit {
             let text = composer.complete()?;
-            return offer(&mut ledger, output, text.as_bytes(), Some(&key));
+            let sent = offer(&mut ledger, output, text.as_bytes(), Some(&key));
+            return sent.map_err(|failure| composer.with_settings(failure));
         }
         let (draft, mut text, mut remarks) = composer.draft()?;
         loop {

@@ -1,18 +1,22 @@
 //! Contracts that `send` writes: what is known, what the command line gives, and what is edited.
 
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{OverviewLimits, Rules, Snapshot, overview};
 use handoff_protocol::Protocol;
 use handoff_templates::{Known, known};
+use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
 use super::fields::fields;
+use super::settings::{NotTold, Options};
 use super::skeleton::Wanted;
 use crate::context::Context;
 use crate::context::worker::holder;
 use crate::environment::now;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// How much is read to find what an agent holds.
 const LOOK: OverviewLimits = OverviewLimits {
@@ -61,6 +65,9 @@ pub(crate) fn issue_held(
     }
 }
 
+/// What templates call the list of the code branch's commits.
+const COMMITS: &str = "commits";
+
 /// Writes one contract.
 pub(crate) struct Composer<'a> {
     repository: &'a Repository,
@@ -100,7 +107,65 @@ impl<'a> Composer<'a> {
     /// # Errors
     /// A [`Failure`] that lists what is missing.
     pub(crate) fn complete(&self) -> Result<String, Failure> {
-        Ok(self.wanted.complete(&self.rules, &self.known)?.text)
+        let not_told = self.commits_not_told()?;
+        let made = self
+            .wanted
+            .complete(&self.rules, &self.known, not_told.as_ref())?;
+        Ok(made.text)
+    }
+
+    /// Why the commits of the code branch are not known, if the branch is here and has none.
+    fn commits_not_told(&self) -> Result<Option<NotTold>, Failure> {
+        let branch = self.known.get("branch").and_then(Value::as_str);
+        let (Some(branch), Some(base)) = (branch, self.repository.base_branch()) else {
+            return Ok(None);
+        };
+        if self.known.get(COMMITS).is_some() {
+            return Ok(None);
+        }
+        let own = self.repository.own_commits(&base, branch, 1)?;
+        let pointer = self.wanted.list_of(&self.rules, &self.known, COMMITS)?;
+        let is_empty = own.is_some_and(|own| own.is_empty());
+        Ok(pointer.filter(|_| is_empty).map(|pointer| NotTold {
+            pointer,
+            why: format!("branch {branch} has no commits of its own yet"),
+            fix: "commit the work on it first, or name the right branch with --set branch=NAME"
+                .to_owned(),
+        }))
+    }
+
+    /// The failure of a contract that was written here and refused, with what to `--set`: there is
+    /// no file to fix.
+    pub(crate) fn with_settings(&self, failure: Failure) -> Failure {
+        if failure.code != Some(ErrorCode::ContractRefused) {
+            return failure;
+        }
+        let found = self.wanted.type_and_root(&self.rules);
+        let (Ok((kind, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+            return failure;
+        };
+        let root = root.map(|root| format!("/{root}")).unwrap_or_default();
+        let known = fields(&schema);
+        let mut options = Options::default();
+        for finding in &failure.findings {
+            let path = finding.path.strip_prefix(&root).unwrap_or_default();
+            let field = known.iter().find(|field| field.path == path);
+            if let (FindingCode::FieldMissing, Some(field)) = (finding.code, field) {
+                options.add_mark(path, &field.about.replace(['{', '}', '\n'], " "));
+            }
+        }
+        let name = self.rules.protocol().name();
+        let all = format!(
+            "`git handoff protocol show {} --type {}`",
+            word(name),
+            word(&kind)
+        );
+        let hint = if options.words.is_empty() {
+            format!("give other values with --set FIELD=VALUE; {all} lists the fields")
+        } else {
+            format!("add {}; {all} lists the fields", options.words.join(" "))
+        };
+        failure.hint(hint)
     }
 
     /// Its draft, the text to begin with, and remarks about its fields.

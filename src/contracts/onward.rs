@@ -7,7 +7,7 @@ use handoff_git::Repository;
 use handoff_ledger::{Rules, Snapshot};
 use handoff_model::{Record, View};
 use handoff_protocol::Ends;
-use handoff_templates::{Known, known_at_tip, with_current_branch};
+use handoff_templates::{Known, known_at_tip, with_current_branch, with_workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -200,6 +200,7 @@ impl Onward<'_, '_> {
     ) -> Result<(String, Vec<String>), Failure> {
         let (key, known) = self.known(next, agent, work)?;
         let known = with_current_branch(self.repository, known);
+        let known = with_workspace(self.repository, known);
         let wanted = Wanted {
             kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
             ..next.wanted(agent)

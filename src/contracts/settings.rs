@@ -309,7 +309,7 @@ impl Options {
             let path: Vec<String> = parts(&pointer).collect();
             let part = |name: &String| format!("/{}", escaped_part(name));
             let Some(at) = path.iter().position(|name| name.parse::<usize>().is_ok()) else {
-                options.add(&dotted(&pointer), &format!("{FILL}: {about}}}}}"));
+                options.add_mark(&pointer, &about);
                 continue;
             };
             // One option has all marks of an entry.
@@ -331,6 +331,11 @@ impl Options {
         options
     }
 
+    /// Adds a field with what belongs there.
+    pub(crate) fn add_mark(&mut self, pointer: &str, about: &str) {
+        self.add(&dotted(pointer), &format!("{FILL}: {about}}}}}"));
+    }
+
     fn add(&mut self, field: &str, value: &str) {
         let option = format!("--set {field}={}", quoted_word(value));
         if !self.words.contains(&option) {
@@ -345,15 +350,40 @@ pub(crate) fn each_entry(lists: &[String]) -> Option<String> {
     (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
 
+/// A part of a contract that the repository would tell and does not: where, why, and what helps.
+pub(crate) struct NotTold {
+    pub(crate) pointer: String,
+    pub(crate) why: String,
+    pub(crate) fix: String,
+}
+
+impl NotTold {
+    fn has(&self, pointer: &str) -> bool {
+        let rest = pointer.strip_prefix(&self.pointer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 /// Refuses a contract in which something is left to fill in.
 ///
 /// # Errors
 /// A [`Failure`] with a finding for each place.
-pub(crate) fn ensure_complete(contract: &Value) -> Result<(), Failure> {
-    let left = left_to_fill(contract);
+pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(), Failure> {
+    let mut left = left_to_fill(contract);
     if left.is_empty() {
         return Ok(());
     }
+    let all = left.len();
+    left.retain(|(pointer, _)| not_told.is_none_or(|part| !part.has(pointer)));
+    let not_told = not_told.filter(|_| left.len() < all);
+    let mut contract = contract.clone();
+    if let Some(part) = not_told.and_then(|part| contract.pointer_mut(&part.pointer)) {
+        *part = Value::Null;
+    }
+    let untold = not_told.map(|part| {
+        let finding = Finding::error(FindingCode::FieldUnfilled, &*part.pointer, &*part.why);
+        finding.fix(&*part.fix)
+    });
     let findings = left.iter().map(|(pointer, about)| {
         let finding = Finding::error(
             FindingCode::FieldUnfilled,
@@ -363,11 +393,17 @@ pub(crate) fn ensure_complete(contract: &Value) -> Result<(), Failure> {
         finding.fix(format!("write here: {about}"))
     });
     let text = "the contract is not complete; nothing was written".to_owned();
-    let failure = Failure::new(ErrorCode::ContractRefused, text).findings(findings.collect());
-    let options = Options::of(contract);
+    let failure = Failure::new(ErrorCode::ContractRefused, text);
+    let failure = failure.findings(findings.chain(untold).collect());
+    let options = Options::of(&contract);
     let each = each_entry(&options.lists).map(|each| format!(" {each}"));
     let words = options.words.join(" ");
-    Err(failure.advice(format!("add {words}{}", each.unwrap_or_default())))
+    let add = format!("add {words}{}", each.unwrap_or_default());
+    Err(failure.advice(match (not_told, options.words.is_empty()) {
+        (Some(part), true) => format!("{}: {}", part.why, part.fix),
+        (Some(part), false) => format!("{add}; {}: {}", part.why, part.fix),
+        (None, _) => add,
+    }))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_contract::FILL;
 use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
@@ -10,21 +11,20 @@ use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::settings::{self, Optional, Options, Setting};
+use super::settings::{self, NotTold, Optional, Options, Setting};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
 
 /// The values that the repository tells once the work is done.
-const FROM_REPOSITORY: [&str; 6] = [
+const FROM_REPOSITORY: [&str; 5] = [
     "commits",
     "commits_added",
     "files_changed",
     "merge_sha",
     "workspace_path",
-    "workspace_type",
 ];
 
 /// A request for a skeleton.
@@ -134,11 +134,52 @@ impl Wanted<'_> {
     ///
     /// # Errors
     /// The same, and a [`Failure`] that lists what is missing.
-    pub(crate) fn complete(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+    pub(crate) fn complete(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        not_told: Option<&NotTold>,
+    ) -> Result<Skeleton, Failure> {
         let (kind, format) = self.type_and_format(rules)?;
         let value = self.without_optional(rules, kind, known, Optional::Sometimes)?;
-        settings::ensure_complete(&value)?;
+        settings::ensure_complete(&value, not_told)?;
         self.written(rules, kind, format, &value)
+    }
+
+    /// Where a value of the repository's stands in the contract as a list of its own, if it does.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub(crate) fn list_of(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        name: &str,
+    ) -> Result<Option<String>, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        // No template has such a list.
+        let mark = json!([[FILL]]);
+        let mut known = known.clone();
+        known.insert(name.to_owned(), mark.clone());
+        let value = skeleton(rules, kind, &known)?;
+        let members = value.as_object().into_iter().flatten();
+        let mut places = members.filter(|(_, member)| **member == mark);
+        Ok(places
+            .next()
+            .map(|(at, _)| format!("/{}", escaped_part(at))))
+    }
+
+    /// The contract type's name and root element, if it is written as XML.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub(crate) fn type_and_root(
+        &self,
+        rules: &Rules<'_>,
+    ) -> Result<(String, Option<String>), Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let root = (format == Format::Xml).then(|| kind.root.clone());
+        Ok((kind.name.clone(), root))
     }
 
     /// The command that sends it, with an option and a mark for each value that only its sender

@@ -596,3 +596,65 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
         "{entry} (one --set for each entry of blocking_issues)"
     ));
 }
+
+#[test]
+fn what_send_lacks_is_named_as_options() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent")
+        .success()
+        .says("--set branch='{{fill: code branch of the work}}' --set workspace_type='{{fill: worktree, in-place or cloud}}'");
+    let prepared = |set: &[&'static str]| {
+        let all = [&["branch=issue-87", "dependencies=a", "build=b"][..], set].concat();
+        act(&env, "prep-agent", &sending("implementer-agent", &all))
+    };
+    let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";
+    prepared(&["workspace_type=in-place", "dev_server=running"])
+        .exits(3)
+        .says("hint: add --set port='{{fill: Port of the development server")
+        .says(fields);
+    prepared(&["workspace_type=here", "dev_server=n/a: a library"])
+        .exits(3)
+        .says(&format!(
+            "hint: give other values with --set FIELD=VALUE; {fields}"
+        ));
+    prepared(&["workspace_type=in-place", "dev_server=n/a: a library"]).success();
+    env.claim("87.2", "implementer-agent").success();
+    env.git(&env.repo(), &["checkout", "-qb", "issue-87"]);
+    let built = [
+        "pr_url=https://github.com/quayside/parcel-desk/pull/9",
+        "pr_number=9",
+        "tests_added=2",
+        "coverage=87.5%",
+    ];
+    let none = "branch issue-87 has no commits of its own yet: commit the work on it first";
+    act(
+        &env,
+        "implementer-agent",
+        &sending("reviewer-agent", &built),
+    )
+    .exits(3)
+    .says("/commits field.unfilled branch issue-87 has no commits of its own yet")
+    .says(&format!(
+        "hint: add --set summary='{{{{fill: what was built, in one line}}}}'; {none}"
+    ));
+    let built = [&built[..], &["summary=Built"]].concat();
+    let refused = act(
+        &env,
+        "implementer-agent",
+        &sending("reviewer-agent", &built),
+    )
+    .exits(3);
+    assert!(!refused.shown.contains("sha"), "{}", refused.shown);
+    refused.says(&format!("hint: {none}"));
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Work"],
+    );
+    act(
+        &env,
+        "implementer-agent",
+        &sending("reviewer-agent", &built),
+    )
+    .success();
+}

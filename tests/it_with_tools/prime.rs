@@ -117,7 +117,7 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
 
     Your next steps:
     1. git handoff show 87.1   # what was handed to you; then do the work
-    2. git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
+    2. git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
     If it takes longer than the lease: git handoff extend 87.1 --as prep-agent
     If you lack something: git handoff block 87.1 --as prep-agent --reason 'what you lack'
     If it can't be done now: git handoff fail 87.1 --as prep-agent --message 'what went wrong' --recoverable --snapshot

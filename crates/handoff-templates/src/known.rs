@@ -63,6 +63,19 @@ pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
     known
 }
 
+/// Adds where the code branch is checked out, if it is known and is.
+pub fn with_workspace(repository: &Repository, mut known: Known) -> Known {
+    let branch = known.get("branch").and_then(Value::as_str);
+    let path = branch.and_then(|b| repository.checked_out_at(&format!("refs/heads/{b}")));
+    if let Some(path) = path {
+        let is_linked = path.join(".git").is_file();
+        let kind = if is_linked { "worktree" } else { "in-place" };
+        known.insert_new("workspace_type", json!(kind));
+        known.insert_new("workspace_path", json!(path.to_string_lossy()));
+    }
+    known
+}
+
 /// Adds what the repository has on the code branch.
 fn on_branch(
     repository: &Repository,
@@ -71,16 +84,9 @@ fn on_branch(
     branch: &str,
     base: &str,
 ) -> Result<Known, LedgerError> {
+    known.insert_new("branch", json!(branch));
+    let mut known = with_workspace(repository, known);
     let mut set = |name: &str, value: Value| known.insert_new(name, value);
-    set("branch", json!(branch));
-    if let Some(path) = repository.checked_out_at(&format!("refs/heads/{branch}")) {
-        let is_linked = path.join(".git").is_file();
-        set(
-            "workspace_type",
-            json!(if is_linked { "worktree" } else { "in-place" }),
-        );
-        set("workspace_path", json!(path.to_string_lossy()));
-    }
     if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
     }

@@ -11,6 +11,6 @@ mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in, shipped};
 pub use contract::{left_to_fill, skeleton, usual_format, written};
-pub use known::{known, known_at_tip, with_current_branch};
+pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};
 pub use skeleton::{Known, fill};
