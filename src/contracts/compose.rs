@@ -5,7 +5,8 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{OverviewLimits, Rules, Snapshot, overview};
-use handoff_protocol::Protocol;
+use handoff_model::{Issue, LeaseRefusal, View};
+use handoff_protocol::{Protocol, State, Style};
 use handoff_templates::{Known, known};
 use serde_json::Value;
 
@@ -75,6 +76,8 @@ pub(crate) struct Composer<'a> {
     known: Known,
     wanted: Wanted<'a>,
     issue: &'a IssueKey,
+    /// Why its sender may not send at all, if that is certain.
+    not_held: Option<LeaseRefusal>,
 }
 
 impl<'a> Composer<'a> {
@@ -93,7 +96,10 @@ impl<'a> Composer<'a> {
         let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
         let (protocol, when) = (rules.protocol(), (branch, now()?));
         let known = known(repository, protocol, &folder, wanted.from, wanted.to, when)?;
+        let not_held = folder.issue()?;
+        let not_held = not_held.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
         Ok(Self {
+            not_held,
             repository,
             rules,
             known,
@@ -110,8 +116,18 @@ impl<'a> Composer<'a> {
         let not_told = self.commits_not_told()?;
         let made = self
             .wanted
-            .complete(&self.rules, &self.known, not_told.as_ref())?;
-        Ok(made.text)
+            .complete(&self.rules, &self.known, not_told.as_ref());
+        Ok(made.map_err(|failure| self.with_claim(failure))?.text)
+    }
+
+    /// The failure of a contract that is incomplete; that its sender holds nothing comes first.
+    fn with_claim(&self, failure: Failure) -> Failure {
+        match &self.not_held {
+            Some(refusal) if failure.code == Some(ErrorCode::ContractRefused) => {
+                Failure::from(refusal.clone()).findings(failure.findings)
+            }
+            _ => failure,
+        }
     }
 
     /// Why the commits of the code branch are not known, if the branch is here and has none.
@@ -137,6 +153,9 @@ impl<'a> Composer<'a> {
     /// The failure of a contract that was written here and refused, with what to `--set`: there is
     /// no file to fix.
     pub(crate) fn with_settings(&self, failure: Failure) -> Failure {
+        if self.not_held.is_some() {
+            return self.with_claim(failure);
+        }
         if failure.code != Some(ErrorCode::ContractRefused) {
             return failure;
         }
@@ -183,4 +202,31 @@ impl<'a> Composer<'a> {
         let remarks = about_fields(&text, &fields);
         Ok((draft, text, remarks))
     }
+}
+
+/// That an agent holds nothing in an issue, where only what is held can be sent on.
+fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
+    let agent = &protocol.agent(agent.as_str())?.id;
+    let style = protocol.definition().style;
+    // After a completion or a rejection, its agent sends without a claim; so does who asks.
+    if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
+        return None;
+    }
+    let mut mine = issue.open.iter().filter(|open| open.to == *agent);
+    let Some(newest) = mine.clone().next_back() else {
+        return Some(LeaseRefusal::NotHeld {
+            agent: agent.clone(),
+            issue: issue.issue.clone(),
+            open: issue
+                .open
+                .iter()
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
+        });
+    };
+    let waits = mine.all(|open| open.state == State::Pending);
+    waits.then(|| LeaseRefusal::NotClaimed {
+        id: newest.id.clone(),
+        agent: agent.clone(),
+    })
 }

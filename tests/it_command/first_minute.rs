@@ -658,3 +658,41 @@ fn what_send_lacks_is_named_as_options() {
     )
     .success();
 }
+
+#[test]
+fn who_holds_nothing_is_told_that_before_the_fields() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let send = |agent, to, set: &[&str]| {
+        act(
+            &env,
+            agent,
+            &[&["send", "--issue", "87", "--to", to], set].concat(),
+        )
+    };
+    let prepared = [
+        "--set",
+        "branch=b",
+        "--set",
+        "dependencies=a",
+        "--set",
+        "build=b",
+        "--set",
+        "dev_server=c",
+    ];
+    for set in [&[][..], &prepared] {
+        send("prep-agent", "implementer-agent", set)
+            .exits(4)
+            .says("error: prep-agent has not claimed 87.1\n")
+            .says("hint: claim it first: `git handoff claim 87.1 --as prep-agent`");
+    }
+    let refused = send("implementer-agent", "reviewer-agent", &[]).exits(4);
+    refused
+        .says("error: implementer-agent holds nothing in issue 87\n")
+        .says("/pr_url field.unfilled")
+        .says("87.1 is with prep-agent");
+    env.claim("87.1", "prep-agent").success();
+    send("prep-agent", "implementer-agent", &[])
+        .exits(3)
+        .says("the contract is not complete");
+}
