@@ -8,7 +8,7 @@ use handoff_contract::FILL;
 use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
-use handoff_templates::{Known, skeleton, usual_format, written};
+use handoff_templates::{Known, left_to_fill, skeleton, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,6 +26,19 @@ const FROM_REPOSITORY: [&str; 5] = [
     "merge_sha",
     "workspace_path",
 ];
+
+/// The beginning of a mark for what `send` fills in: it begins as every mark, so that a contract with
+/// one is refused too.
+pub(crate) const BY_SEND: &str = "{{fill by send";
+
+/// What is known, and nothing for what `send` will know.
+fn told_by_send(known: &Known) -> Known {
+    let mut known = known.clone();
+    for name in FROM_REPOSITORY {
+        known.insert_new(name, Value::Null);
+    }
+    known
+}
 
 /// A request for a skeleton.
 #[derive(Clone, Copy)]
@@ -130,6 +143,25 @@ impl Wanted<'_> {
         self.written(rules, kind, format, &value)
     }
 
+    /// The skeleton for `send`, in which what `send` fills in has a mark of its own.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub(crate) fn outline(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let mut value = skeleton(rules, kind, known)?;
+        let told = skeleton(rules, kind, &told_by_send(known))?;
+        for (pointer, about) in left_to_fill(&value) {
+            let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1);
+            let mut places = ends.chain([pointer.len()]).map(|end| &pointer[..end]);
+            let is_told = places.any(|place| told.pointer(place).is_some_and(Value::is_null));
+            if let Some(mark) = value.pointer_mut(&pointer).filter(|_| is_told) {
+                *mark = format!("{BY_SEND}: {about}}}}}").into();
+            }
+        }
+        self.written(rules, kind, format, &value)
+    }
+
     /// The whole contract: what is not filled in and need not be is left out.
     ///
     /// # Errors
@@ -194,10 +226,7 @@ impl Wanted<'_> {
         issue: &str,
     ) -> Result<(String, Vec<String>), Failure> {
         let (kind, _) = self.type_and_format(rules)?;
-        let mut known = known.clone();
-        for name in FROM_REPOSITORY {
-            known.insert_new(name, Value::Null);
-        }
+        let known = told_by_send(known);
         let value = self.without_optional(rules, kind, &known, Optional::Always)?;
         let (from, to) = (self.from, self.to);
         let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
@@ -255,7 +284,7 @@ impl Wanted<'_> {
         Ok(Skeleton {
             kind: kind.name.clone(),
             format,
-            left: text.matches(FILL).count(),
+            left: text.matches(FILL).count() - text.matches(BY_SEND).count(),
             text,
             names_issue: issue.is_some_and(|pointer| value.pointer(pointer).is_some()),
         })

@@ -344,9 +344,9 @@ fn written(
     let mut shortened = false;
     let brief = known.clone().map(|value| short(value, 0, &mut shortened));
     let wanted = next.wanted(agent);
-    let skeleton = wanted.write(onward.rules, &brief)?;
+    let skeleton = wanted.outline(onward.rules, &brief)?;
     // Not every known value is in it.
-    let shortened = shortened && wanted.write(onward.rules, &known)?.text != skeleton.text;
+    let shortened = shortened && wanted.outline(onward.rules, &known)?.text != skeleton.text;
     Ok(Contract {
         next,
         skeleton,

@@ -12,7 +12,7 @@ use super::facts::Facts;
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::onward::{NEW_ISSUE, NextContract};
-use crate::contracts::skeleton::Format;
+use crate::contracts::skeleton::{BY_SEND, Format};
 use crate::render::advice::claimed_offline;
 use crate::render::attention::rejected_text;
 use crate::render::rows::attempt_text;
@@ -535,7 +535,11 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     /// The tokens kept for the other contracts and the bounds below.
     const KEPT: usize = 260;
     let (next, skeleton) = (&contract.next, &contract.skeleton);
-    let mut note = String::from("`send` also fills in what the repository tells");
+    let mut note = if skeleton.text.contains(BY_SEND) {
+        format!("`send` itself fills in what says {BY_SEND}: …}}}}")
+    } else {
+        "`send` also fills in what the repository tells".to_owned()
+    };
     if contract.shortened {
         note += ", and `new` prints in full what is cut here";
     }

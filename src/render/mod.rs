@@ -22,7 +22,7 @@ use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
     Record, RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
 };
-use handoff_protocol::{Event, State};
+use handoff_protocol::{Check, Event, State};
 use serde_json::Value;
 
 use crate::output::counted;
@@ -457,7 +457,24 @@ fn claims(evidence: &[Evidence]) -> String {
             .collect();
         (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
     });
-    named.collect::<Vec<_>>().join("; ")
+    let named = named.collect::<Vec<_>>().join("; ");
+    let lacks = |checks: &[Check]| {
+        let mut skipped = evidence.iter().filter(|e| e.result == Verdict::Skipped);
+        skipped.any(|e| checks.contains(&e.check) && e.files.is_empty())
+    };
+    let options = [
+        (&[Check::Tests, Check::TestsAdded][..], "--tests FILE"),
+        (&[Check::Coverage], "--coverage FILE"),
+    ];
+    let options = options.into_iter().filter(|(checks, _)| lacks(checks));
+    let options: Vec<&str> = options.map(|(_, option)| option).collect();
+    if options.is_empty() {
+        return named;
+    }
+    format!(
+        "{named}; `send` takes reports with {}",
+        options.join(" and ")
+    )
 }
 
 /// The places that do not apply, with their number.

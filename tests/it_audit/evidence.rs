@@ -26,7 +26,7 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch, commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given)
+      claims: passed branch, commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       commit [commit]
     --- stderr
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
@@ -152,7 +152,7 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch; contradicted commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given)
+      claims: passed branch; contradicted commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       commit [commit]
     --- stderr
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed

@@ -175,7 +175,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed
-      claims: passed artifacts; skipped tests (no test report was given), coverage (no coverage report was given)
+      claims: passed artifacts; skipped tests (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       issue loan-list-21 is complete: no work is left in it
       commit [commit]
     $ git handoff show loan-list-21.1

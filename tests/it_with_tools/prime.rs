@@ -193,6 +193,13 @@ fn its_commands_run_as_they_are_printed() {
     env.claim("87.2", "implementer-agent").success();
     let page = follow(&env, "implementer-agent");
     assert!(page.contains("1. git handoff show 87.2"), "{page}");
+    for text in [
+        "(`send` itself fills in what says {{fill by send: …}})",
+        "<files_changed>{{fill by send: number of files that the branch changes}}</files_changed>",
+        "<summary>{{fill: what was built, in one line}}</summary>",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
     assert_eq!(env.data(&["show", "87.2"])["record"]["state"], "completed");
     assert_eq!(
         env.data(&["show", "87.3"])["record"]["to"],
