@@ -161,6 +161,9 @@ impl Arguments {
                 word(&format!("{branch}-before"))
             ));
         }
+        if self.github.is_some() {
+            say_action(&repository, output)?;
+        }
         if commit.is_some() {
             say_next(&tip.default_rules()?, output);
         }
@@ -216,6 +219,19 @@ pub(super) fn changed_files(files: &[WorkflowFile], done: &str) -> Vec<String> {
     changed
         .map(|file| format!("{}: {done}", file.path))
         .collect()
+}
+
+/// Says what has to be replaced in workflows that were written without an action.
+fn say_action(repository: &Repository, output: &mut Output) -> Result<(), Failure> {
+    let files = workflows::without_action(&agents::worktree(repository)?)?;
+    if !files.is_empty() {
+        output.say(&format!(
+            "replace `{}` in {}: OWNER/git-handoff by git-handoff's repository on GitHub, the zeros by the full id of a commit in it",
+            workflows::ACTION,
+            files.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Says how the first issue is opened.

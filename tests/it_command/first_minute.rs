@@ -415,6 +415,9 @@ fn what_init_installs_uninstall_removes() {
     ] {
         assert!(ran.stdout.contains(what), "{}", ran.shown);
     }
+    let placeholder = "replace `uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000` \
+                       in .github/workflows/handoff-audit.yml, ";
+    assert!(ran.stderr.contains(placeholder), "{}", ran.shown);
     assert!(
         env.repo()
             .join(".github/workflows/handoff-intake.yml")

@@ -10,7 +10,7 @@ use thiserror::Error;
 const FOLDER: &str = ".github/workflows";
 
 /// The line that says where the action is, which each repository sets for itself.
-const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
+pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
 /// The workflows by their files' names.
 const WORKFLOWS: [(&str, &str); 4] = [
@@ -88,6 +88,20 @@ pub fn install(root: &Path, action: Option<&str>) -> Result<Vec<WorkflowFile>, W
         }
     }
     Ok(changes(&written))
+}
+
+/// The workflows that still say `OWNER` for where the action is, by their paths.
+///
+/// # Errors
+/// [`WorkflowError`] if a file can't be read.
+pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
+    let mut found = Vec::new();
+    for (name, _) in WORKFLOWS {
+        if read(root, name)?.is_some_and(|text| text.contains(ACTION)) {
+            found.push(path_of(name));
+        }
+    }
+    Ok(found)
 }
 
 /// Removes the workflows that are as they were written, but for where the action is.
