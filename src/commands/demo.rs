@@ -15,7 +15,7 @@ use crate::view::Look;
 
 /// Build a scratch repository and take one issue through the whole workflow
 ///
-/// Eight agents take an issue from its write-up to a merged branch, including a review that asks
+/// Seven agents take an issue from its write-up to a merged branch, including a review that asks
 /// for changes. Each command is printed as an agent would type it, with its output; one contract
 /// is incomplete and is refused. The repository stays for you to explore.
 #[derive(Args)]

@@ -6,7 +6,7 @@ use handoff_ledger::attention::{Attention, of_folder};
 use handoff_model::{
     Advice, Decision, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
 };
-use handoff_protocol::{Action, Protocol};
+use handoff_protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -96,6 +96,10 @@ impl Arguments {
             view.applied = Some(ReceiptView::new(&done, output));
             output.answer(&view)?;
             if let Some(receipt) = &view.applied {
+                if done.receipt.record.state == State::Blocked {
+                    let id = &advice.id;
+                    output.say(&format!("{id} stays blocked until it is answered"));
+                }
                 receipt.say_next(output);
             }
             return Ok(());

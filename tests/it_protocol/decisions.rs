@@ -923,3 +923,24 @@ fn what_was_decided_is_not_advised_again_but_what_comes_after() {
         env.assert_sound();
     }
 }
+
+#[test]
+fn a_decision_to_ask_says_that_the_handoff_stays_blocked() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let block = [
+        "block",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "which port",
+        "--needs",
+        "port:integer",
+    ];
+    env.handoff(&block).success();
+    env.handoff(&["next", "87", "--apply", "--as", "orchestrator"])
+        .success()
+        .says("87.1 stays blocked until it is answered\nnext: git handoff answer 87.1 port=VALUE --as orchestrator\n");
+}
