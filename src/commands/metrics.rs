@@ -281,23 +281,29 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
     let mut row = |name: &str, value: String, unit: &str| {
         rows.push(vec![name.to_owned(), value, unit.to_owned()]);
     };
-    row("handoffs", figures.handoffs.to_string(), "handoffs");
+    let unit = |count, noun: &str| format!("{noun}{}", if count == 1 { "" } else { "s" });
+    let handoffs = figures.handoffs;
+    row("handoffs", handoffs.to_string(), &unit(handoffs, "handoff"));
     for state in State::ALL {
         let count = figures.states.get(&state).copied().unwrap_or(0);
-        row(&format!("  {state}"), count.to_string(), "handoffs");
+        row(
+            &format!("  {state}"),
+            count.to_string(),
+            &unit(count, "handoff"),
+        );
     }
-    for (name, count, unit) in [
-        ("notes", figures.notes, "contracts"),
-        ("failures", figures.failures, "attempts"),
-        ("timeouts", figures.timeouts, "attempts"),
-        ("retries", figures.retries, "attempts"),
-        ("escalated", figures.escalated, "handoffs"),
-        ("contradicted", figures.contradicted, "claims"),
-        ("violations", figures.violations, "actions"),
-        ("cycles blocked here", figures.cycles_blocked, "contracts"),
-        ("refused here", figures.contracts_refused, "contracts"),
+    for (name, count, noun) in [
+        ("notes", figures.notes, "contract"),
+        ("failures", figures.failures, "attempt"),
+        ("timeouts", figures.timeouts, "attempt"),
+        ("retries", figures.retries, "attempt"),
+        ("escalated", figures.escalated, "handoff"),
+        ("contradicted", figures.contradicted, "claim"),
+        ("violations", figures.violations, "action"),
+        ("cycles blocked here", figures.cycles_blocked, "contract"),
+        ("refused here", figures.contracts_refused, "contract"),
     ] {
-        row(name, count.to_string(), unit);
+        row(name, count.to_string(), &unit(count, noun));
     }
     let corruption = metrics.corruption.as_ref();
     let faults = corruption.map_or_else(none, |audited| audited.faults.to_string());

@@ -82,8 +82,12 @@ impl Arguments {
             output.say("replace a mark and its quotes to enter a number, true or false");
         }
         output.say(&format!(
-            "{} values are left to fill in; check the contract with: {}",
-            made.left,
+            "{} left to fill in; check the contract with: {}",
+            if made.left == 1 {
+                "1 value is".to_owned()
+            } else {
+                format!("{} values are", made.left)
+            },
             output.command("git handoff check FILE")
         ));
         if !made.names_issue {

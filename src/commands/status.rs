@@ -75,7 +75,15 @@ impl Arguments {
         output.complete(&mut attention);
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
+        let remote = ledger.beside_remote()?;
+        // A partial clone would have to fetch every issue.
+        let is_partial = remote
+            .as_ref()
+            .is_some_and(|remote| repository.is_promised_by(&remote.remote));
+        let counts_all = records.is_empty() && !is_partial;
+        let completed = counts_all.then(|| completed_issues(&tip)).flatten();
         let view = StatusView {
+            completed,
             branch: ledger.branch(),
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
@@ -88,7 +96,7 @@ impl Arguments {
             } else {
                 Vec::new()
             },
-            remote: ledger.beside_remote()?.map(RemoteView::from),
+            remote: remote.map(RemoteView::from),
             rejected: ledger.rejected()?,
             handoffs: RecordView::all(records, now),
             fresh,
@@ -99,6 +107,9 @@ impl Arguments {
         Ok(())
     }
 }
+
+/// How many folders are read at most to count the completed issues.
+const COUNTED: usize = 3000;
 
 /// How much of what needs somebody is printed.
 const PRINTED: usize = 5;
@@ -143,6 +154,9 @@ pub(crate) struct StatusView<'a> {
     open: Vec<(State, usize)>,
     /// how many of them have an expired lease, or time to claim them, that nobody has recorded yet
     expired: usize,
+    /// how many issues are completed; null if a handoff is open, some are archived or there are
+    /// very many, and in a partial clone
+    completed: Option<usize>,
     /// what needs somebody, and whom, the most urgent first
     attention: Vec<Attention>,
     /// every open handoff
@@ -197,7 +211,11 @@ impl Answer for StatusView<'_> {
         let counts = self.open.iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(state, n)| look.count(*n, *state)).collect();
         let open = match counts.join(", ") {
-            none if none.is_empty() => "no handoff is open".to_owned(),
+            none if none.is_empty() => match self.completed.filter(|completed| *completed > 0) {
+                None => "no handoff is open".to_owned(),
+                Some(1) => "no handoff is open, 1 issue is completed".to_owned(),
+                Some(n) => format!("no handoff is open, {n} issues are completed"),
+            },
             counts => counts,
         };
         let mut head = format!(
@@ -255,6 +273,18 @@ impl RemoteView {
             ),
         }
     }
+}
+
+/// How many issues are completed, unless there are too many to count, or some can't be read or are
+/// archived.
+fn completed_issues(tip: &Snapshot<'_>) -> Option<usize> {
+    let mut completed = 0;
+    for key in tip.issues_within(COUNTED).ok()? {
+        let issue = tip.issue(&key).ok()?.issue().ok()??;
+        completed += usize::from(issue.status == IssueStatus::Completed);
+    }
+    let has_archived = tip.has_archived().unwrap_or(true);
+    (!has_archived).then_some(completed)
 }
 
 /// Open issues without an open handoff, each with the agents that may send on from a handoff they

@@ -288,7 +288,7 @@ fn the_whole_workflow_ends_completed() {
     }
     insta::assert_snapshot!(text, @"
     $ git handoff status
-    ledger handoffs at [commit]: no handoff is open
+    ledger handoffs at [commit]: no handoff is open, 1 issue is completed
 
     $ git handoff status 87
     issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)
@@ -576,4 +576,21 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
         .success();
     env.send(&reopened).success();
     env.assert_sound();
+}
+
+#[test]
+fn with_nothing_open_status_counts_what_is_completed() {
+    let env = TestEnvironment::with_ledger();
+    assert_eq!(env.data(&["status"])["completed"], 0);
+    let text = || env.handoff(&["status"]).success().stdout;
+    assert!(text().contains(": no handoff is open\n"));
+    run(&env, &workflow(|_| Format::Json));
+    assert!(
+        text().contains(": no handoff is open, 1 issue is completed\n"),
+        "{}",
+        text()
+    );
+    env.send(opening(88)).success();
+    assert!(!text().contains("completed"), "{}", text());
+    assert!(env.data(&["status"])["completed"].is_null());
 }

@@ -328,4 +328,10 @@ fn a_protocol_without_claims_says_that_evidence_checks_nothing() {
     assert!(!set("off").shown.contains(none));
     let checked = env.handoff(&["protocol", "check", "issue-to-pr"]).success();
     assert!(!checked.shown.contains(none), "{}", checked.shown);
+    let ledger = TestEnvironment::with_ledger();
+    let folder = env.repo().join("press");
+    ledger
+        .handoff(&["protocol", "add", folder.to_str().unwrap()])
+        .success()
+        .says("next: git handoff send --issue N --to editor --as writer --protocol press ");
 }

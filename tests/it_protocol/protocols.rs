@@ -66,6 +66,8 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol add directive
     added protocol directive 1.2.1
       commit [commit]
+    --- stderr
+    next: git handoff send --issue N --to DesignGPT --as ResearchGPT --protocol directive      (says what to --set)
     $ git handoff protocol list
     task-breakdown           1.3.1  default   From a fresh environment to finished subtasks
     directive                1.2.1  in force  Specialists whose every handoff is evaluated first

@@ -486,6 +486,14 @@ impl<'r> Snapshot<'r> {
         self.archived_since(None)
     }
 
+    /// Whether any issue is archived.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the index can't be looked up.
+    pub fn has_archived(&self) -> Result<bool, LedgerError> {
+        Ok(self.archived_folder()?.is_some())
+    }
+
     /// The index of archived issues, if there is one.
     pub(super) fn archived_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
         let found = self.tree().entry(layout::ARCHIVED)?;

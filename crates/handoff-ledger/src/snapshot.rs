@@ -407,12 +407,20 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] when a folder can't be read.
     pub fn issues(&self) -> Result<Vec<IssueKey>, LedgerError> {
         self.ensure_all();
+        self.issues_within(MOST_IN_ALL)
+    }
+
+    /// The same from what is here, if there are not more than this many folders on the way.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there are more, or a folder can't be read.
+    pub fn issues_within(&self, most: usize) -> Result<Vec<IssueKey>, LedgerError> {
         let mut keys = Vec::new();
         let met = Cell::new(0);
         let list = |path: &str| -> Result<Vec<Entry>, LedgerError> {
             let entries = self.tree.list(path)?;
             met.set(met.get() + entries.len());
-            if met.get() > MOST_IN_ALL {
+            if met.get() > most {
                 return Err(DamageError::TooLarge(path.to_owned()).into());
             }
             Ok(entries)

@@ -632,12 +632,23 @@ fn put(
     change: PutMode,
     weaker: bool,
 ) -> Result<(), Failure> {
-    let files = protocols::folder(name)?.into_files();
+    let folder = protocols::folder(name)?;
+    let files = folder.clone().into_files();
     let repository = context.repository()?;
     let (mut ledger, session) = context.writer(&repository, output)?;
     let changed = ledger.put_protocol(&session, &files, change, weaker)?;
     output.follow(&ledger);
-    output.answer(&changed)
+    output.answer(&changed)?;
+    let definition = protocols::load(&folder)?;
+    let mut routes = definition.definition().routes.iter();
+    let opens = routes.find(|route| route.opens);
+    if let Some(route) = opens.filter(|_| changed.commit.is_some() && changed.before.is_none()) {
+        let (from, to, name) = (&route.from, &route.to, word(&changed.name));
+        output.say(&format!(
+            "next: git handoff send --issue N --to {to} --as {from} --protocol {name}      (says what to --set)"
+        ));
+    }
+    Ok(())
 }
 
 fn set(
