@@ -383,17 +383,38 @@ fn submodules_are_left_alone_until_they_differ() {
 }
 
 #[test]
-fn an_index_of_another_form_is_refused_with_the_way_out() {
+fn an_index_of_another_form_is_read_and_a_damaged_one_refused() {
+    for form in [
+        &["update-index", "--split-index"][..],
+        &["sparse-checkout", "init", "--cone", "--sparse-index"],
+    ] {
+        let env = held();
+        let repo = env.repo();
+        write(&repo.join("folder/file"), "committed\n");
+        env.git(&repo, &["add", "."]);
+        env.git(&repo, &["commit", "-q", "-m", "Folder"]);
+        env.git(&repo, form);
+        write(&repo.join("work.txt"), "work\n");
+        write(&repo.join("staged.txt"), "staged\n");
+        env.git(&repo, &["add", "staged.txt"]);
+        let index = fs::read(repo.join(".git/index")).unwrap();
+        fail(&env, &["--snapshot"]).success();
+        assert_eq!(fs::read(repo.join(".git/index")).unwrap(), index);
+        let restored = restore(&env, "restored");
+        let states = [&restored, &repo].map(|dir| env.git(dir, &["status", "--porcelain"]));
+        assert_eq!(states[0], states[1]);
+    }
     let env = held();
-    let repo = env.repo();
-    env.git(&repo, &["update-index", "--split-index"]);
+    let index = env.repo().join(".git/index");
+    let whole = fs::read(&index).unwrap();
+    fs::write(&index, &whole[..whole.len() / 2]).unwrap();
     refuses(
         &env,
         &["--snapshot"],
         3,
-        &["index cannot be read", "--no-split-index"],
+        &["index cannot be read", "git status"],
     );
-    env.git(&repo, &["update-index", "--no-split-index"]);
+    fs::write(&index, whole).unwrap();
     fail(&env, &["--snapshot"]).success();
 }
 

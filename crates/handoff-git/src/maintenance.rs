@@ -97,8 +97,8 @@ fn loose_objects(folder: &Path) -> i64 {
 
 /// Whether a file in a folder of loose objects is named like the rest of an object id.
 pub(super) fn is_object_name(name: &[u8]) -> bool {
-    const REST: usize = 38;
-    name.len() == REST && name.iter().all(u8::is_ascii_hexdigit)
+    const REST: [usize; 2] = [38, 62];
+    REST.contains(&name.len()) && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// How many packs in a folder have no `.keep` file.
