@@ -17,10 +17,10 @@ use std::path::Path;
 use chrono::{TimeDelta, Utc};
 use git2::{ObjectType, Odb, Oid, Repository};
 use handoff_ledger::{Audit, AuditScope};
-use test_support::TestEnvironment;
 use test_support::dice::Dice;
 use test_support::hooks::every_step;
 use test_support::proof::Proof;
+use test_support::{TestEnvironment, repository_kind};
 
 /// How many forged steps are judged at once.
 const BATCH: u32 = 500;
@@ -221,14 +221,15 @@ type Entry = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 fn entries(mut tree: &[u8]) -> Vec<Entry> {
     let mut found = Vec::new();
+    let length = repository_kind::digits() / 2;
     while let Some(space) = tree.iter().position(|&b| b == b' ') {
         let nul = tree.iter().position(|&b| b == 0).unwrap();
         found.push((
             tree[..space].to_vec(),
             tree[space + 1..nul].to_vec(),
-            tree[nul + 1..nul + 21].to_vec(),
+            tree[nul + 1..=nul + length].to_vec(),
         ));
-        tree = &tree[nul + 21..];
+        tree = &tree[nul + 1 + length..];
     }
     found
 }

@@ -142,12 +142,19 @@ impl Repository {
         if self.workdir().is_none() {
             return Ok(None);
         }
-        let mut options = git2::StatusOptions::new();
+        // Not `statuses`: libgit2 does not find HEAD if refs are in tables.
+        let head = self.resolve("HEAD")?;
+        let head = head.map(|head| self.inner.find_commit(head.oid())?.tree());
+        let mut options = DiffOptions::new();
         options
             .include_untracked(true)
             .recurse_untracked_dirs(true)
-            .exclude_submodules(true);
-        Ok(Some(self.inner.statuses(Some(&mut options))?.len()))
+            .ignore_submodules(true);
+        let (head, options) = (head.transpose()?, Some(&mut options));
+        let found = self
+            .inner
+            .diff_tree_to_workdir_with_index(head.as_ref(), options)?;
+        Ok(Some(found.deltas().len()))
     }
 
     fn capture(
@@ -194,6 +201,10 @@ impl Repository {
             let mut index = self.inner.index()?;
             let written = index.path().map_or((0, 0), written);
             index.read(false)?;
+            // libgit2 may take what is cut off for entries.
+            if index.iter().any(|entry| entry.path.contains(&0)) {
+                return Err(git2::Error::from_str("the index is damaged"));
+            }
             Ok((index, written))
         };
         read().or_else(|error: git2::Error| {
