@@ -114,10 +114,10 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     assert!(send.contains(&format!(" --worker {mine}")), "{send}");
     while let Some((before, rest)) = send.split_once("{{fill") {
         let (about, after) = rest.split_once("}}").unwrap();
-        let value = if about.contains("port") {
-            "8080"
-        } else {
-            "issue-87"
+        let value = match about {
+            about if about.contains("port") => "8080",
+            about if about.contains("worktree") => "worktree",
+            _ => "issue-87",
         };
         send = format!("{before}{value}{after}");
     }

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::stand_in::StandIn;
 use test_support::tools::HOOK;
+use test_support::{TestEnvironment, repository_kind};
 
 /// The blocks of code under a heading of docs/hooks.md.
 fn snippets(heading: &str) -> Vec<String> {
@@ -173,7 +173,7 @@ impl Managed {
         );
         let head = env.git(&repo, &["rev-parse", "HEAD"]);
         let head = head.trim();
-        let zeros = "0".repeat(40);
+        let zeros = "0".repeat(repository_kind::digits());
         let line = format!("HEAD {head} refs/heads/new {zeros}\n");
         assert_eq!(self.stand_in.input(), line);
         with_stand_in(&["commit", "--allow-empty", "-m", "Another"]);
@@ -212,7 +212,9 @@ fn the_pre_commit_framework() {
     let env = &managed.env;
     // The project as the framework gets it: a repository with the file that says what there is.
     let project = env.root().join("project");
-    env.git(env.root(), &["init", "-q", "project"]);
+    // The framework fetches it into one with SHA-1, whatever the user's has.
+    let init = ["init", "-q", "--object-format=sha1", "project"];
+    env.git(env.root(), &init);
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join(".pre-commit-hooks.yaml");
     fs::copy(hooks, project.join(".pre-commit-hooks.yaml")).unwrap();
     env.git(&project, &["add", "."]);

@@ -201,16 +201,13 @@ impl Repository {
             let mut index = self.inner.index()?;
             let written = index.path().map_or((0, 0), written);
             index.read(false)?;
-            // libgit2 may take what is cut off for entries.
-            if index.iter().any(|entry| entry.path.contains(&0)) {
-                return Err(git2::Error::from_str("the index is damaged"));
-            }
+            ensure_paths(&index)?;
             Ok((index, written))
         };
         read().or_else(|error: git2::Error| {
             let plain = self.plain_index().and_then(|(mut index, written)| {
                 // libgit2 looks into the index for submodules, too.
-                let set = self.inner.set_index(&mut index);
+                let set = ensure_paths(&index).and_then(|()| self.inner.set_index(&mut index));
                 set.map_err(io::Error::other).map(|()| (index, written))
             });
             plain.map_err(|_| CaptureError::Index(error.into()))
@@ -546,6 +543,15 @@ impl Entries {
             || self.marked.contains_key(path)
             || self.stages.iter().any(|(p, ..)| p == path)
     }
+}
+
+/// Refuses an index with a path that none can be: libgit2 and git may take what is cut off for
+/// entries.
+fn ensure_paths(index: &git2::Index) -> Result<(), git2::Error> {
+    if index.iter().any(|entry| entry.path.contains(&0)) {
+        return Err(git2::Error::from_str("the index has an invalid path"));
+    }
+    Ok(())
 }
 
 /// Whether the current user may read all files.

@@ -381,6 +381,8 @@ impl TestEnvironment {
         let has = |folder: &Path| {
             let mut git = self.command("git");
             git.args(["cat-file", "-e", id]).current_dir(folder);
+            // A partial clone would fetch it.
+            git.env("GIT_NO_LAZY_FETCH", "1");
             self.now
                 .fetch_sub(self.pace.load(Ordering::Relaxed), Ordering::Relaxed);
             git.output().unwrap().status.success()
