@@ -22,11 +22,10 @@ def ledgers(bench, handoffs):
 
 
 def measure(bench, repositories, steps):
-    """Every command in every repository, in turns; each `send` is taken back."""
+    """Every command in every repository, in turns; each `send` is another contract."""
     samples = {}
     for turn, counts in bench.turns():
         for kind, path in repositories.items():
-            tip = run("git", "rev-parse", REF, at=path).strip()
             contract = os.path.join(steps, str(turn), "contract")
             commands = {"send": ["send", contract], "inbox": ["inbox", "--as", "prep-agent"], "verify": ["verify"]}
             for name, arguments in commands.items():
@@ -35,7 +34,6 @@ def measure(bench, repositories, steps):
                 sample = bench.measure(bench.handoff, *arguments, at=path)
                 if counts:
                     samples.setdefault((kind, name), []).append(sample)
-            run("git", "update-ref", REF, tip, at=path)
     return samples
 
 

@@ -104,10 +104,7 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         } else {
             ""
         };
-        text += &format!(
-            "  {} that no remote had{more}\n",
-            counted(commits, "commit")
-        );
+        text += &format!("  {} kept with it{more}\n", counted(commits, "commit"));
     }
     let files = snapshot
         .files

@@ -256,6 +256,7 @@ fn kept(record: &Record, context: &FailureContext) -> String {
     let (files, bytes) = (context.files, context.bytes);
     let held = match files {
         0 => String::new(),
+        1 => format!(", with 1 file of {bytes} bytes"),
         _ => format!(", with {files} files of {bytes} bytes"),
     };
     format!("kept in {folder}/{}{held}", context.folder)

@@ -68,7 +68,7 @@ pub struct Summary {
     /// The commit that it is based on; `None` if there was no commit yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The number of kept commits that no remote had.
+    /// The number of kept commits: the one that it is based on, and those that no remote had.
     pub commits: u64,
 }
 
