@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use test_support::contracts::opening;
 use test_support::exchange::{exported, import, lived, refused};
 use test_support::remote::assert_whole;
+use test_support::team::at_once;
 use test_support::{TestEnvironment, repository_kind};
 
 /// A new repository of a format, with one commit.
@@ -404,4 +406,40 @@ fn what_git_3_makes_by_default_has_a_ledger() {
     env.handoff(&["demo"]).success();
     env.git(&repo, &["gc", "-q", "--prune=now"]);
     env.assert_sound();
+}
+
+#[test]
+fn very_many_refs_beside_the_ledger_change_nothing() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    let head = env.git(&repo, &["rev-parse", "HEAD"]);
+    let line = |number: u32| format!("create refs/tags/many/{number} {}\n", head.trim());
+    let lines: String = (0..5_000).map(line).collect();
+    let args = ["update-ref", "--stdin"];
+    env.run(git_in(&env, &repo, &args), &args, Some(lines.as_bytes()))
+        .success();
+    env.git(&repo, &["pack-refs", "--all"]);
+    live(&env, &repo, 1);
+    // Somebody moves the branch meanwhile, and somebody else holds its lock.
+    let lock = repository_kind::lock_of(&repo.join(".git"), "refs/heads/handoffs");
+    fs::write(&lock, "").unwrap();
+    env.send(opening(2)).exits(7).says("stayed locked by");
+    fs::remove_file(lock).unwrap();
+    let sends: Vec<Vec<String>> = (3..9)
+        .map(|issue| {
+            let contract = env.file(&format!("{issue}.xml"), opening(issue));
+            vec!["send".to_owned(), contract]
+        })
+        .collect();
+    let ended = at_once(&env, &sends);
+    assert_eq!(ended.iter().filter(|ran| ran.status.success()).count(), 6);
+    env.assert_sound();
+    let tags = env.git(&repo, &["for-each-ref", "--format=x", "refs/tags/many"]);
+    assert_eq!(tags.lines().count(), 5_000);
+}
+
+fn git_in(env: &TestEnvironment, repo: &Path, args: &[&str]) -> Command {
+    let mut command = env.command("git");
+    command.args(args).current_dir(repo);
+    command
 }

@@ -490,12 +490,16 @@ fn git_agrees(
         let (start, rest) = forged.raw.split_at(again.len());
         assert_eq!(String::from_utf8_lossy(start), again, "{what} {id}");
         let text = String::from_utf8(rest.to_vec()).unwrap();
-        let signed = text.starts_with("gpgsig -----BEGIN ") && text.contains("\n\n");
+        let signed = ["gpgsig ", "gpgsig-sha256 "]
+            .iter()
+            .any(|start| text.starts_with(&format!("{start}-----BEGIN ")))
+            && text.contains("\n\n");
         assert!(text.starts_with('\n') || signed, "{what} {id}: {text}");
         assert!(!text.contains('\0'), "{what} {id}");
         // The tree, made again from its files.
-        let tree = Oid::from_str(tree).unwrap();
-        let mut files = git2::Index::new().unwrap();
+        let format = repository.object_format();
+        let tree = Oid::from_str_ext(tree, format).unwrap();
+        let mut files = git2::Index::new_ext(format).unwrap();
         files
             .read_tree(&repository.find_tree(tree).unwrap())
             .unwrap();
@@ -530,9 +534,17 @@ fn put(from: &Repository, to: &Repository, forged: &Forged) -> Oid {
         copy_tree(&old, &new, tree);
     }
     let after = forged.after.to_string();
-    let at = forged.raw.windows(40).position(|id| id == after.as_bytes());
+    let at = forged
+        .raw
+        .windows(after.len())
+        .position(|id| id == after.as_bytes());
     let (start, rest) = forged.raw.split_at(at.unwrap());
-    let bytes = [start, forged.parent.to_string().as_bytes(), &rest[40..]].concat();
+    let bytes = [
+        start,
+        forged.parent.to_string().as_bytes(),
+        &rest[after.len()..],
+    ]
+    .concat();
     new.write(ObjectType::Commit, &bytes).unwrap()
 }
 

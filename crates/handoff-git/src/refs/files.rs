@@ -9,7 +9,7 @@ use handoff_base::ObjectId;
 use super::super::error::{GitError, PublishError};
 use super::super::object_id::{ToOid, object_id};
 use super::super::repository::Repository;
-use super::{LOGGED, RefStore, RefUpdate, Target};
+use super::{LOGGED, RefStore, RefUpdate, Target, by_git};
 
 /// A file for each ref, and `packed-refs`.
 pub(super) struct RefFiles;
@@ -28,6 +28,9 @@ impl RefStore for RefFiles {
         repository: &Repository,
         prefix: &str,
     ) -> Result<Vec<(String, Target)>, GitError> {
+        if is_crowded(repository) {
+            return by_git::list(repository, prefix);
+        }
         let mut found = Vec::new();
         for reference in repository.inner.references_glob(&format!("{prefix}*"))? {
             let reference = reference?;
@@ -41,6 +44,9 @@ impl RefStore for RefFiles {
     }
 
     fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError> {
+        if is_crowded(repository) {
+            return self.update_by_git(repository, update);
+        }
         let before = update.from.unwrap_or(ObjectId::zero(repository.format()));
         let done = match update.to {
             Some(to) => {
@@ -169,6 +175,39 @@ impl RefStore for RefFiles {
 
     fn watched(&self, refname: &str) -> PathBuf {
         refname.into()
+    }
+}
+
+/// How many bytes `packed-refs` has at most where libgit2 lists and writes refs: it reads all of the
+/// file to do so, half a second for a million refs, and git looks into it by bisection.
+const MOST_PACKED: u64 = 1 << 18;
+
+/// Whether so many refs are packed that git is faster.
+fn is_crowded(repository: &Repository) -> bool {
+    let packed = repository.common_dir().join("packed-refs");
+    fs::metadata(packed).is_ok_and(|found| found.len() > MOST_PACKED)
+}
+
+impl RefFiles {
+    fn update_by_git(
+        &self,
+        repository: &Repository,
+        update: &RefUpdate<'_>,
+    ) -> Result<(), PublishError> {
+        let ended = by_git::update_ref(repository, update)?;
+        if ended.status.success() {
+            return Ok(());
+        }
+        if self.read(repository, update.refname)? != update.from.map(Target::Id) {
+            return Err(PublishError::Moved);
+        }
+        let lock = repository
+            .common_dir()
+            .join(format!("{}.lock", update.refname));
+        if lock.exists() {
+            return Err(PublishError::Locked(lock));
+        }
+        Err(by_git::failed(format!("git says: {}", ended.complaint())).into())
     }
 }
 

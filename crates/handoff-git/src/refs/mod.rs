@@ -2,9 +2,10 @@
 //! and one for many, or `reftable`, sorted tables that git compacts. Both are a [`RefStore`], and
 //! nothing outside this folder knows which one it is.
 //!
-//! `kept` has the refs under which the ledger keeps commits, `pending` tells from git's locks and
+//! `by_git` has git change and list refs, `kept` has the refs under which the ledger keeps commits, `pending` tells from git's locks and
 //! logs what git is about to do to a ref that is a file.
 
+mod by_git;
 mod files;
 mod kept;
 mod pending;

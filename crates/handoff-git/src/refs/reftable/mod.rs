@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,8 +20,8 @@ use handoff_base::{ObjectFormat, ObjectId};
 
 use self::table::{Record, Table, TableError};
 use super::super::error::{GitError, PublishError};
-use super::super::process::{self, Ended, Patience, ProcessError};
 use super::super::repository::Repository;
+use super::by_git::{failed, git, run, update_ref};
 use super::{LOGGED, RefStore, RefUpdate, Target};
 
 /// The folder of the tables.
@@ -394,54 +392,6 @@ fn is_open_anywhere(path: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_open_anywhere(_: &Path) -> bool {
     true
-}
-
-/// Has git change a ref. The transaction is one line, so that nothing is changed in part.
-fn update_ref(repository: &Repository, update: &RefUpdate<'_>) -> Result<Ended, GitError> {
-    let mut command = git(repository, repository.path());
-    command.args(["update-ref", "--no-deref", "--stdin", "-z"]);
-    if !update.reflog.is_empty() {
-        command.args(["-m", update.reflog]);
-    }
-    let from = update.from.unwrap_or(ObjectId::zero(repository.format()));
-    let line = match update.to {
-        Some(to) => format!("update {}\0{to}\0{from}\0", update.refname),
-        None => format!("delete {}\0{from}\0", update.refname),
-    };
-    run(command, Some(line.into_bytes()))
-}
-
-/// git, for this repository. No hook runs, as none does when refs are files: what the ledger
-/// writes was checked before.
-fn git(repository: &Repository, git_dir: &Path) -> Command {
-    let mut command = Command::new("git");
-    command.arg("--git-dir").arg(git_dir);
-    command.args(["-c", "core.hooksPath=/dev/null"]);
-    if let Some(setting) = &repository.durable_refs {
-        command.args(["-c", setting]);
-    }
-    command.current_dir(repository.common_dir());
-    command.env("LC_ALL", "C").env_remove("LANGUAGE");
-    command
-}
-
-fn run(command: Command, input: Option<Vec<u8>>) -> Result<Ended, GitError> {
-    let patience = Patience {
-        deadline: None,
-        // A change that has begun is not given up: it may be made already.
-        interrupted: &AtomicBool::new(false),
-    };
-    process::run(command, input, &patience).map_err(|error| match error {
-        ProcessError::NoStart(error) => failed(format!("git cannot be started: {error}")),
-        ProcessError::TimedOut | ProcessError::Interrupted => {
-            failed("git took too long to change a ref".to_owned())
-        }
-    })
-}
-
-/// What git or the system says; the reason may be a full disk or a missing permission.
-fn failed(text: String) -> GitError {
-    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
 }
 
 fn reference_error(text: String) -> git2::Error {
