@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
@@ -185,6 +184,10 @@ fn a_lock_that_a_killed_writer_left_is_cleared_away() {
     // What a writer leaves that is killed before, and after, the lock is filled.
     let commit = "0123456789abcdef0123456789abcdef01234567";
     for text in [String::new(), format!("{commit}\n")] {
+        if repository_kind::is_reftable() {
+            // There, a lock does not say whose it is.
+            break;
+        }
         fs::write(&queue, commit).unwrap();
         fs::write(&lock, text).unwrap();
         env.handoff(&["cancel", "87", "--as", "issue-manager"])
@@ -192,14 +195,11 @@ fn a_lock_that_a_killed_writer_left_is_cleared_away() {
         env.send(opening(87)).success();
         assert_eq!(fs::read_to_string(&queue).unwrap(), "");
     }
-    // Another program's lock is not ours to remove, whatever was announced. A lock of tables does
-    // not say whose it is, so that one counts that somebody has open.
+    // Another program's lock is not ours to remove, whatever was announced.
     fs::write(&queue, commit).unwrap();
-    let mut held = fs::File::create(&lock).unwrap();
-    writeln!(held, "fedcba9876543210fedcba9876543210fedcba98").unwrap();
+    fs::write(&lock, "fedcba9876543210fedcba9876543210fedcba98\n").unwrap();
     env.claim("87", "prep-agent").exits(7);
     assert!(lock.exists());
-    drop(held);
     fs::remove_file(&lock).unwrap();
     env.assert_sound();
 }

@@ -88,6 +88,13 @@ pub(super) fn is_rewritten(lines: &[String]) -> bool {
     lines.iter().any(rewritten)
 }
 
+/// Whether a fetch failed because another process holds the lock of this repository's refs.
+pub(super) fn is_locked(lines: &[String]) -> bool {
+    lines
+        .iter()
+        .any(|line| line.ends_with("cannot lock references"))
+}
+
 /// Whether a fetch left a ref alone because the remote has only a part of its history. git says so
 /// and succeeds.
 pub(super) fn is_cut_off(stderr: &[u8]) -> bool {

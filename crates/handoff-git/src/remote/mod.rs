@@ -9,6 +9,7 @@ pub use outcome::{Pushed, RemoteError};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use handoff_base::ObjectId;
 
@@ -53,6 +54,10 @@ pub enum Below {
 
 /// How often to ask if the answer is that there is no branch.
 const TRIES: usize = 2;
+
+/// How often a fetch waits for the lock of this repository's refs, and how long each time.
+const LOCKED: usize = 40;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The options of every fetch.
 const FETCHING: [&str; 8] = [
@@ -135,7 +140,9 @@ impl Remote {
         contents: Contents,
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
-        for _ in 0..TRIES {
+        let mut tries = 0;
+        let mut waits = 0;
+        while tries < TRIES {
             // With `--quiet`, git would not report a rewritten branch.
             let mut command = self.fetching();
             command.args(match contents {
@@ -161,6 +168,13 @@ impl Remote {
                 return Ok(true);
             }
             let lines = messages::lines(&ended.stderr);
+            // Where refs are in tables, any process that changes one keeps git from fetching.
+            if messages::is_locked(&lines) && waits < LOCKED {
+                waits += 1;
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+            tries += 1;
             if messages::is_rewritten(&lines) {
                 return Err(RemoteError::Rewritten);
             }

@@ -34,17 +34,15 @@ const LOCK: &str = "reftable/tables.list.lock";
 /// How often the list is read again when a table of it is gone: git compacts them meanwhile.
 const READS: usize = 100;
 
-/// How often a change is tried while another process changes a ref, whichever it is.
-const TRIES: u32 = 40;
+/// How long a change is tried while another process changes a ref, whichever it is. Who may wait
+/// longer tries again.
+const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How often it is tried again when nothing shows why git refused: the lock may be gone already.
+/// How often it is tried when nothing shows why git refused: the lock may be gone already.
 const UNEXPLAINED: u32 = 10;
 
-/// The longest pause between two tries.
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// How long a lock must stay as it is before it is taken for abandoned.
-const STALE: Duration = Duration::from_secs(1);
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Tables of the repository, and of the worktree if it is a linked one.
 pub(super) struct RefTables {
@@ -97,19 +95,19 @@ impl RefStore for RefTables {
 
     fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError> {
         let lock = repository.common_dir().join(LOCK);
+        let start = Instant::now();
         let mut unexplained = 0;
-        for again in 0..TRIES {
-            if again > 0 {
-                thread::sleep(PAUSE.min(Duration::from_millis(again.into())));
-            }
+        loop {
             let ended = update_ref(repository, update)?;
             if ended.status.success() {
                 self.write_through(repository, update.refname)?;
                 return Ok(());
             }
             let now = self.read(repository, update.refname)?;
-            // git also fails when it changed the ref and then could not compact the tables.
-            if now == update.to.map(Target::Id) {
+            // git also fails when it changed the ref and then could not compact the tables. Another
+            // process may have made the same commit: then git found the ref elsewhere.
+            let is_elsewhere = ended.complaint().contains("cannot lock ref '");
+            if now == update.to.map(Target::Id) && !is_elsewhere {
                 self.write_through(repository, update.refname)?;
                 return Ok(());
             }
@@ -118,12 +116,16 @@ impl RefStore for RefTables {
             }
             // Objects that no ref led to, a `git gc` may have removed.
             repository.put_back_lost()?;
-            unexplained += u32::from(!lock.exists());
+            if !lock.exists() {
+                unexplained += 1;
+            } else if start.elapsed() > PATIENCE {
+                return Err(PublishError::Locked(lock));
+            }
             if unexplained == UNEXPLAINED {
                 return Err(failed(format!("git says: {}", ended.complaint())).into());
             }
+            thread::sleep(PAUSE);
         }
-        Err(PublishError::Locked(lock))
     }
 
     fn discardable(&self, _: &Repository, folder: &str) -> io::Result<Vec<String>> {
@@ -172,25 +174,9 @@ impl RefStore for RefTables {
         Ok(())
     }
 
-    /// The lock does not say whose it is: it is taken for abandoned if it stays as it is and no
-    /// process of this machine has it open.
-    fn remove_abandoned_lock(&self, repository: &Repository, _: &str, _: &str) {
-        let lock = repository.common_dir().join(LOCK);
-        let state = || lock.metadata().and_then(|found| found.modified()).ok();
-        let Some(first) = state() else {
-            return;
-        };
-        let start = Instant::now();
-        while start.elapsed() < STALE {
-            thread::sleep(PAUSE);
-            if state() != Some(first) {
-                return;
-            }
-        }
-        if !is_open_anywhere(&lock) {
-            let _ = fs::remove_file(&lock);
-        }
-    }
+    /// Nothing: the lock does not say whose it is, and its holder may be on another machine or in
+    /// another container.
+    fn remove_abandoned_lock(&self, _: &Repository, _: &str, _: &str) {}
 
     fn head_of(&self, git_dir: &Path) -> Option<String> {
         let found = Stack::new(git_dir, self.shared.format).read("HEAD");
@@ -361,37 +347,6 @@ fn is_table_name(name: &str) -> bool {
 fn has_table(folder: &Path) -> bool {
     let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.any(|entry| entry.path().extension().is_some_and(|end| end == "ref"))
-}
-
-/// Whether a process may have a file open: one of this machine has, or its files can't be listed
-/// although it is the same user's.
-#[cfg(target_os = "linux")]
-fn is_open_anywhere(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let (Ok(path), Ok(owner)) = (path.canonicalize(), path.metadata()) else {
-        return true;
-    };
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return true;
-    };
-    processes.flatten().any(|process| {
-        let files = process.path().join("fd");
-        let is_owners = process
-            .metadata()
-            .is_ok_and(|found| found.uid() == owner.uid());
-        match fs::read_dir(files) {
-            Ok(files) => files
-                .flatten()
-                .any(|file| fs::read_link(file.path()).is_ok_and(|to| to == path)),
-            Err(error) => is_owners && error.kind() == io::ErrorKind::PermissionDenied,
-        }
-    })
-}
-
-/// Other systems can't tell.
-#[cfg(not(target_os = "linux"))]
-fn is_open_anywhere(_: &Path) -> bool {
-    true
 }
 
 fn reference_error(text: String) -> git2::Error {
