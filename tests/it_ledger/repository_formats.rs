@@ -325,6 +325,57 @@ fn objects_of_another_repository_are_read_and_not_written() {
 }
 
 #[test]
+fn a_worktree_by_relative_paths_is_one() {
+    let env = TestEnvironment::with_ledger();
+    let (repo, linked) = (env.repo(), env.root().join("linked"));
+    let own = repo.join(".git/worktrees/linked");
+    env.git(&repo, &["worktree", "add", "-q", "-b", "side", "../linked"]);
+    env.git(&linked, &["commit", "-q", "--allow-empty", "-m", "Beside"]);
+    // What `git worktree add --relative-paths` writes since 2.48.
+    let there = "gitdir: ../repo/.git/worktrees/linked\n";
+    fs::write(linked.join(".git"), there).unwrap();
+    fs::write(own.join("gitdir"), "../../../../linked/.git\n").unwrap();
+    let head = env.git(&linked, &["rev-parse", "HEAD"]);
+    assert_ne!(head, env.git(&repo, &["rev-parse", "HEAD"]));
+    live(&env, &linked, 1);
+    let restored = env.root().join("kept-1");
+    assert_eq!(env.git(&restored, &["rev-parse", "HEAD"]), head);
+    assert!(!repo.join("unfinished").exists());
+    // Its worker is not that of the main one.
+    let unnamed = |dir: &Path, args: &[&str]| {
+        let mut command = env.program(args);
+        command.env_remove("GIT_HANDOFF_WORKER").current_dir(dir);
+        env.run(command, args, None)
+    };
+    env.send(opening(2)).success();
+    unnamed(&linked, &["claim", "2.1", "--as", "prep-agent"]).success();
+    unnamed(&repo, &["claim", "2.1", "--as", "prep-agent"]).exits(5);
+    unnamed(&linked, &["extend", "2.1", "--as", "prep-agent"]).success();
+    let worker = |git_dir: &Path| fs::read_to_string(git_dir.join("handoff/worker")).unwrap();
+    assert_ne!(worker(&own), worker(&repo.join(".git")));
+    // The ledger's branch is not moved under a worktree that has it checked out.
+    env.git(&linked, &["checkout", "-q", "handoffs"]);
+    env.send(opening(3)).exits(9).says("linked");
+    env.git(&linked, &["checkout", "-q", "side"]);
+    // git before 2.48 refuses what such a worktree makes of the repository; the program reads it.
+    env.git(&repo, &["config", "core.repositoryFormatVersion", "1"]);
+    let extension = ["config", "extensions.relativeWorktrees"];
+    env.git(&repo, &[&extension[..], &["true"]].concat());
+    for dir in [&repo, &linked] {
+        env.handoff_in(dir, &["show", "2.1"])
+            .success()
+            .says("in_progress");
+    }
+    if env.git_any(&linked, &["status"]).status == 0 {
+        live(&env, &linked, 4);
+    }
+    let config = repo.join(".git/config");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("relativeWorktrees = true", "")).unwrap();
+    env.assert_sound();
+}
+
+#[test]
 fn a_clone_that_began_with_a_bundle_is_like_any_other() {
     let env = TestEnvironment::with_ledger();
     live(&env, &env.repo(), 1);
