@@ -224,6 +224,7 @@ impl Place {
         let (before, all) = (self.users(), everything());
         let mut command = self.env.program(args);
         command.current_dir(&self.here);
+        repository_kind::name_bare(&mut command, &self.here);
         let ran = self
             .env
             .run(command, args, input.map(str::as_bytes))

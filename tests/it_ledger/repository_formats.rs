@@ -438,7 +438,9 @@ fn what_git_3_makes_by_default_has_a_ledger() {
     env.git(&repo, &["push", "-q", "origin", "main"]);
     env.handoff(&["init", "--remote", "origin", "--hooks", "--evidence", "off"])
         .success();
-    env.handoff_in(&server, &["hooks", "install"])
+    let mut unnamed = env.program(&["hooks", "install"]);
+    unnamed.current_dir(&server);
+    env.run(unnamed, &["hooks", "install"], None)
         .exits(9)
         .says("safe.bareRepository");
     let mut named = env.program(&["hooks", "install"]);

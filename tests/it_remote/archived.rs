@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
 use test_support::remote::{Access, Http, assert_whole, served};
+use test_support::{TestEnvironment, repository_kind};
 
 /// A remote with a ledger in which issues 1 to 3 ended and 4 to 6 are open; its address.
 fn with_remote(env: &TestEnvironment) -> String {
@@ -74,6 +74,7 @@ fn clone(env: &TestEnvironment, address: &str, kind: Kind, name: &str) -> PathBu
 fn has(env: &TestEnvironment, folder: &Path, id: &str) -> bool {
     let mut command = env.command("git");
     command.args(["cat-file", "-e", id]).current_dir(folder);
+    repository_kind::name_bare(&mut command, folder);
     command.env("GIT_NO_LAZY_FETCH", "1");
     env.run(command, &["cat-file"], None).status == 0
 }
@@ -122,6 +123,7 @@ fn a_light_clone_works_and_fetches_archived_issues_when_they_are_needed() {
         let args = ["show", "1.1", "--contract"];
         let mut command = env.program(&args);
         command.current_dir(&folder).env("PATH", "/nowhere");
+        repository_kind::name_bare(&mut command, &folder);
         let shown = env.run(command, &args, None).success().stdout;
         assert_eq!(shown, opening(1));
         // The issue comes back, without the folder being here, and goes on.

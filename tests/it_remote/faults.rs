@@ -253,9 +253,9 @@ const ON_A_FULL_DISK: &str = r#"
     dd if=/dev/zero of="$served/fill" bs=64k 2>/dev/null
     dd if=/dev/zero of="$served/fill" bs=1k oflag=append conv=notrunc 2>/dev/null
     truncate -s "-${left}k" "$served/fill"
-    before=$(git -C "$served/server.git" rev-parse handoffs)
+    before=$(git --git-dir="$served/server.git" rev-parse handoffs)
     "$binary" send "$contract" --timeout 5s; status=$?
-    now=$(git -C "$served/server.git" rev-parse handoffs)
+    now=$(git --git-dir="$served/server.git" rev-parse handoffs)
     rm "$served/fill"
     {
         case $status in
@@ -264,9 +264,9 @@ const ON_A_FULL_DISK: &str = r#"
         esac
         "$binary" sync || exit 96
         [ "$(git rev-list --count handoffs)" = 3 ] || exit 95
-        [ "$(git -C "$served/server.git" rev-parse handoffs)" = "$(git rev-parse handoffs)" ] || exit 94
+        [ "$(git --git-dir="$served/server.git" rev-parse handoffs)" = "$(git rev-parse handoffs)" ] || exit 94
         "$binary" verify && git fsck --strict --no-dangling || exit 93
-        git -C "$served/server.git" fsck --strict --no-dangling || exit 92
+        git --git-dir="$served/server.git" fsck --strict --no-dangling || exit 92
     } >"$served.after" 2>&1
     exit "$status"
 "#;

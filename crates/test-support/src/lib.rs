@@ -112,6 +112,7 @@ impl TestEnvironment {
         fs::create_dir(env.root.join("home")).unwrap();
         let config = "[user]\n\tname = Robin Doe\n\temail = robin@example.com\n\
                       [init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
+        let config = config.to_owned() + repository_kind::config();
         fs::write(env.root.join("home/.gitconfig"), config).unwrap();
         env
     }
@@ -274,6 +275,7 @@ impl TestEnvironment {
     pub fn handoff_in(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.program(args);
         command.current_dir(dir);
+        repository_kind::name_bare(&mut command, dir);
         command.env("GIT_HANDOFF_WORKER", worker_of(dir));
         self.run(command, args, None)
     }
@@ -381,6 +383,7 @@ impl TestEnvironment {
         let has = |folder: &Path| {
             let mut git = self.command("git");
             git.args(["cat-file", "-e", id]).current_dir(folder);
+            repository_kind::name_bare(&mut git, folder);
             // A partial clone would fetch it.
             git.env("GIT_NO_LAZY_FETCH", "1");
             self.now
@@ -403,6 +406,7 @@ impl TestEnvironment {
     pub fn git_any(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.command("git");
         command.args(args).current_dir(dir);
+        repository_kind::name_bare(&mut command, dir);
         let output = command.output().unwrap();
         self.ran(args, &output)
     }

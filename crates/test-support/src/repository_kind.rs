@@ -40,6 +40,29 @@ pub fn digits() -> usize {
     if is_sha256() { 64 } else { 40 }
 }
 
+/// What the configuration of the user has beside the kind: with the formats that Git 3.0 makes by
+/// default, its other default, by which bare repositories are used only by name.
+pub(crate) fn config() -> &'static str {
+    if is_by_name() {
+        "[safe]\n\tbareRepository = explicit\n"
+    } else {
+        ""
+    }
+}
+
+/// Whether bare repositories are used only by name.
+pub fn is_by_name() -> bool {
+    is_sha256() && is_reftable()
+}
+
+/// Names the repository of a folder to a command that runs there, if it is bare and has to be named.
+pub fn name_bare(command: &mut Command, dir: &Path) {
+    let is_bare = dir.join("HEAD").is_file() && dir.join("objects").is_dir();
+    if is_by_name() && is_bare && !dir.ends_with(".git") {
+        command.env("GIT_DIR", dir);
+    }
+}
+
 /// Lets a git that makes a repository make it of this kind.
 pub(crate) fn set(command: &mut Command) {
     command.env("GIT_DEFAULT_HASH", &KIND.0);
