@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::failure::{ErrorCode, Failure, chain, explained};
+use crate::failure::{ErrorCode, Failure, OLD_GIT, chain, explained};
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 
@@ -440,7 +440,12 @@ impl Answer for HooksStatusView<'_> {
 /// The failure if git gave no answer.
 fn mute(error: ProgramError) -> Failure {
     let failure = Failure::new(ErrorCode::Git, chain(&error));
-    failure.hint("check whether `git version` and `git config --list` work here")
+    match error {
+        ProgramError::TooOld => failure.advice(OLD_GIT),
+        ProgramError::NoGit(_) | ProgramError::Failed { .. } => {
+            failure.hint("check whether `git version` and `git config --list` work here")
+        }
+    }
 }
 
 /// The failure if nothing could be planned.

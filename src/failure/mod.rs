@@ -15,7 +15,7 @@ mod refusal;
 
 pub(crate) use code::ErrorCode;
 pub(crate) use hint::Hint;
-pub(crate) use ledger::{DEEPEN, LEFT_OUT, REPAIR};
+pub(crate) use ledger::{DEEPEN, LEFT_OUT, OLD_GIT, REPAIR};
 pub(crate) use obstacle::explained;
 
 use std::error::Error;

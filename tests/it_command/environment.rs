@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
+use test_support::files::script;
 use test_support::repository_kind::git_knows_tables;
 
 /// Every command that needs a ledger says the same, and exits 9.
@@ -213,6 +214,14 @@ fn tables_of_refs_that_cannot_be_read_are_named() {
         }
         replace(file, &kept);
     }
+    let away = repo.join(".git/away");
+    fs::rename(&tables, &away).unwrap();
+    let contract = env.file("88.xml", opening(88));
+    for args in [&["status"][..], &["send", &contract], &["init"]] {
+        let ran = env.handoff(args).exits(10).says("reftable: it is missing");
+        assert!(ran.stderr.contains("hint: "), "{}", ran.shown);
+    }
+    fs::rename(&away, &tables).unwrap();
     // What another process holds for good is told by its name; nothing is written.
     let lock = tables.join("tables.list.lock");
     fs::write(&lock, "").unwrap();
@@ -226,6 +235,44 @@ fn tables_of_refs_that_cannot_be_read_are_named() {
     fs::remove_file(&lock).unwrap();
     env.send(opening(88)).success();
     env.assert_sound();
+}
+
+#[test]
+fn a_git_that_knows_no_tables_is_named_where_it_is_needed() {
+    if !git_knows_tables() {
+        return;
+    }
+    let env = TestEnvironment::new();
+    let repo = of_formats(&env, &["--ref-format=reftable"]);
+    env.handoff(&["init"]).success();
+    env.send(opening(87)).success();
+    let tip = env.tip();
+    let old = env.root().join("old-git");
+    let says = "fatal: unknown repository extension found:\\n\\trefstorage\\n";
+    let text = format!("#!/bin/sh\nprintf '{says}' >&2\nexit 128\n");
+    script(&old.join("git"), text);
+    let run = |args: &[&str]| {
+        let mut command = env.program(args);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", old.display()));
+        env.run(command, args, None)
+    };
+    // Reading takes no git.
+    run(&["status"]).success();
+    let contract = env.file("88.xml", opening(88));
+    let needing = |args: &[&str]| {
+        run(args)
+            .exits(9)
+            .says("git is older than 2.45")
+            .says("put git 2.45 or later on the PATH");
+    };
+    needing(&["send", &contract]);
+    needing(&["hooks", "install"]);
+    env.git(&repo, &["remote", "add", "origin", "../server"]);
+    env.git(&repo, &["config", "handoff.remote", "origin"]);
+    needing(&["fetch"]);
+    needing(&["send", &contract]);
+    assert_eq!(env.tip(), tip);
 }
 
 /// Tables are read-only.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use git2::{ErrorClass, ErrorCode};
 
 use super::obstacle::Obstacle;
+use super::process::OLD_GIT;
 
 /// A failure in libgit2: I/O, damage, permissions.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,8 @@ enum Reason {
     DamagedTables,
     /// Tables of refs are of a version that came later.
     NewerTables,
+    /// The `git` command does not know tables of refs.
+    OldGit,
 }
 
 // Not `#[from]`: as a source, the inner error would repeat the message, with error numbers.
@@ -47,7 +50,7 @@ impl GitError {
         use ErrorClass as C;
         let class = self.error.class();
         match self.reason {
-            Reason::LeftOut | Reason::NewerTables => return false,
+            Reason::LeftOut | Reason::NewerTables | Reason::OldGit => return false,
             Reason::DamagedTables => return true,
             Reason::Unknown => {}
         }
@@ -75,6 +78,20 @@ impl GitError {
             reason,
             ..Self::from(error)
         }
+    }
+
+    /// The failure of a git that does not know tables of refs.
+    pub(super) fn old_git() -> Self {
+        let error = git2::Error::new(ErrorCode::GenericError, ErrorClass::Repository, OLD_GIT);
+        Self {
+            reason: Reason::OldGit,
+            ..Self::from(error)
+        }
+    }
+
+    /// Whether the `git` command is too old for the repository.
+    pub fn is_about_old_git(&self) -> bool {
+        self.reason == Reason::OldGit
     }
 
     /// Whether tables of refs can't be read.

@@ -43,6 +43,11 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    /// Whether git was too old for a repository.
+    pub(super) fn is_of_old_git(&self) -> bool {
+        !self.status.success() && knows_no_tables(&String::from_utf8_lossy(&self.stderr))
+    }
+
     /// Its error output, in one line.
     pub(super) fn complaint(&self) -> String {
         let output = String::from_utf8_lossy(&self.stderr);
@@ -54,6 +59,15 @@ impl Ended {
             lines => lines.join("; "),
         }
     }
+}
+
+/// What is said of a git that does not know refs in tables.
+pub(super) const OLD_GIT: &str = "git is older than 2.45, the first that knows refs in tables";
+
+/// Whether git refuses a repository because it does not know refs in tables: the name of the setting
+/// is a line of its own, in every language.
+pub(super) fn knows_no_tables(said: &str) -> bool {
+    said.lines().any(|line| line.trim() == "refstorage")
 }
 
 /// A running program; dropping it kills everything that it started.

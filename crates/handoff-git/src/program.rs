@@ -7,6 +7,7 @@ use std::process::Command;
 
 use handoff_base::ObjectId;
 
+use super::process::{OLD_GIT, knows_no_tables};
 use super::repository::Repository;
 
 /// Why the `git` command failed.
@@ -21,6 +22,9 @@ pub enum ProgramError {
         /// Its message, in one line.
         message: String,
     },
+    /// It does not know how the repository keeps its refs.
+    #[error("{}", OLD_GIT)]
+    TooOld,
 }
 
 /// A version of git, as far as it is compared.
@@ -254,6 +258,9 @@ fn printed(output: std::process::Output) -> Result<String, ProgramError> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let message = String::from_utf8_lossy(&output.stderr);
+    if knows_no_tables(&message) {
+        return Err(ProgramError::TooOld);
+    }
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     Err(ProgramError::Failed { message })
 }

@@ -10,6 +10,9 @@ impl From<GitError> for Failure {
         if error.is_left_out() {
             return Self::new(ErrorCode::LeftOut, message).hint(LEFT_OUT);
         }
+        if error.is_about_old_git() {
+            return Self::new(ErrorCode::Git, message).advice(OLD_GIT);
+        }
         if error.is_about_tables() && !error.is_damage() {
             return Self::new(ErrorCode::Git, message)
                 .advice("nothing was written; a newer git-handoff may read it");
@@ -40,6 +43,9 @@ pub(crate) const REPAIR: &str = "`git handoff fetch --repair` brings what is mis
 
 /// What to do about tables of refs that are damaged.
 const TABLES: &str = "nothing was written; git keeps its refs there: see what `git for-each-ref` says, and restore the folder from a backup, or clone the repository again";
+
+/// What to do about a git that does not know tables of refs.
+pub(crate) const OLD_GIT: &str = "nothing was written; put git 2.45 or later on the PATH: the repository keeps its refs in tables";
 
 /// How to get the history that a shallow clone lacks.
 pub(crate) const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";

@@ -11,7 +11,7 @@ mod rerun;
 mod upstream;
 mod write;
 
-pub(crate) use git::{DEEPEN, LEFT_OUT, REPAIR};
+pub(crate) use git::{DEEPEN, LEFT_OUT, OLD_GIT, REPAIR};
 
 use handoff_ledger::LedgerError;
 

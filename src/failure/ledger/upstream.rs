@@ -5,7 +5,7 @@ use handoff_base::text::word;
 use handoff_git::{RemoteError, tells_of_damage};
 use handoff_ledger::UpstreamError;
 
-use crate::failure::{ErrorCode, Failure, chain};
+use crate::failure::{ErrorCode, Failure, OLD_GIT, chain};
 
 impl From<UpstreamError> for Failure {
     fn from(error: UpstreamError) -> Self {
@@ -68,6 +68,7 @@ fn refused(remote: &str, source: RemoteError, message: String) -> Failure {
         RemoteError::Format => at(ErrorCode::RemoteFormat).hint(
             "nothing was written; use a remote of this repository's format (`git rev-parse --show-object-format`), or move the issues: `git handoff export` here, `git handoff import` in a clone of the remote",
         ),
+        RemoteError::OldGit => at(ErrorCode::Git).advice(OLD_GIT),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut
         | RemoteError::Interrupted

@@ -4,6 +4,7 @@
 //! the C locale and only where git itself puts them: the reason in the line about the ref, an error
 //! after `fatal: ` at the start of a line. Addresses, names and the output of hooks never decide.
 
+use super::super::process::knows_no_tables;
 use super::outcome::{Pushed, RemoteError};
 
 /// How many lines of a remote's output are kept, and how much of each.
@@ -55,7 +56,9 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
         let message = lines[..at].iter().map(|line| from_remote(line)).collect();
         return RemoteError::Refused { message };
     }
-    if lines.iter().any(|line| is_of_other_format(line)) {
+    if knows_no_tables(&lines.join("\n")) {
+        RemoteError::OldGit
+    } else if lines.iter().any(|line| is_of_other_format(line)) {
         RemoteError::Format
     } else if lines.iter().any(|line| is_denial(line)) {
         RemoteError::Denied {

@@ -1,5 +1,7 @@
 //! Outcomes of fetching from and pushing to a remote.
 
+use super::super::process::OLD_GIT;
+
 /// Why a remote could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
@@ -41,6 +43,9 @@ pub enum RemoteError {
         "the remote names its objects by another format: one of the two has SHA-1, the other SHA-256"
     )]
     Format,
+    /// git does not know how one of the two repositories keeps its refs.
+    #[error("{}", OLD_GIT)]
+    OldGit,
     /// It took too long and was killed.
     #[error("git did not answer in time")]
     TimedOut,

@@ -99,6 +99,9 @@ impl RefStore for RefTables {
         let mut unexplained = 0;
         loop {
             let ended = update_ref(repository, update)?;
+            if ended.is_of_old_git() {
+                return Err(GitError::old_git().into());
+            }
             if ended.status.success() {
                 self.write_through(repository, update.refname)?;
                 return Ok(());
@@ -209,6 +212,9 @@ impl RefStore for RefTables {
             Target::Symbolic(name) => command.args(["symbolic-ref", "HEAD", name]),
         };
         let ended = run(command, None)?;
+        if ended.is_of_old_git() {
+            return Err(GitError::old_git());
+        }
         if !ended.status.success() {
             return Err(failed(format!("git says: {}", ended.complaint())));
         }
@@ -295,7 +301,13 @@ impl Stack {
     /// The tables that the list names, or the name of one that is gone.
     fn listed(&self) -> Result<Result<Tables, String>, GitError> {
         let names = match fs::read_to_string(self.git_dir.join(LIST)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // The folder is the first thing that git makes.
+                if !self.git_dir.join(FOLDER).exists() {
+                    return Err(self.unreadable("", &TableError::NoFolder));
+                }
+                String::new()
+            }
             read => read.map_err(|error| self.unreadable("tables.list", &error.into()))?,
         };
         let folder = self.git_dir.join(FOLDER);
@@ -325,12 +337,15 @@ impl Stack {
     }
 
     fn unreadable(&self, name: &str, error: &TableError) -> GitError {
-        let path = self.git_dir.join(FOLDER).join(name);
+        let mut path = self.git_dir.join(FOLDER);
+        if !matches!(error, TableError::NoFolder) {
+            path.push(name);
+        }
         let text = format!("{}: {error}", path.display());
         match error {
             TableError::Io(_) => failed(text),
             TableError::Newer(_) => GitError::unreadable_table(reference_error(text), true),
-            TableError::Corrupted | TableError::Missing => {
+            TableError::Corrupted | TableError::Missing | TableError::NoFolder => {
                 GitError::unreadable_table(reference_error(text), false)
             }
         }
@@ -561,6 +576,8 @@ mod tests {
             assert!(read(ObjectFormat::Sha1).is_err(), "{text:?}");
         }
         fs::remove_file(&list).unwrap();
+        assert!(read(ObjectFormat::Sha1).is_err());
+        fs::remove_dir_all(dir.join(".git/reftable")).unwrap();
         assert!(read(ObjectFormat::Sha1).is_err());
     }
 }

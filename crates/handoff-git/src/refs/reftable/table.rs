@@ -57,6 +57,9 @@ pub(super) enum TableError {
     /// It is listed, and there is no such file.
     #[error("it is missing, and git's list of tables names it")]
     Missing,
+    /// The folder of the tables is not there.
+    #[error("it is missing")]
+    NoFolder,
     /// The file can't be read.
     #[error(transparent)]
     Io(io::Error),
