@@ -27,6 +27,7 @@ mod offline;
 #[cfg(unix)]
 mod partial_clones;
 mod presume;
+mod pruned;
 mod races;
 #[cfg(unix)]
 mod remote_verbs;

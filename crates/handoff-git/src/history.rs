@@ -439,7 +439,8 @@ impl Repository {
         if self.is_shallow() {
             return Ok(self.ancestors(of, |id| id == commit)?.1.is_some());
         }
-        Ok(commit == of || self.inner.graph_descendant_of(of.oid(), commit.oid())?)
+        let is_below = || self.inner.graph_descendant_of(of.oid(), commit.oid());
+        Ok(commit == of || self.patiently(is_below)?)
     }
 
     /// Counts the commits that only the first of two histories has, and those that only the second

@@ -1,9 +1,11 @@
 //! The only place where objects are written.
 
 use std::cell::Cell;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -37,6 +39,10 @@ const TIMES: u32 = 4;
 /// The pause before a missing object is read again, and how many there are in all.
 const PAUSE: Duration = Duration::from_millis(5);
 pub(super) const PAUSES: u32 = 200;
+
+/// How long after a step was added to a group, or published with it, its writer may still have to
+/// write objects again.
+const ACTIVE: Duration = Duration::from_secs(2);
 
 /// How many bytes of written objects are kept to write them again.
 const KEPT_BYTES: usize = 32 << 20;
@@ -121,58 +127,69 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it has to be written again and can't be.
     pub fn keep_written(&self) -> Result<(), GitError> {
-        self.keep_fresh().map(drop)
+        self.keep_fresh()
     }
 
     /// Makes sure that the objects behind a ref that just moved survive a `git gc` that runs
-    /// beside, and returns whether they had to be written again.
+    /// beside.
     ///
     /// `git gc --prune=now` removes what no ref led to when it looked. A collection that began
     /// before the ref moved and is over shows in missing files. One that is still under way (git
     /// holds `gc.pid`) may yet remove loose files, but no pack that was not there when it began;
     /// and one that begins now finds the ref. So a pack that is written after the ref moved stays.
-    pub(super) fn keep_fresh(&self) -> Result<bool, GitError> {
+    pub(super) fn keep_fresh(&self) -> Result<(), GitError> {
         let fresh = self.fresh.borrow_mut().take();
-        self.ensure_kept(&fresh)
-    }
-
-    /// The same before a ref moves, because git moves none to an object that is missing.
-    pub(super) fn put_back_lost(&self) -> Result<(), GitError> {
-        self.ensure_kept(&self.fresh.borrow().objects).map(drop)
-    }
-
-    fn ensure_kept(&self, fresh: &[Written]) -> Result<bool, GitError> {
-        if fresh.is_empty() {
-            return Ok(false);
+        if self.are_lost(&fresh)? || (self.is_collected() && !fresh.is_empty()) {
+            self.pack(&fresh)?;
         }
+        Ok(())
+    }
+
+    /// Writes objects that a `git gc` removed before a ref led to them again: git moves and pushes
+    /// no ref to what is missing. Returns whether any was missing.
+    ///
+    /// # Errors
+    /// [`GitError`] when they can't be written again.
+    pub fn put_back_lost(&self) -> Result<bool, GitError> {
+        let fresh = &self.fresh.borrow().objects;
+        let are_lost = self.are_lost(fresh)?;
+        if are_lost {
+            self.pack(fresh)?;
+        }
+        Ok(are_lost)
+    }
+
+    /// Whether any of these objects is missing.
+    fn are_lost(&self, fresh: &[Written]) -> Result<bool, GitError> {
         let objects = self.common_dir().join("objects");
-        let is_collected = self.is_collected();
-        if !is_collected
-            && fresh
-                .iter()
-                .all(|written| file_of(&objects, written.id).exists())
-        {
+        let has_file = |written: &Written| file_of(&objects, written.id).exists();
+        if fresh.iter().all(has_file) {
             return Ok(false);
         }
         // Others have them in a pack. A handle of its own: the repository's may have cached what is no longer there.
         let found = git2::Odb::new_ext(git2_format(self.format()))?;
         found.add_disk_alternate(&objects.to_string_lossy())?;
-        if !is_collected && fresh.iter().all(|written| found.exists(written.id.oid())) {
-            return Ok(false);
-        }
-        self.pack(fresh, &objects.join("pack"))?;
-        Ok(true)
+        Ok(!fresh.iter().all(|written| found.exists(written.id.oid())))
     }
 
     fn is_collected(&self) -> bool {
-        self.common_dir().join("gc.pid").exists()
+        self.collection().exists()
+    }
+
+    /// The file that is there while git collects garbage.
+    pub(super) fn collection(&self) -> PathBuf {
+        self.common_dir().join("gc.pid")
     }
 
     /// Whether objects may be missing for a moment: git collects garbage, or a writer that is
-    /// publishing a step has not looked for its objects yet.
+    /// publishing a step, or whose step another one just published, has not looked for its objects
+    /// yet.
     fn is_unsettled(&self) -> bool {
         let note = self.common_dir().join("handoff").join(Queue::WRITERS);
-        self.is_collected() || note.metadata().is_ok_and(|note| note.len() > 0)
+        self.is_collected()
+            || note.metadata().is_ok_and(|note| note.len() > 0)
+            // What a partial clone lacks, nobody here wrote.
+            || (!self.is_partial() && Queue::is_group_active(self.common_dir(), ACTIVE))
     }
 
     /// Reads an object again for a moment if it is missing while a `git gc` runs: the writer that
@@ -181,9 +198,13 @@ impl Repository {
         &self,
         read: impl Fn() -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
+        // Where it walks through history, libgit2 has no code for this.
+        let is_missing = |error: &git2::Error| {
+            error.code() == ErrorCode::NotFound || error.class() == ErrorClass::Odb
+        };
         loop {
             match read() {
-                Err(error) if error.code() == ErrorCode::NotFound && self.is_unsettled() => {
+                Err(error) if is_missing(&error) && self.is_unsettled() => {
                     let pauses = self.pauses.get();
                     if pauses == 0 {
                         return Err(error);
@@ -191,7 +212,7 @@ impl Repository {
                     self.pauses.set(pauses - 1);
                     thread::sleep(PAUSE);
                 }
-                Err(error) if error.code() == ErrorCode::NotFound => return read(),
+                Err(error) if is_missing(&error) => return read(),
                 done => return done,
             }
         }
@@ -199,7 +220,7 @@ impl Repository {
 
     /// Writes objects into a pack, from memory: their own files may be removed meanwhile.
     #[expect(clippy::disallowed_methods, reason = "nothing is written one by one")]
-    fn pack(&self, objects: &[Written], folder: &Path) -> Result<(), GitError> {
+    fn pack(&self, objects: &[Written]) -> Result<(), GitError> {
         /// Read-only for all, as git's own.
         const MODE: u32 = 0o444;
         let memory = git2::Odb::new_ext(git2_format(self.format()))?;
@@ -215,8 +236,47 @@ impl Repository {
         for written in objects {
             pack.insert_object(written.id.oid(), None)?;
         }
-        Ok(pack.write(folder, MODE)?)
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let own = format!("handoff-{}-{count}", std::process::id());
+        let objects = self.common_dir().join("objects");
+        let folder = objects.join(&own);
+        let made = fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error));
+        let written = made.and_then(|()| Ok(pack.write(&folder, MODE)?));
+        let moved = written.and_then(|()| {
+            let to = objects.join("pack");
+            let moved = self.move_pack(&folder, &to, &own);
+            moved.map_err(|error| unwritable(&to, &error))
+        });
+        let _ = fs::remove_dir_all(folder);
+        moved
     }
+
+    /// Puts a pack into its place under a name that no pack had before: by its content it may have
+    /// that of an earlier one of the same objects, which a `git gc` is about to remove.
+    fn move_pack(&self, from: &Path, to: &Path, own: &str) -> io::Result<()> {
+        let names = fs::read_dir(from)?.map(|entry| Ok(entry?.path()));
+        let names = names.collect::<io::Result<Vec<PathBuf>>>()?;
+        // git looks for an index first, and then needs its pack.
+        for ending in ["pack", "idx"] {
+            let file = names
+                .iter()
+                .find(|path| path.extension().is_some_and(|e| e == ending));
+            let file = file.ok_or(io::ErrorKind::NotFound)?;
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let name = self.hash(ObjectType::Blob, format!("{stem} {own}").as_bytes());
+            let name = name.map_err(io::Error::other)?;
+            fs::rename(file, to.join(format!("pack-{name}.{ending}")))?;
+        }
+        // A folder can't be opened on every system.
+        let _ = fs::File::open(to).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> GitError {
+    let text = format!("{} cannot be written: {error}", path.display());
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
 }
 
 /// The file of an object that is in no pack.

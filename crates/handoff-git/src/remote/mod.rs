@@ -84,6 +84,8 @@ pub struct Remote {
     refname: String,
     grown: Grown,
     durable_refs: Option<String>,
+    /// The file that is there while git collects garbage.
+    collection: PathBuf,
     /// Whether this is a partial clone of it.
     is_promised: bool,
 }
@@ -101,6 +103,7 @@ impl Remote {
             refname: refname.to_owned(),
             grown: repository.grown.clone(),
             durable_refs: repository.durable_refs.clone(),
+            collection: repository.collection(),
             is_promised: repository.is_promised_by(name),
         }
     }
@@ -344,6 +347,11 @@ impl Remote {
         // A fetch moves none of the user's refs, so their hooks have nothing to check.
         if verb == "fetch" {
             command.args(["-c", "core.hooksPath=/dev/null"]);
+            // A collection would remove objects that come one by one before a ref leads to them;
+            // a pack is held back from it until then.
+            if self.collection.exists() {
+                command.args(["-c", "fetch.unpackLimit=1"]);
+            }
         }
         // A mirror can only be pushed as a whole.
         if self.directory.is_some() && !self.name.contains('=') {

@@ -196,14 +196,24 @@ impl Upstream<'_> {
     fn group_file(&self) -> String {
         const DIGITS: usize = 16;
         let digest = digest(self.tracking.as_bytes());
-        format!("group-{}.lock", &digest[..DIGITS])
+        format!("{}{}.lock", Queue::GROUP, &digest[..DIGITS])
     }
 
     /// Waits until no other process plans a step; `None` if that does not end.
     fn group(&self, patience: Duration) -> Option<Group> {
-        let queue = Queue::join(self.repository.common_dir(), &self.group_file(), patience);
-        let note = queue.note().and_then(GroupNote::parse).unwrap_or_default();
-        queue.is_held().then_some(Group { queue, note })
+        let since = Instant::now();
+        loop {
+            // Who holds it may be reading this process's step, and only this process can write the
+            // step's objects again. What can't be written is missed where it is needed.
+            let _ = self.repository.put_back_lost();
+            let left = patience.saturating_sub(since.elapsed());
+            let common_dir = self.repository.common_dir();
+            let queue = Queue::join(common_dir, &self.group_file(), left.min(STEP));
+            if !queue.is_taken() || left.is_zero() {
+                let note = queue.note().and_then(GroupNote::parse).unwrap_or_default();
+                return queue.is_held().then_some(Group { queue, note });
+            }
+        }
     }
 
     /// Tells the processes of this clone where the remote's branch was.
@@ -485,7 +495,10 @@ impl Ledger<'_> {
             };
             if upstream.turn.is_none() {
                 // What waits is published by others meanwhile, unless nobody can.
-                while upstream.known()? == Some(known) && !upstream.wait_for_turn(session, since) {}
+                while upstream.known()? == Some(known) && !upstream.wait_for_turn(session, since) {
+                    // Whoever pushes it, only this process can write its objects again.
+                    self.repository().put_back_lost()?;
+                }
                 if upstream.turn.as_ref().is_some_and(|turn| !turn.is_held()) {
                     upstream.leave_group(step.commit)?;
                     return Ok(false);

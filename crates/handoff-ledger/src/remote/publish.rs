@@ -73,7 +73,10 @@ impl Upstream<'_> {
                 if !doubted {
                     self.pushes.doubtful.push(commit);
                 }
-                self.pushes.failures += 1;
+                // Nothing but a note leads to the step: a `git gc` may have removed its objects.
+                if !self.repository.put_back_lost()? {
+                    self.pushes.failures += 1;
+                }
                 if self.pushes.failures >= FAILURES || self.left() == Duration::ZERO {
                     self.reach = Reach::Unreachable(error.to_string());
                 }
