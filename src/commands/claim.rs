@@ -1,16 +1,19 @@
 use clap::Args;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::continued;
-use handoff_ledger::{Briefing, OtherProtocol, Target, briefing};
+use handoff_ledger::{Briefing, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview};
 use handoff_model::{EventArgs, Record, View};
-use handoff_protocol::{Event, State};
+use handoff_protocol::{Event, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, text};
+use crate::context::worker::holder;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::contracts::onward::{NextContract, Onward, only_notes};
 use crate::environment::now;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
@@ -86,7 +89,8 @@ impl Arguments {
                 Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
                 None => Target::Next,
             };
-            Ok::<_, Failure>(ledger.claim(&session, &agent, &target, event, &args)?)
+            let claimed = ledger.claim(&session, &agent, &target, event, &args);
+            claimed.map_err(|error| self.held_instead(context, ledger, &agent, error.into()))
         })??;
         output.follow(&ledger);
         let record = &done.receipt.record;
@@ -126,6 +130,48 @@ impl Arguments {
         claimed.receipt.say_warnings(output);
         claimed.receipt.say_next_contracts(&contracts, output);
         Ok(())
+    }
+}
+
+impl Arguments {
+    /// Why nothing was claimed; whoever holds something already is told that first.
+    fn held_instead(
+        &self,
+        context: &Context,
+        ledger: &Ledger<'_>,
+        agent: &AgentName,
+        failure: Failure,
+    ) -> Failure {
+        const FIRST: OverviewLimits = OverviewLimits {
+            records: 400,
+            each: 1,
+        };
+        if !self.next || failure.exit != exit::NOT_FOUND {
+            return failure;
+        }
+        let held = || -> Result<Option<HandoffId>, Failure> {
+            let tip = ledger.tip()?;
+            let worker = context.worker(ledger.repository())?;
+            let mut protocols = Vec::new();
+            for name in tip.protocols()? {
+                protocols.push(tip.rules(&name)?.protocol().clone());
+            }
+            let known: Vec<&Protocol> = protocols.iter().collect();
+            let who = holder(agent, worker.as_ref());
+            let found = overview(&tip, who, &known, now()?, FIRST)?;
+            Ok(found.held.first.first().map(|record| record.id.clone()))
+        };
+        // Not being able to tell is no other reason.
+        match held() {
+            Ok(Some(id)) => Failure {
+                message: format!("{}, but you hold {id}", failure.message),
+                ..failure
+            }
+            .hint(format!(
+                "`git handoff claim {id}` prints what it needs again"
+            )),
+            _ => failure,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the program says without a command: where one is, and the one next command.
 
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::continued;
+use handoff_base::text::{continued, word};
 use handoff_git::{OpenError, Repository, masked};
-use handoff_ledger::{OverviewLimits, overview};
+use handoff_ledger::{BranchError, LedgerError, OverviewLimits, overview};
 use handoff_model::Record;
 use handoff_protocol::Protocol;
 use schemars::JsonSchema;
@@ -36,6 +36,8 @@ pub(crate) struct HereView {
     in_repository: bool,
     /// the ledger's branch; null if there is no ledger here
     branch: Option<String>,
+    /// the ledger's branch, if it existed and is gone
+    gone: Option<String>,
     /// the protocol that a new issue follows
     protocol: Option<AgentName>,
     /// the remote through which the ledger is shared
@@ -76,7 +78,12 @@ impl Answer for HereView {
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
-                lines.push("here: a repository without a ledger".to_owned());
+                lines.push(match &self.gone {
+                    Some(branch) => {
+                        format!("here: the ledger's branch {branch} existed, but is gone")
+                    }
+                    None => "here: a repository without a ledger".to_owned(),
+                });
             }
             _ => lines.push("here: not in a Git repository".to_owned()),
         }
@@ -141,6 +148,18 @@ fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Resu
     let ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
     if ledger.tip_id()?.is_none() {
+        if let Err(LedgerError::Branch(BranchError::NoLedger {
+            seen: Some(seen), ..
+        })) = ledger.tip()
+        {
+            let branch = ledger.branch();
+            here.gone = Some(branch.to_owned());
+            here.next = vec![format!(
+                "git branch {} {seen}      (what this clone last saw of it)",
+                word(branch)
+            )];
+            return Ok(());
+        }
         let there = match elsewhere(repository, &ledger, true) {
             Elsewhere::There(remote) => Some(takeover(&remote, ledger.branch())),
             Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,

@@ -699,3 +699,19 @@ fn who_holds_nothing_is_told_that_before_the_fields() {
         .exits(3)
         .says("the contract is not complete");
 }
+
+#[test]
+fn a_ledger_that_is_gone_is_told_with_what_brings_it_back() {
+    let env = TestEnvironment::with_ledger();
+    let tip = env.tip();
+    env.git(&env.repo(), &["branch", "-q", "-D", "handoffs"]);
+    let here = env.handoff(&[]).success().stdout;
+    assert!(
+        here.contains("here: the ledger's branch handoffs existed, but is gone\n"),
+        "{here}"
+    );
+    assert!(
+        here.contains(&format!("next: git branch handoffs {tip} ")),
+        "{here}"
+    );
+}

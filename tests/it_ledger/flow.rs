@@ -594,3 +594,19 @@ fn with_nothing_open_status_counts_what_is_completed() {
     assert!(!text().contains("completed"), "{}", text());
     assert!(env.data(&["status"])["completed"].is_null());
 }
+
+#[test]
+fn who_holds_something_is_told_so_when_nothing_else_waits() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let next = ["claim", "--next", "--as", "prep-agent"];
+    env.handoff(&next).success();
+    env.handoff(&next)
+        .exits(6)
+        .says("nothing waits for prep-agent, but you hold 87.1")
+        .says("`git handoff claim 87.1 --as prep-agent` prints what it needs again");
+    let mut other = next.to_vec();
+    other.extend(["--worker", "other"]);
+    let ran = env.handoff(&other).exits(6);
+    assert!(!ran.stderr.contains("you hold"), "{}", ran.shown);
+}

@@ -301,6 +301,8 @@ fn is_protection(line: &str) -> bool {
 /// Whether git met a remote of another object format: when it fetches, and when it pushes.
 fn is_of_other_format(line: &str) -> bool {
     line.starts_with("fatal: mismatched algorithms: client ")
+        // A git before 2.41 takes the other length for a fault in the protocol.
+        || line == "fatal: protocol error: unexpected capabilities^{}"
         || line == "fatal: the receiving end does not support this repository's hash algorithm"
 }
 
