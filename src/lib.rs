@@ -6,7 +6,8 @@
 //! what they need, `contracts` reads and writes contracts. `failure` gives everything that goes
 //! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
 //! and `render` makes text and JSON of records. `prime`, `hook`, `mcp` and `http` are for
-//! agents, for git, for tools and for browsers. `readers` is for tests alone.
+//! agents, for git, for tools and for browsers. `work` runs
+//! agents. `readers` is for tests alone.
 
 mod args;
 mod commands;
@@ -26,6 +27,7 @@ mod render;
 mod trial;
 mod version;
 mod view;
+mod work;
 
 use std::ffi::OsString;
 

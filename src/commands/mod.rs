@@ -54,6 +54,7 @@ pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod watch;
 pub(crate) mod words;
+pub(crate) mod work;
 
 use std::ffi::OsString;
 
@@ -154,6 +155,7 @@ commands! {
         sends "block" Block(Write<change::Block>),
         sends "reject" Reject(Write<change::Reject>),
         works "restore" Restore(restore::Arguments),
+        works "work" Work(work::Arguments),
     }
     "Decide what happens" {
         sends "next" Next(Write<next::Arguments>),

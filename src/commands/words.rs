@@ -54,7 +54,7 @@ const ANSWERS: [(&str, &str); 12] = [
     ),
     (
         "run",
-        "`git handoff claim --next` takes up work; `git handoff demo` shows a whole workflow",
+        "`git handoff work --as AGENT -- COMMAND` runs an agent for what waits; `git handoff demo` shows a whole workflow",
     ),
     (
         "start",

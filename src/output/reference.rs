@@ -33,6 +33,7 @@ macro_rules! answers {
 }
 
 /// The schemas of all answers by command, and the definitions that they share.
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut generator = settings.into_generator();
@@ -98,6 +99,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "uninstall" => commands::uninstall::UninstallView;
         "verify" => commands::verify::VerifyView;
         "wait" => commands::wait::WaitView;
+        "work" => crate::work::WorkView, crate::work::Listing;
     };
     let documents = answers.into_iter().flat_map(|(commands, answers)| {
         let document = |command: &str| document(command, &answers);

@@ -97,6 +97,13 @@ fn before(command: &str, line: &str) -> &'static str {
         "reassign" => "asked",
         "check" => "handed 123.4; mkdir handoffs; cp contract.xml handoffs",
         "report" | "archive" => "finished",
+        "work" if has("--file") => {
+            "handed 123.2; printf '[[role]]\nagent = \"prep-agent\"\ncommand = [\"true\"]\n' > .handoff-work.toml"
+        }
+        "work" => {
+            "handed 123.2; printf '#!/bin/sh\nexec sleep 9\n' > implement.sh; chmod +x implement.sh; \
+             mkdir -p $S/programs; cp implement.sh $S/programs/claude"
+        }
         "watch" if has("--poll") => "shared; handed 123.4",
         "wait" if has("--poll") => "shared; finished",
         "claim" if has("--take-over") => {
@@ -348,7 +355,12 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
         );
     }
     // These go on until they are interrupted.
-    let endless = ["watch", "serve", "mcp"].contains(&command.as_str()) && !line.contains("--once");
+    let endless = match command.as_str() {
+        "serve" | "mcp" => true,
+        "watch" => !line.contains("--once"),
+        "work" => !line.contains("--list") && !line.contains("--prune"),
+        _ => false,
+    };
     let ran = shell(&env, &line, if endless { 2 } else { 60 });
     let well: &[i32] = match command.as_str() {
         // Both answers are ones.

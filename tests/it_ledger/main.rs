@@ -35,3 +35,5 @@ mod retries;
 mod wait;
 #[cfg(unix)]
 mod watch;
+#[cfg(target_os = "linux")]
+mod work;

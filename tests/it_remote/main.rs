@@ -11,6 +11,8 @@ mod archiving;
 mod clones;
 #[cfg(unix)]
 mod faults;
+#[cfg(target_os = "linux")]
+mod fleet;
 #[cfg(unix)]
 mod fresh;
 #[cfg(unix)]

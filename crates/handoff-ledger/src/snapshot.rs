@@ -375,7 +375,7 @@ impl<'r> Snapshot<'r> {
 
     /// The name by which an agent receives handoffs; the agent may be given by any name that a
     /// protocol has for it.
-    pub(super) fn receiver(&self, agent: &AgentName) -> Result<AgentName, LedgerError> {
+    pub fn receiver(&self, agent: &AgentName) -> Result<AgentName, LedgerError> {
         if self.open_with(agent)?.from("").next().is_none() {
             for name in self.protocols()? {
                 let rules = self.rules(&name)?;

@@ -1,0 +1,110 @@
+//! The steps that need no mind: what the protocol's rules say about work that failed or whose lease
+//! ran out.
+
+use handoff_base::Moment;
+use handoff_ledger::Snapshot;
+use handoff_ledger::attention;
+use handoff_model::{Advice, View, needs_attention};
+use handoff_protocol::{Action, Need};
+
+use super::Supervisor;
+use super::program::Actor;
+use super::slot;
+use crate::failure::Failure;
+use crate::output::Output;
+
+impl Supervisor<'_> {
+    /// Carries out one step that is due. Returns whether the ledger changed.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the ledger can't be read.
+    pub(super) fn decide(
+        &mut self,
+        tip: &Snapshot<'_>,
+        now: Moment,
+        output: &mut Output,
+    ) -> Result<bool, Failure> {
+        // One worker of a clone is enough; if it is killed, the next one takes this over.
+        if self.deciding.is_none() {
+            self.deciding = slot::locked(&self.folder.join("decide.lock"))
+                .ok()
+                .flatten();
+        }
+        if self.deciding.is_none() {
+            return Ok(false);
+        }
+        let mut records = Vec::new();
+        for entry in tip.open()? {
+            records.push(tip.open_record(&entry)?);
+        }
+        let protocols = attention::protocols(tip)?;
+        for one in attention::of_tip(tip, &records, &protocols, now)? {
+            if self
+                .plan
+                .issue
+                .as_ref()
+                .is_some_and(|key| *key != one.issue)
+            {
+                continue;
+            }
+            let key = one.issue.to_string();
+            let words = match one.need {
+                Need::LeaseRanOut | Need::Unclaimed if is_over(&records, &one.id, now) => {
+                    vec!["reap"]
+                }
+                Need::Failed | Need::Dead => {
+                    let folder = tip.issue(&one.issue)?;
+                    let Some(issue) = folder.issue()? else {
+                        continue;
+                    };
+                    let rules = tip.rules(issue.protocol.as_str())?;
+                    let advised = needs_attention(rules.protocol(), &folder, &issue, now)?;
+                    let Some((advice, _)) = advised else { continue };
+                    if !needs_no_mind(&advice) {
+                        continue;
+                    }
+                    vec!["next", &key, "--apply"]
+                }
+                _ => continue,
+            };
+            let actor = Actor {
+                agent: one.turn.clone(),
+                worker: self.base.clone(),
+            };
+            let said = self.program.run(&actor, &words);
+            if matches!(said.exit, 0 | 8) {
+                let action = said.data()["action"].as_str().unwrap_or("reap");
+                output.say(&format!("{} {}: {action}", one.id, one.turn));
+                self.done.decided += 1;
+                return Ok(true);
+            }
+            if said.code() == "nothing_to_decide" {
+                // Somebody else was faster.
+                continue;
+            }
+            let told = format!("{}: not decided: {}", one.id, said.message());
+            if self.undecided.insert(told.clone()) {
+                output.say(&told);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a time ran out that a step records.
+fn is_over(
+    records: &[handoff_model::Record],
+    id: &handoff_base::ids::HandoffId,
+    now: Moment,
+) -> bool {
+    records
+        .iter()
+        .any(|record| record.id == *id && record.is_expired(now))
+}
+
+/// Whether carrying it out takes nobody's judgement, and loses nothing.
+fn needs_no_mind(advice: &Advice) -> bool {
+    let moves = matches!(advice.action, Action::Retry | Action::Reassign);
+    let asks_person = matches!(advice.action, Action::Escalate | Action::FallBack);
+    !advice.by_contract && (moves || asks_person && advice.decided.is_none())
+}

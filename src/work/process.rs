@@ -1,0 +1,171 @@
+//! The processes of an agent: a group of their own, which is ended as a whole.
+//!
+//! A process may leave its group. Each inherits a mark in its environment, by which Linux shows those
+//! that did, also after the worker that started them was killed. Elsewhere they are known by the
+//! group alone.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+use crate::environment;
+
+/// The variable that marks the processes of an agent.
+pub(super) const MARK: &str = "GIT_HANDOFF_RUN";
+
+/// How long it may take the system to end a process that was killed.
+const KILLED: Duration = Duration::from_secs(5);
+
+/// The processes that an agent's command started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ProcessGroup {
+    /// The value of their mark, which nobody else has.
+    pub(super) mark: String,
+    /// The group's number, once it is started.
+    pub(super) number: Option<i32>,
+    /// When its first process was started, as the system has it: another process may get its number
+    /// later.
+    pub(super) started: Option<String>,
+}
+
+impl ProcessGroup {
+    /// A group that is about to be started.
+    pub(super) fn marked() -> Self {
+        Self {
+            mark: environment::random_word(),
+            number: None,
+            started: None,
+        }
+    }
+
+    /// The same, once its first process runs.
+    pub(super) fn of(self, number: u32) -> Self {
+        Self {
+            number: i32::try_from(number).ok(),
+            started: started(number),
+            ..self
+        }
+    }
+
+    /// Ends all of its processes: asks them to, and after this time kills those that are left.
+    pub(super) fn end(&self, grace: Duration) {
+        for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
+            let begun = Instant::now();
+            let mut asked = Vec::new();
+            loop {
+                let alive = self.alive();
+                if alive.is_empty() {
+                    return;
+                }
+                // One that was started in between is asked too.
+                for one in alive.iter().filter(|one| !asked.contains(*one)) {
+                    one.send(signal);
+                }
+                asked = alive;
+                if begun.elapsed() > patience {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// What is left of it.
+    fn alive(&self) -> Vec<Member> {
+        if Path::new("/proc/self/environ").exists() {
+            return marked(&self.mark)
+                .into_iter()
+                .map(Member::Process)
+                .collect();
+        }
+        let number = self.number.filter(|number| {
+            let now = u32::try_from(*number).ok().and_then(started);
+            now == self.started && now.is_some()
+        });
+        number.into_iter().map(Member::Group).collect()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Process(i32),
+    Group(i32),
+}
+
+impl Member {
+    fn send(self, signal: Signal) {
+        // A process may have ended meanwhile.
+        let _ = match self {
+            Self::Process(number) => Pid::from_raw(number).map(|pid| kill_process(pid, signal)),
+            Self::Group(number) => Pid::from_raw(number).map(|pid| kill_process_group(pid, signal)),
+        };
+    }
+}
+
+/// The processes with this mark in their environment.
+fn marked(mark: &str) -> Vec<i32> {
+    let wanted = format!("{MARK}={mark}");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    let has = |number: &i32| {
+        // Those of other users can't be read, and are none of ours.
+        let variables = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+        variables
+            .split(|byte| *byte == 0)
+            .any(|one| one == wanted.as_bytes())
+    };
+    entries.filter_map(number).filter(has).collect()
+}
+
+/// When a process was started, in the system's own words; none if there is no such process.
+fn started(number: u32) -> Option<String> {
+    if let Ok(stat) = fs::read_to_string(format!("/proc/{number}/stat")) {
+        // The second field is a name, which may hold spaces and brackets.
+        let (_, after) = stat.rsplit_once(')')?;
+        return after.split_whitespace().nth(19).map(str::to_owned);
+    }
+    let mut command = std::process::Command::new("ps");
+    let shown = command
+        .args(["-o", "lstart=", "-p", &number.to_string()])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&shown.stdout).trim().to_owned();
+    Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use super::{MARK, ProcessGroup, marked, started};
+
+    #[test]
+    fn a_group_ends_with_those_that_left_it_and_those_that_do_not_listen() {
+        let group = ProcessGroup::marked();
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' TERM; setsid sleep 600 & sleep 600 & wait; sleep 600",
+        ]);
+        command
+            .env(MARK, &group.mark)
+            .process_group(0)
+            .stdout(Stdio::null());
+        let mut first = command.spawn().expect("sh is there");
+        let group = group.of(first.id());
+        while marked(&group.mark).len() < 3 {
+            std::thread::yield_now();
+        }
+        assert!(group.started.is_some());
+        group.end(Duration::from_millis(100));
+        first.wait().expect("it has ended");
+        assert_eq!(marked(&group.mark), Vec::<i32>::new());
+        assert_eq!(started(first.id()), None);
+    }
+}

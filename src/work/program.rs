@@ -1,0 +1,219 @@
+//! The program's own commands, and git's, as processes of their own: a command that goes wrong, or
+//! whose process is killed, takes no other work with it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use handoff_base::ids::{AgentName, WorkerId};
+use serde_json::Value;
+
+use super::process::{MARK, ProcessGroup};
+
+/// The variables by which git leads a process to another repository than its folder's.
+const LEADING: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+/// Who runs a command.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) agent: AgentName,
+    pub(super) worker: WorkerId,
+}
+
+/// Runs commands in one repository.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// The program itself.
+    own: PathBuf,
+    /// Where commands run unless another folder is named.
+    folder: PathBuf,
+    /// The ledger's branch, if the command line named one.
+    branch: Option<String>,
+    /// The mark of its processes, by which they are found if this one is killed.
+    mark: Option<String>,
+}
+
+/// What a command of the program said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) exit: u8,
+    /// The answer, or the error.
+    document: Value,
+}
+
+impl Said {
+    /// The answer's data.
+    pub(super) fn data(&self) -> &Value {
+        &self.document["data"]
+    }
+
+    /// The code of what went wrong; empty if nothing did.
+    pub(super) fn code(&self) -> &str {
+        self.document["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// What went wrong, in one line.
+    pub(super) fn message(&self) -> &str {
+        self.document["error"]["message"]
+            .as_str()
+            .unwrap_or("no reason was given")
+    }
+
+    /// The findings of a refusal, one a line.
+    pub(super) fn findings(&self) -> String {
+        let findings = self.document["error"]["findings"].as_array();
+        let line = |finding: &Value| {
+            let text = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+            let fix = Some(text("fix")).filter(|fix| !fix.is_empty());
+            let fix = fix.map_or(String::new(), |fix| format!(" ({fix})"));
+            let place = Some(text("path")).filter(|path| !path.is_empty());
+            let place = place.map_or(String::new(), |path| format!("{path} "));
+            format!("- {place}{}: {}{fix}\n", text("code"), text("message"))
+        };
+        findings.into_iter().flatten().map(line).collect()
+    }
+}
+
+impl Program {
+    /// For a repository whose commands run in this folder.
+    ///
+    /// # Errors
+    /// The system's, if it does not tell where the program is.
+    pub(super) fn new(folder: &Path, branch: Option<&str>) -> io::Result<Self> {
+        Ok(Self {
+            own: std::env::current_exe()?,
+            folder: folder.to_owned(),
+            branch: branch.map(str::to_owned),
+            mark: None,
+        })
+    }
+
+    /// The folder in which commands run.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The same, in another folder.
+    pub(super) fn within(&self, folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The same, for a piece of work whose processes have this mark.
+    pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
+        Self {
+            mark: Some(group.mark.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Runs a command of the program.
+    pub(super) fn run(&self, actor: &Actor, words: &[&str]) -> Said {
+        let output = self.start(&self.own, &self.words(actor, words, true));
+        match output {
+            Ok(output) => Said {
+                exit: output
+                    .status
+                    .code()
+                    .and_then(|code| u8::try_from(code).ok())
+                    .unwrap_or(u8::MAX),
+                document: serde_json::from_slice(&output.stdout).unwrap_or_default(),
+            },
+            Err(error) => Said {
+                exit: u8::MAX,
+                document: serde_json::json!({"error": {"message": error.to_string()}}),
+            },
+        }
+    }
+
+    /// What a command of the program prints for people.
+    pub(super) fn text(&self, actor: &Actor, words: &[&str]) -> String {
+        let output = self.start(&self.own, &self.words(actor, words, false));
+        output.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    }
+
+    /// Runs git.
+    ///
+    /// # Errors
+    /// What git says, in one line.
+    pub(super) fn git(&self, words: &[&str]) -> Result<String, String> {
+        let output = self.start(
+            Path::new("git"),
+            &words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>(),
+        );
+        let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+        if output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout);
+            return Ok(text.trim_end_matches('\n').to_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said: Vec<&str> = said
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        Err(format!("`git {}`: {}", words.join(" "), said.join("; ")))
+    }
+
+    fn words(&self, actor: &Actor, words: &[&str], json: bool) -> Vec<String> {
+        let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let options = [
+            "--as",
+            actor.agent.as_str(),
+            "--worker",
+            actor.worker.as_str(),
+        ];
+        all.extend(options.map(str::to_owned));
+        if let Some(branch) = &self.branch {
+            all.extend(["--branch".to_owned(), branch.clone()]);
+        }
+        if json {
+            all.push("--json".to_owned());
+        }
+        all
+    }
+
+    fn start(&self, program: &Path, words: &[String]) -> io::Result<Output> {
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
+        alone(&mut command);
+        if let Some(mark) = &self.mark {
+            command.env(MARK, mark);
+        }
+        command.output()
+    }
+}
+
+/// Lets a command find the repository of its folder, ask nobody, and not get the signals that a
+/// terminal sends to this process.
+pub(super) fn alone(command: &mut Command) {
+    for name in LEADING {
+        command.env_remove(name);
+    }
+    command.env("GIT_TERMINAL_PROMPT", "0");
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// A path as git's arguments have it.
+pub(super) fn word(path: &Path) -> String {
+    AsRef::<OsStr>::as_ref(path).to_string_lossy().into_owned()
+}

@@ -1,0 +1,484 @@
+//! Worktrees in which agents work: one for each issue, which its later roles use again, outside the
+//! files of the repository.
+//!
+//! A lock is held on a worktree while somebody works there. Nothing is removed that only a worktree
+//! has: one with unfinished work of another handoff is set aside.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use handoff_base::ids::{HandoffId, IssueKey};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use super::program::{Actor, Program, word};
+use super::slot::locked;
+
+/// How long git may take to make a worktree that it has begun.
+const MADE: Duration = Duration::from_secs(60);
+
+/// How long somebody may look at a worktree that nobody works in.
+const LOOKING: Duration = Duration::from_secs(1);
+
+/// How long is waited for the end of other work on the same branch.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// The worktrees of a clone.
+#[derive(Clone, Debug)]
+pub(super) struct Worktrees {
+    program: Program,
+    /// Where they are.
+    folder: PathBuf,
+    /// Where their locks and notes are.
+    notes: PathBuf,
+}
+
+/// A worktree in which somebody works.
+#[derive(Debug)]
+pub(super) struct Worktree {
+    pub(super) path: PathBuf,
+    /// Whether what an earlier attempt left is in it.
+    pub(super) has_earlier_work: bool,
+    /// Held until the work there ends.
+    _lock: File,
+}
+
+/// What a worktree is for.
+pub(super) struct Wanted<'a> {
+    pub(super) id: &'a HandoffId,
+    pub(super) actor: &'a Actor,
+    /// The branch; made from the base where there is none.
+    pub(super) branch: &'a str,
+    /// Whether its newest commit is only looked at.
+    pub(super) detached: bool,
+    /// Whether the ledger keeps unfinished work of an earlier attempt.
+    pub(super) restores: bool,
+    /// The remote that the code is pushed to.
+    pub(super) remote: Option<&'a str>,
+}
+
+/// Why there is no worktree.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The branch is checked out where a person works.
+    CheckedOut(String),
+    /// Anything else, in a sentence.
+    Other(String),
+}
+
+/// What a worktree is remembered by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Remembered {
+    pub(super) issue: IssueKey,
+    pub(super) path: PathBuf,
+    /// The handoff that was worked on there last.
+    pub(super) last: HandoffId,
+}
+
+/// A worktree that is there.
+pub(super) struct Found {
+    pub(super) remembered: Remembered,
+    name: String,
+}
+
+impl Worktrees {
+    /// Those of a clone, in this folder.
+    pub(super) fn new(program: &Program, folder: PathBuf, work_folder: &Path) -> Self {
+        Self {
+            program: program.clone(),
+            folder,
+            notes: work_folder.join("worktrees"),
+        }
+    }
+
+    /// Opens the worktree for a piece of work.
+    ///
+    /// # Errors
+    /// [`Trouble`]; then nothing that was there is changed.
+    pub(super) fn open(&self, wanted: &Wanted<'_>) -> Result<Worktree, Trouble> {
+        let failed = |error: std::io::Error, path: &Path| {
+            Trouble::Other(format!("{} can't be written: {error}", path.display()))
+        };
+        fs::create_dir_all(&self.notes).map_err(|error| failed(error, &self.notes))?;
+        fs::create_dir_all(&self.folder).map_err(|error| failed(error, &self.folder))?;
+        let key = wanted.id.issue();
+        // Where the same work was begun, then the first that is free.
+        let begun = self.names().into_iter().filter(|name| {
+            let remembered = self.remembered(name);
+            remembered.is_some_and(|remembered| remembered.last == *wanted.id)
+        });
+        let others = (1..).map(|number| match number {
+            1 => key.to_string(),
+            _ => format!("{key}.{number}"),
+        });
+        for name in begun.chain(others) {
+            let lock = self
+                .lock_soon(&name)
+                .map_err(|error| failed(error, &self.notes))?;
+            let Some(lock) = lock else { continue };
+            let path = self.folder.join(&name);
+            let remembered = Remembered {
+                issue: key.clone(),
+                path: path.clone(),
+                last: wanted.id.clone(),
+            };
+            let remember = || {
+                let remembered = self.remember(&name, &remembered);
+                remembered.map_err(|error| failed(error, &self.notes))
+            };
+            // Before it is there: one that nobody remembers would stay for ever.
+            if is_empty(&path) {
+                remember()?;
+            }
+            let Some(has_earlier_work) = self.prepare(wanted, &name, &path)? else {
+                continue;
+            };
+            remember()?;
+            return Ok(Worktree {
+                path,
+                has_earlier_work,
+                _lock: lock,
+            });
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// Makes a path the worktree that is wanted, unless it holds something else. Returns whether what
+    /// an earlier attempt left is in it.
+    fn prepare(
+        &self,
+        wanted: &Wanted<'_>,
+        name: &str,
+        path: &Path,
+    ) -> Result<Option<bool>, Trouble> {
+        if is_empty(path) {
+            return self.create(wanted, path).map(Some);
+        }
+        let within = self.program.within(path);
+        if !self.is_own(&within) {
+            return Ok(None);
+        }
+        if !is_whole(&within) {
+            // The machine went down while git made it: no work was done there.
+            let words = ["worktree", "remove", "--force", "--force", &word(path)];
+            self.program.git(&words).map_err(Trouble::Other)?;
+            return self.create(wanted, path).map(Some);
+        }
+        let changed = within
+            .git(&["status", "--porcelain"])
+            .map_err(Trouble::Other)?;
+        if !changed.is_empty() {
+            let last = self.remembered(name).map(|remembered| remembered.last);
+            if last.as_ref() == Some(wanted.id) {
+                return Ok(Some(true));
+            }
+            // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
+            // next step says so.
+            let _ = within.git(&["switch", "--quiet", "--detach"]);
+            return Ok(None);
+        }
+        if wanted.restores {
+            self.program
+                .git(&["worktree", "remove", &word(path)])
+                .map_err(Trouble::Other)?;
+            return self.create(wanted, path).map(Some);
+        }
+        self.check_out(wanted, &within)?;
+        Ok(Some(false))
+    }
+
+    /// Makes a new worktree. Returns whether what an earlier attempt left is in it.
+    fn create(&self, wanted: &Wanted<'_>, path: &Path) -> Result<bool, Trouble> {
+        let path = word(path);
+        if wanted.restores {
+            let id = wanted.id.to_string();
+            let said = self
+                .program
+                .run(wanted.actor, &["restore", &id, "--worktree", &path]);
+            if said.exit == 0 {
+                // Where the branch has moved on since, the work stays on the commit it was made on.
+                let _ = self.check_out(wanted, &self.program.within(Path::new(&path)));
+                return Ok(true);
+            }
+        }
+        let mut words = vec!["worktree", "add", "--quiet"];
+        let start = self.start(wanted);
+        match (wanted.detached, self.has_branch(wanted.branch)) {
+            (true, _) => words.extend(["--detach", &path, &start]),
+            (false, true) => words.extend([path.as_str(), wanted.branch]),
+            (false, false) => words.extend(["--no-track", "-b", wanted.branch, &path, &start]),
+        }
+        let added = self.program.git(&words).or_else(|error| {
+            if !error.contains("already registered") {
+                return Err(error);
+            }
+            // Somebody deleted its folder.
+            self.program
+                .git(&["worktree", "remove", "--force", &path])?;
+            self.program.git(&words)
+        });
+        let added = added.map(drop);
+        added.or_else(|error| self.take_branch(&error, wanted, (&self.program, &words)))?;
+        self.follow(wanted, &self.program.within(Path::new(&path)));
+        Ok(false)
+    }
+
+    /// Checks out in a clean worktree what is wanted.
+    fn check_out(&self, wanted: &Wanted<'_>, within: &Program) -> Result<(), Trouble> {
+        let start = self.start(wanted);
+        let words = match (wanted.detached, self.has_branch(wanted.branch)) {
+            (true, _) => vec!["switch", "--quiet", "--detach", &start],
+            (false, true) => vec!["switch", "--quiet", wanted.branch],
+            (false, false) => vec![
+                "switch",
+                "--quiet",
+                "--no-track",
+                "-c",
+                wanted.branch,
+                &start,
+            ],
+        };
+        let switched = within.git(&words).map(drop);
+        switched.or_else(|error| self.take_branch(&error, wanted, (within, &words)))?;
+        self.follow(wanted, within);
+        Ok(())
+    }
+
+    /// Takes a branch that git says another worktree has: one that was made here lets it go once
+    /// nobody works there; a person's is left alone.
+    fn take_branch(
+        &self,
+        error: &str,
+        wanted: &Wanted<'_>,
+        (within, words): (&Program, &[&str]),
+    ) -> Result<(), Trouble> {
+        let phrases = ["already used by worktree at '", "already checked out at '"];
+        let other = phrases.iter().find_map(|phrase| error.split_once(phrase));
+        let Some(other) = other.and_then(|(_, after)| after.split('\'').next()) else {
+            return Err(Trouble::Other(error.to_owned()));
+        };
+        let path = Path::new(other);
+        let Some(name) = path.file_name().filter(|_| path.starts_with(&self.folder)) else {
+            return Err(Trouble::CheckedOut(other.to_owned()));
+        };
+        let begun = Instant::now();
+        // Usually, whoever handed this on is just ending.
+        while begun.elapsed() < ENDING {
+            if let Ok(Some(_lock)) = self.lock(&name.to_string_lossy()) {
+                let other = self.program.within(path);
+                let _ = other.git(&["switch", "--quiet", "--detach"]);
+                return within.git(words).map(drop).map_err(Trouble::Other);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Err(Trouble::Other(format!(
+            "branch {} is in use in {other}",
+            wanted.branch
+        )))
+    }
+
+    /// Brings the branch to where the remote has it, if it is merely behind.
+    fn follow(&self, wanted: &Wanted<'_>, within: &Program) {
+        if let (Some(remote), false) = (wanted.remote, wanted.detached) {
+            let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
+            // A branch that has gone another way, or has none there, stays as it is.
+            let _ = within.git(&["merge", "--quiet", "--ff-only", &theirs]);
+        }
+    }
+
+    fn has_branch(&self, branch: &str) -> bool {
+        let name = format!("refs/heads/{branch}");
+        self.program
+            .git(&["rev-parse", "--verify", "--quiet", &name])
+            .is_ok()
+    }
+
+    /// Where the branch stands: here, or where the remote has it if that is ahead or it is only
+    /// there; one that is nowhere starts at the base.
+    fn start(&self, wanted: &Wanted<'_>) -> String {
+        let theirs = wanted
+            .remote
+            .and_then(|remote| self.fetched(remote, wanted.branch));
+        let own = Some(format!("refs/heads/{}", wanted.branch));
+        let own = own.filter(|_| self.has_branch(wanted.branch));
+        match (own, theirs) {
+            (Some(own), Some(theirs)) => {
+                let is_behind = self
+                    .program
+                    .git(&["merge-base", "--is-ancestor", &own, &theirs]);
+                if is_behind.is_ok() { theirs } else { own }
+            }
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => self.base(wanted.remote),
+        }
+    }
+
+    /// The branch that work starts from: the remote's main one, else the one that the repository has
+    /// checked out.
+    pub(super) fn base(&self, remote: Option<&str>) -> String {
+        let main = remote.and_then(|remote| {
+            let head = format!("refs/remotes/{remote}/HEAD");
+            let main = self
+                .program
+                .git(&["symbolic-ref", "--quiet", "--short", &head])
+                .ok()?;
+            self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
+            Some(main)
+        });
+        let here = || {
+            self.program
+                .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+                .ok()
+        };
+        main.or_else(here).unwrap_or_else(|| "HEAD".to_owned())
+    }
+
+    /// A branch as the remote has it, as far as that can be read now.
+    fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
+        let tracking = format!("refs/remotes/{remote}/{branch}");
+        let refspec = format!("+refs/heads/{branch}:{tracking}");
+        // Out of reach, what is known of it is used.
+        let _ = self
+            .program
+            .git(&["fetch", "--quiet", "--no-tags", remote, &refspec]);
+        let known = self
+            .program
+            .git(&["rev-parse", "--verify", "--quiet", &tracking]);
+        known.is_ok().then_some(tracking)
+    }
+
+    /// Whether a folder is a worktree of this clone.
+    fn is_own(&self, within: &Program) -> bool {
+        let common = |program: &Program| {
+            let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+            program.git(&words).ok()
+        };
+        let top = within.git(&["rev-parse", "--path-format=absolute", "--show-toplevel"]);
+        let same =
+            |top: String| fs::canonicalize(top).ok() == fs::canonicalize(within.folder()).ok();
+        top.is_ok_and(same) && common(within).is_some() && common(within) == common(&self.program)
+    }
+
+    /// The names of those that are remembered.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.notes).into_iter().flatten().flatten();
+        let name = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            Some(name.to_str()?.strip_suffix(".json")?.to_owned())
+        };
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// Every worktree that was made here.
+    pub(super) fn all(&self) -> Vec<Found> {
+        let found = |name: String| {
+            let remembered = self.remembered(&name)?;
+            Some(Found { remembered, name })
+        };
+        self.names().into_iter().filter_map(found).collect()
+    }
+
+    /// Keeps everybody out of a worktree in which nobody works, for as long as this is held.
+    pub(super) fn free(&self, found: &Found) -> Option<File> {
+        self.lock(&found.name).ok().flatten()
+    }
+
+    /// What only this worktree has.
+    pub(super) fn loses(&self, found: &Found) -> Vec<String> {
+        let path = &found.remembered.path;
+        let within = self.program.within(path);
+        if !path.exists() || !self.is_own(&within) {
+            return Vec::new();
+        }
+        let mut loses = Vec::new();
+        match within.git(&["status", "--porcelain"]) {
+            Ok(changed) if changed.is_empty() => {}
+            Ok(changed) => loses.push(crate::output::counted(
+                changed.lines().count(),
+                "uncommitted file",
+            )),
+            Err(error) => loses.push(error),
+        }
+        let refs = ["refs/heads", "refs/remotes", "refs/tags"];
+        let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
+        words.extend(refs);
+        if within.git(&words).is_ok_and(|holders| holders.is_empty()) {
+            loses.push("commits that no branch has".to_owned());
+        }
+        loses
+    }
+
+    /// Removes a worktree that nobody uses; one that has what nothing else has only if that may be
+    /// lost.
+    ///
+    /// # Errors
+    /// What git says.
+    pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
+        let path = word(&found.remembered.path);
+        if found.remembered.path.exists() {
+            let force: &[&str] = if may_lose { &["--force"] } else { &[] };
+            let words = [&["worktree", "remove"], force, &[path.as_str()]].concat();
+            self.program.git(&words)?;
+        }
+        let _ = fs::remove_file(self.notes.join(format!("{}.json", found.name)));
+        let _ = fs::remove_file(self.notes.join(format!("{}.lock", found.name)));
+        // The folder goes with the last worktree.
+        let _ = fs::remove_dir(&self.folder);
+        Ok(())
+    }
+
+    /// Locks a worktree, which others may look at for a moment.
+    fn lock_soon(&self, name: &str) -> std::io::Result<Option<File>> {
+        let begun = Instant::now();
+        loop {
+            let lock = self.lock(name)?;
+            if lock.is_some() || begun.elapsed() > LOOKING {
+                return Ok(lock);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn lock(&self, name: &str) -> std::io::Result<Option<File>> {
+        locked(&self.notes.join(format!("{name}.lock")))
+    }
+
+    fn remembered(&self, name: &str) -> Option<Remembered> {
+        let bytes = fs::read(self.notes.join(format!("{name}.json"))).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn remember(&self, name: &str, remembered: &Remembered) -> std::io::Result<()> {
+        let mut new = NamedTempFile::new_in(&self.notes)?;
+        new.write_all(serde_json::to_string(remembered)?.as_bytes())?;
+        new.persist(self.notes.join(format!("{name}.json")))?;
+        Ok(())
+    }
+}
+
+/// Whether nothing is at a path, or a folder with nothing in it.
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).map_or(!path.exists(), |mut entries| entries.next().is_none())
+}
+
+/// Whether git has finished making a worktree. Until then, git holds a lock; a git whose worker was
+/// killed may still be at it.
+fn is_whole(within: &Program) -> bool {
+    let Ok(folder) = within.git(&["rev-parse", "--absolute-git-dir"]) else {
+        return false;
+    };
+    let lock = Path::new(&folder).join("locked");
+    let begun = Instant::now();
+    while fs::read_to_string(&lock).is_ok_and(|reason| reason.trim() == "initializing") {
+        if begun.elapsed() > MADE {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    true
+}

@@ -1,0 +1,514 @@
+//! Workers that run an agent's command: what it gets, what becomes of it, and what is refused.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use test_support::contracts::opening;
+use test_support::files::script;
+use test_support::running::Running;
+use test_support::{Ran, TestEnvironment, until};
+
+/// What prep-agent sets in its contract.
+const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
+     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
+     --set validation.dev_server=started";
+
+/// A ledger in which issue 87 waits for prep-agent.
+fn opened() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env
+}
+
+/// A script that is an agent.
+fn agent(env: &TestEnvironment, text: &str) -> PathBuf {
+    let path = env.root().join("agent.sh");
+    script(&path, format!("#!/bin/sh\n{text}\n"));
+    path
+}
+
+/// A worker that has not started yet. Its leases end by the true time.
+fn worker(env: &TestEnvironment, args: &[&str]) -> Command {
+    let mut all = vec!["work"];
+    all.extend(args);
+    let mut command = env.program(&all);
+    command.env("OUT", env.root());
+    command
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    command
+}
+
+/// Runs prep-agent's script for what waits.
+fn work(env: &TestEnvironment, options: &[&str], command: &Path) -> Ran {
+    let mut args = vec!["--as", "prep-agent", "--until-idle", "--json"];
+    args.extend(options);
+    args.extend(["--", command.to_str().unwrap()]);
+    env.run(worker(env, &args), &args, None)
+}
+
+/// What came of the only piece of work: the outcome, and why.
+#[track_caller]
+fn outcome(ran: &Ran) -> (String, String) {
+    let pieces = &ran.json()["data"]["pieces"];
+    assert_eq!(pieces.as_array().unwrap().len(), 1, "{}", ran.shown);
+    let text = |name: &str| pieces[0][name].as_str().unwrap_or_default().to_owned();
+    (text("outcome"), text("why"))
+}
+
+fn said(env: &TestEnvironment, name: &str) -> String {
+    fs::read_to_string(env.root().join(name)).unwrap()
+}
+
+/// Retries 87.1 as the orchestrator.
+fn retry(env: &TestEnvironment) {
+    let args = ["retry", "87.1", "--as", "orchestrator", "--reason", "again"];
+    let mut command = env.program(&args);
+    command
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    env.run(command, &args, None).success();
+}
+
+/// The record of 87.1.
+fn record(env: &TestEnvironment) -> serde_json::Value {
+    env.data(&["show", "87.1"])["record"].clone()
+}
+
+#[test]
+fn an_agent_gets_its_work_and_a_worktree_and_the_contract_that_it_leaves_is_sent() {
+    let env = opened();
+    let before = env.git(&env.repo(), &["rev-parse", "HEAD"]);
+    let text = format!(
+        "cat > $OUT/prompt; env > $OUT/variables; pwd > $OUT/place; git branch --show-current > $OUT/branch\n\
+         git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT"
+    );
+    let ran = work(&env, &[], &agent(&env, &text)).success();
+    assert_eq!(outcome(&ran), ("handed_on".to_owned(), String::new()));
+    let prompt = said(&env, "prompt");
+    for part in [
+        "You are prep-agent: Prepares branch and workspace. You hold handoff 87.1 of issue 87, attempt 1.",
+        "on branch handoff/87 (base main)",
+        "<issue_number>87</issue_number>",
+        "<branch>handoff/87</branch>",
+        "{{fill: outcome of the first build and test run}}",
+        "git handoff send --issue 87 --to implementer-agent --as prep-agent",
+    ] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    let variables = said(&env, "variables");
+    for variable in [
+        "GIT_HANDOFF_AGENT=prep-agent",
+        "GIT_HANDOFF_WORKER=repo/1",
+        "GIT_HANDOFF_ISSUE=87",
+        "GIT_HANDOFF_ID=87.1",
+        "GIT_HANDOFF_BRANCH=handoff/87",
+        "GIT_HANDOFF_BASE=main",
+    ] {
+        assert!(
+            variables.lines().any(|line| line == variable),
+            "{variables}"
+        );
+    }
+    let place = env.root().join("repo.worktrees/87");
+    assert_eq!(said(&env, "place").trim(), place.to_str().unwrap());
+    assert_eq!(said(&env, "branch"), "handoff/87\n");
+    let next = env.data(&["show", "87.2"])["record"].clone();
+    assert_eq!(
+        (&next["to"], &next["state"]),
+        (&"implementer-agent".into(), &"pending".into())
+    );
+    // The user's own files, index and branch are as they were.
+    assert_eq!(env.git(&env.repo(), &["rev-parse", "HEAD"]), before);
+    assert_eq!(env.git(&env.repo(), &["status", "--porcelain"]), "");
+    assert_eq!(
+        env.git(&env.repo(), &["branch", "--show-current"]),
+        "main\n"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_refused_contract_comes_back_to_the_agent_with_its_findings() {
+    let env = opened();
+    let text = format!(
+        "cat > $OUT/prompt\n\
+         if [ -e $OUT/once ]; then git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT\n\
+         else touch $OUT/once; git handoff new --to implementer-agent --issue 87 > $GIT_HANDOFF_CONTRACT; fi"
+    );
+    let ran = work(&env, &[], &agent(&env, &text)).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    let prompt = said(&env, "prompt");
+    assert!(
+        prompt.starts_with("Your contract was refused, and nothing was recorded: "),
+        "{prompt}"
+    );
+    assert!(prompt.contains("- /handoff"), "{prompt}");
+    assert!(prompt.contains("<port>{{fill: "), "{prompt}");
+    assert!(prompt.contains("You hold handoff 87.1"), "{prompt}");
+}
+
+#[test]
+fn a_contract_that_stays_refused_fails_the_work_with_its_findings() {
+    let env = opened();
+    let text = "git handoff new --to implementer-agent --issue 87 > $GIT_HANDOFF_CONTRACT; echo run >> $OUT/runs";
+    let ran = work(&env, &["--mend", "2"], &agent(&env, text));
+    assert_eq!((ran.status, outcome(&ran).0.as_str()), (1, "failed"));
+    assert_eq!(said(&env, "runs").lines().count(), 3);
+    let failure = record(&env)["transitions"][2]["failure"].clone();
+    assert_eq!(failure["code"], "CONTRACT_REFUSED");
+    assert!(
+        failure["details"].as_str().unwrap().contains("/handoff"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_a_failed_attempt_left_is_kept_and_is_there_for_the_next() {
+    let env = opened();
+    let text = format!(
+        "if [ -e half.txt ]; then cat > $OUT/prompt; git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT; rm half.txt\n\
+         else echo half > half.txt; echo 'the build fails'; exit 3; fi"
+    );
+    let agent = agent(&env, &text);
+    let ran = work(&env, &[], &agent);
+    assert_eq!(
+        outcome(&ran),
+        ("failed".to_owned(), "agent.sh exited with 3".to_owned())
+    );
+    let kept = env.handoff(&["restore", "87.1"]).success().stdout;
+    assert!(
+        kept.contains("the build fails") && kept.contains("half.txt (5 bytes)"),
+        "{kept}"
+    );
+    let list = env.handoff(&["work", "--list"]).success().stdout;
+    assert!(
+        list.ends_with("issue 87: nothing that is not elsewhere\n"),
+        "{list}"
+    );
+    retry(&env);
+    let ran = work(&env, &[], &agent).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    let prompt = said(&env, "prompt");
+    assert!(
+        prompt.contains("What an earlier attempt left is in it"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn a_run_that_takes_too_long_ends_with_all_that_it_started() {
+    let env = opened();
+    let text = "trap '' TERM\nsetsid sleep 600 & sleep 600 & echo $$ > $OUT/shell\nwait; sleep 600";
+    let options = ["--time", "1s", "--grace", "200ms"];
+    let ran = work(&env, &options, &agent(&env, text));
+    assert_eq!(
+        outcome(&ran),
+        ("failed".to_owned(), "it took longer than 1s".to_owned())
+    );
+    assert_eq!(
+        record(&env)["transitions"][2]["failure"]["code"],
+        "TIME_SPENT"
+    );
+    let mark = format!("OUT={}", env.root().display());
+    let lives = |entry: &fs::DirEntry| {
+        let variables = fs::read(entry.path().join("environ")).unwrap_or_default();
+        variables
+            .split(|byte| *byte == 0)
+            .any(|one| one == mark.as_bytes())
+    };
+    let living = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(lives);
+    assert_eq!(living.count(), 0);
+}
+
+#[test]
+fn an_agent_that_needs_a_person_blocks_its_work_with_what_it_asks() {
+    let env = opened();
+    let agent = agent(&env, "echo 'May I delete the tests? [y/n]'");
+    let roles = env.file(
+        "roles.toml",
+        format!(
+            "[[role]]\nagent = \"prep-agent\"\nprofile = \"own\"\n\n[profile.own]\ncommand = [\"{}\"]\n\
+             needs_person = ['\\[y/n\\]']\n",
+            agent.display()
+        ),
+    );
+    let args = ["--file", &roles, "--once", "--json"];
+    let ran = env.run(worker(&env, &args), &args, None);
+    let asked = "its agent waits for a permission: May I delete the tests? [y/n]";
+    assert_eq!(outcome(&ran), ("blocked".to_owned(), asked.to_owned()));
+    assert_eq!(record(&env)["state"], "blocked");
+}
+
+#[test]
+fn who_lost_its_work_is_stopped() {
+    let env = opened();
+    let agent = agent(&env, "echo > $OUT/started; sleep 600");
+    let args = [
+        "--as",
+        "prep-agent",
+        "--once",
+        "--",
+        agent.to_str().unwrap(),
+    ];
+    let mut running = Running::silent(worker(&env, &args));
+    until("it runs", || env.root().join("started").exists());
+    let args = [
+        "claim",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--worker",
+        "other",
+        "--take-over",
+        "--reason",
+        "it hangs",
+    ];
+    let mut command = env.program(&args);
+    command
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    env.run(command, &args, None).success();
+    let ended = running.child.wait().unwrap();
+    assert_eq!(ended.code(), Some(1));
+    assert_eq!(record(&env)["lease"]["worker"], "other");
+}
+
+#[test]
+fn the_next_worker_goes_on_where_one_was_killed() {
+    let env = opened();
+    let text = format!(
+        "if [ -e $OUT/started ]; then cat > $OUT/prompt; git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT\n\
+         else echo $$ > $OUT/started; echo half > half.txt; sleep 600; fi"
+    );
+    let agent = agent(&env, &text);
+    let args = ["--as", "prep-agent", "--", agent.to_str().unwrap()];
+    let mut running = Running::silent(worker(&env, &args));
+    let half = env.root().join("repo.worktrees/87/half.txt");
+    until("it runs", || half.exists());
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let first = said(&env, "started");
+    // A process that nobody waited for has no command line any more.
+    let runs = || {
+        let line = fs::read(Path::new("/proc").join(first.trim()).join("cmdline"));
+        line.is_ok_and(|line| !line.is_empty())
+    };
+    assert!(runs(), "its agent is still there");
+    let ran = work(&env, &["--grace", "200ms"], &agent).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    assert!(!runs());
+    let prompt = said(&env, "prompt");
+    assert!(
+        prompt.contains("attempt 1") && prompt.contains("An earlier run of this work was cut off"),
+        "{prompt}"
+    );
+    assert!(half.exists(), "what it left is still there");
+    let list = env.handoff(&["work", "--list"]).success().stdout;
+    assert!(
+        list.contains("issue 87: only here: 1 uncommitted file"),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_branch_that_a_person_has_checked_out_is_left_alone() {
+    let env = opened();
+    env.git(&env.repo(), &["switch", "-q", "-c", "handoff/87"]);
+    let ran = work(&env, &[], &agent(&env, "touch $OUT/ran"));
+    let (outcome, why) = outcome(&ran);
+    assert_eq!(outcome, "blocked");
+    let place = env.repo();
+    assert!(
+        why.starts_with(&format!(
+            "branch handoff/87 is checked out in {}",
+            place.display()
+        )),
+        "{why}"
+    );
+    assert!(!env.root().join("ran").exists());
+    assert!(!env.root().join("repo.worktrees/87").exists());
+}
+
+#[test]
+fn worktrees_are_listed_and_nothing_that_only_they_have_is_removed_unasked() {
+    let env = opened();
+    let text = format!("echo note > note.txt; git handoff send {PREPARED}");
+    work(&env, &[], &agent(&env, &text)).success();
+    let place = env.root().join("repo.worktrees/87");
+    let pruned = env.handoff(&["work", "--prune"]).success().stdout;
+    assert_eq!(
+        pruned,
+        format!(
+            "{}  issue 87: only here: 1 uncommitted file\n\
+             remove one with what only it has: git handoff work --prune --discard 87\n",
+            place.display()
+        )
+    );
+    assert!(place.join("note.txt").exists());
+    let pruned = env
+        .handoff(&["work", "--prune", "--discard", "87"])
+        .success()
+        .stdout;
+    assert_eq!(pruned, format!("{}  issue 87: removed\n", place.display()));
+    assert!(!env.root().join("repo.worktrees").exists());
+    assert_eq!(
+        env.handoff(&["work", "--list"]).success().stdout,
+        "no worktrees\n"
+    );
+}
+
+#[test]
+fn what_needs_no_mind_is_decided() {
+    let env = opened();
+    let text = format!(
+        "if [ -e $OUT/once ]; then git handoff send {PREPARED}; else touch $OUT/once; exit 3; fi"
+    );
+    let ran = work(&env, &["--decide"], &agent(&env, &text));
+    let data = &ran.json()["data"];
+    let outcomes: Vec<&str> = { data["pieces"].as_array().unwrap().iter() }
+        .map(|piece| piece["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (outcomes, &data["decided"]),
+        (vec!["failed", "handed_on"], &1.into()),
+        "{}",
+        ran.shown
+    );
+    assert_eq!(record(&env)["attempt"], 2);
+}
+
+#[test]
+fn what_can_not_be_run_is_refused_before_anything_is_claimed() {
+    let env = opened();
+    let agent = agent(&env, "exit 0");
+    let agent = agent.to_str().unwrap();
+    let file = |text: &str| env.file("roles.toml", text);
+    let plain = env.file("plain", "");
+    let blocked = format!("{plain}/trees");
+    let refused = |args: &[&str], expected: &str| {
+        let ran = env.run(worker(&env, args), args, None);
+        assert!(
+            ran.status == 2 || ran.status == 9 || ran.status == 6 || ran.status == 4,
+            "{}",
+            ran.shown
+        );
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.shown);
+        assert!(ran.stderr.contains("hint: "), "{}", ran.shown);
+        assert_eq!(record(&env)["state"], "pending");
+    };
+    let prep = ["--as", "prep-agent"];
+    refused(&prep, "no command is given for prep-agent");
+    refused(&["--", agent], "say which agent you are");
+    refused(
+        &["--as", "prep-agent", "--", "no-such-program"],
+        "there is no such program",
+    );
+    refused(
+        &["--as", "prep-agent", "--", "./no-such-program"],
+        "there is no such program",
+    );
+    refused(&["--as", "nobody", "--", agent], "nobody is not an agent");
+    refused(
+        &["--as", "prep-agent", "--profile", "none"],
+        "there is no profile \"none\"; there are amp, claude",
+    );
+    refused(
+        &["--as", "prep-agent", "--worktrees", "trees", "--", agent],
+        "is within the repository",
+    );
+    refused(
+        &["--as", "prep-agent", "--worktrees", &blocked, "--", agent],
+        "worktrees can't be made in",
+    );
+    refused(
+        &[
+            "--as",
+            "prep-agent",
+            "--in-place",
+            "--jobs",
+            "2",
+            "--",
+            agent,
+        ],
+        "2 jobs can't share one working tree",
+    );
+    refused(&["--file", "no-such-file"], "can't be read");
+    refused(
+        &["--file", &file("[[role]]\nagnet = \"x\"\n")],
+        "unknown field `agnet`",
+    );
+    refused(
+        &["--file", &file("[[role]]\nagent = \"prep-agent\"\n")],
+        "no command is given for prep-agent",
+    );
+    refused(&["--file", &file("jobs = ")], "is no file of roles");
+    refused(&["--file", &file("")], "it has no [[role]]");
+    let text =
+        "[[role]]\nagent = \"prep-agent\"\nprofile = \"own\"\n[profile.own]\ntitle = \"Own\"\n";
+    refused(&["--file", &file(text)], "missing field `command`");
+    assert!(!env.root().join("repo.worktrees").exists());
+}
+
+#[test]
+fn an_interrupted_worker_leaves_its_work_to_the_next() {
+    let env = opened();
+    let text = format!(
+        "if [ -e $OUT/3 ]; then git handoff send {PREPARED}; exit; fi\n\
+         for n in 1 2 3; do [ -e $OUT/$n ] || {{ touch $OUT/$n; exec sleep 600; }}; done"
+    );
+    let agent = agent(&env, &text);
+    let args = ["--as", "prep-agent", "--", agent.to_str().unwrap()];
+    for run in ["1", "2", "3"] {
+        let mut running = Running::silent(worker(&env, &args));
+        until("it runs", || env.root().join(run).exists());
+        running.interrupt();
+        let ended = running.child.wait().unwrap();
+        assert_eq!(ended.signal(), Some(Signal::INT.as_raw()));
+        assert_eq!(record(&env)["lease"]["worker"], "repo/1");
+    }
+    let ran = work(&env, &[], &agent).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    assert_eq!(record(&env)["attempt"], 1);
+    let worktrees = fs::read_dir(env.root().join("repo.worktrees")).unwrap();
+    assert_eq!(worktrees.count(), 1, "each went on in the same one");
+}
+
+#[test]
+fn commits_and_steps_reach_a_remote_by_a_relative_path() {
+    let env = TestEnvironment::with_repository();
+    env.git(env.root(), &["init", "-q", "--bare", "origin.git"]);
+    env.git(&env.repo(), &["remote", "add", "origin", "../origin.git"]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin", "--evidence", "off"])
+        .success();
+    env.send(opening(87)).success();
+    let there = |branch: &str| env.git(&env.repo(), &["ls-remote", "origin", branch]);
+    let text = format!(
+        "echo work > work.txt; git add work.txt; git commit -q -m work\n\
+         if [ -e $OUT/once ]; then git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT; else touch $OUT/once; exit 3; fi"
+    );
+    let agent = agent(&env, &text);
+    let ran = work(&env, &[], &agent);
+    assert_eq!(outcome(&ran).0, "failed");
+    assert!(there("handoffs").starts_with(&env.tip()), "{}", ran.shown);
+    retry(&env);
+    let ran = work(&env, &[], &agent).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    assert!(there("handoffs").starts_with(&env.tip()), "{}", ran.shown);
+    let branch = env.git(&env.repo(), &["rev-parse", "handoff/87"]);
+    assert!(
+        there("handoff/87").starts_with(branch.trim()),
+        "{}",
+        ran.shown
+    );
+    let before = env.git(&env.repo(), &["rev-parse", "main"]);
+    assert_ne!(branch, before, "its commit is on the branch");
+}
