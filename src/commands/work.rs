@@ -84,7 +84,7 @@ pub(crate) struct Arguments {
     /// Do not push the branch
     #[arg(long)]
     no_push: bool,
-    /// Work in this working tree, as it is, instead of a worktree
+    /// Work in this working tree, as it is, instead of a worktree; nothing is pushed
     #[arg(long)]
     in_place: bool,
     /// The folder for worktrees; else the configuration's handoff.worktrees, else a folder beside the

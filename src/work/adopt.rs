@@ -70,8 +70,11 @@ impl Supervisor<'_> {
             agent: note.agent.clone(),
             worker: note.worker.clone(),
         };
-        if let Some(group) = &note.group {
+        let interrupted = note.group.as_ref().is_some_and(ProcessGroup::is_alive);
+        if let Some(group) = note.group.as_ref().filter(|_| interrupted) {
             group.end(self.plan.roles[role].bounds.grace);
+            // Its agent was not done: what it had written is begun again.
+            let _ = note.contract.as_ref().map(std::fs::remove_file);
         }
         // From here on, what is started is this worker's.
         let group = ProcessGroup::marked();
@@ -145,7 +148,8 @@ impl Supervisor<'_> {
         if let Some(group) = &note.group {
             group.end(Bounds::default().grace);
         }
-        if let Some(id) = &note.id {
+        let Ok(held) = self.held(&actor) else { return };
+        if let Some(id) = held {
             let words = [
                 "fail",
                 &id.to_string(),
@@ -156,7 +160,11 @@ impl Supervisor<'_> {
                 "its worker was killed, and none of its agent came back",
             ];
             let said = self.program.run(&actor, &words);
-            if said.exit == 0 {
+            if said.may_pass() {
+                // The note stays for later.
+                return;
+            }
+            if matches!(said.exit, 0 | 8) {
                 output.say(&format!(
                     "{id} {}: its worker was killed, and did not come back",
                     note.agent

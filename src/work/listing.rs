@@ -72,7 +72,7 @@ impl Listing {
         let mut worktrees = Vec::new();
         for found in trees.all() {
             let lock = trees.free(&found);
-            let only_here = trees.loses(&found);
+            let only_here = trees.loses(&found.remembered.path);
             let issue = &found.remembered.issue;
             let state = tip.issue(issue)?.issue()?;
             let open = state.is_none_or(|state| state.status == IssueStatus::Open);

@@ -523,7 +523,7 @@ impl<'a> Supervisor<'a> {
         );
         let piece = Piece {
             program: self.program.marked(&group),
-            worktrees: self.worktrees.clone(),
+            worktrees: self.worktrees.marked(&group),
             role: self.plan.roles[role].clone(),
             only_looks: only_looks(tip, &claimed, &actor.agent),
             remote: self.remote.clone(),
@@ -571,7 +571,7 @@ impl<'a> Supervisor<'a> {
             let Some(_lock) = self.worktrees.free(&found) else {
                 continue;
             };
-            let loses = self.worktrees.loses(&found);
+            let loses = self.worktrees.loses(path);
             let trouble = if loses.is_empty() {
                 self.worktrees.remove(&found, false).err()
             } else {

@@ -235,13 +235,25 @@ impl Piece {
                 worktree: None,
             });
         }
+        // A contract's word: as an argument of git's, it could be an option.
+        let branch = self.branch();
+        let is_name = self
+            .program
+            .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
+        if branch.starts_with(['-', '+']) || is_name.is_err() {
+            let text = format!(
+                "{} is no name of a branch",
+                handoff_base::text::quoted(&branch)
+            );
+            return Err(Trouble::Other(text));
+        }
         let has_failed = self.claimed["failures"]
             .as_array()
             .is_some_and(|all| !all.is_empty());
         let worktree = self.worktrees.open(&Wanted {
             id: &self.id,
             actor: &self.actor,
-            branch: &self.branch(),
+            branch: &branch,
             detached: self.only_looks,
             restores: has_failed,
             remote: self.remote.as_deref(),
@@ -260,8 +272,11 @@ impl Piece {
     }
 
     fn prompt(&self, place: &Place, was_cut_off: bool) -> String {
+        let within = self.program.within(&place.folder);
+        let has_branch = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok();
         prompt::first(&Work {
-            program: &self.program.within(&place.folder),
+            program: &within,
+            is_apart: !has_branch && !self.only_looks,
             actor: &self.actor,
             claimed: &self.claimed,
             branch: &self.branch(),
@@ -353,7 +368,9 @@ impl Piece {
         if !self.is_held() {
             return Ok(Outcome::HandedOn);
         }
-        if files.left().is_some() {
+        // What a run leaves that goes wrong is kept with the failure.
+        let went_well = end.stopped.is_none() && end.status.is_none_or(|status| status.success());
+        if went_well && files.left().is_some() {
             return self.send(&files.contract());
         }
         let needs_person = || {
@@ -391,13 +408,14 @@ impl Piece {
 
     /// Whether this worker still holds it.
     fn is_held(&self) -> bool {
-        let said = self
-            .program
-            .run(&self.actor, &["show", &self.id.to_string()]);
+        let said =
+            self.program
+                .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
         let record = &said.data()["record"];
-        said.exit == 0
-            && record["state"] == "in_progress"
-            && record["lease"]["worker"] == self.actor.worker.as_str()
+        // What can't be read is not known to have been handed on: the next step finds out.
+        said.exit != 0
+            || record["state"] == "in_progress"
+                && record["lease"]["worker"] == self.actor.worker.as_str()
     }
 
     /// Sends the contract that was left.
@@ -419,7 +437,7 @@ impl Piece {
         let remote = self
             .remote
             .as_deref()
-            .filter(|_| self.role.bounds.pushes && !self.only_looks)?;
+            .filter(|_| self.role.bounds.pushes && !self.only_looks && place.worktree.is_some())?;
         let within = self.program.within(&place.folder);
         let branch = within
             .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
@@ -431,7 +449,12 @@ impl Piece {
         }
         // From the repository's own folder: a remote by a relative path is relative to that.
         self.program
-            .git(&["push", "--quiet", remote, &branch])
+            .git(&[
+                "push",
+                "--quiet",
+                remote,
+                &format!("refs/heads/{branch}:refs/heads/{branch}"),
+            ])
             .err()
     }
 
@@ -489,14 +512,19 @@ impl Piece {
         }
         // What holds a secret, or is too large, is left out; that it failed is recorded.
         let mut last = None;
-        for words in [words, without, bare] {
+        let attempts = [
+            (&program, words),
+            (&program, without),
+            (&self.program, bare),
+        ];
+        for (program, words) in attempts {
             let said = program.run_again(&self.actor, &words, (TRIES, PAUSE));
             match said.exit {
                 0 | 8 => {
                     if words.contains(&"--snapshot")
                         && place.is_some_and(|place| place.worktree.is_some())
                     {
-                        self.tidy(&program);
+                        self.tidy(program);
                     }
                     return Outcome::Failed(fault.message.clone());
                 }
@@ -511,6 +539,11 @@ impl Piece {
     /// Removes from a worktree what the ledger keeps of it now; the next attempt gets it from there.
     fn tidy(&self, within: &Program) {
         let branch = format!("refs/heads/{}", self.branch());
+        let top = within.git(&["rev-parse", "--show-toplevel"]);
+        if top.is_ok_and(|top| fs::canonicalize(top).ok() != fs::canonicalize(within.folder()).ok())
+        {
+            return;
+        }
         let mut steps = vec![
             vec!["reset", "--quiet", "--hard"],
             vec!["clean", "--quiet", "-fd"],
@@ -551,7 +584,7 @@ impl Program {
     ) -> super::program::Said {
         let mut said = self.run(actor, words);
         for _ in 1..tries {
-            if !matches!(said.exit, 7 | 9) {
+            if !said.may_pass() {
                 break;
             }
             thread::sleep(pause);

@@ -5,7 +5,6 @@
 //! group alone.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -74,19 +73,24 @@ impl ProcessGroup {
         }
     }
 
-    /// What is left of it.
+    /// Whether any of its processes runs.
+    pub(super) fn is_alive(&self) -> bool {
+        !self.alive().is_empty()
+    }
+
+    /// What is left of it: those with its mark, and the group of its first process. A program may
+    /// have changed its user or its environment, so that the mark can't be read.
     fn alive(&self) -> Vec<Member> {
-        if Path::new("/proc/self/environ").exists() {
-            return marked(&self.mark)
-                .into_iter()
-                .map(Member::Process)
-                .collect();
-        }
-        let number = self.number.filter(|number| {
+        let mut members: Vec<Member> = marked(&self.mark)
+            .into_iter()
+            .map(Member::Process)
+            .collect();
+        let runs = |number: &i32| {
             let now = u32::try_from(*number).ok().and_then(started);
-            now == self.started && now.is_some()
-        });
-        number.into_iter().map(Member::Group).collect()
+            now.is_some() && now == self.started
+        };
+        members.extend(self.number.filter(runs).map(Member::Group));
+        members
     }
 }
 
@@ -121,12 +125,15 @@ fn marked(mark: &str) -> Vec<i32> {
     entries.filter_map(number).filter(has).collect()
 }
 
-/// When a process was started, in the system's own words; none if there is no such process.
+/// When a process was started, in the system's own words; none if there is no such process, or it has
+/// ended and nobody has waited for it yet.
 fn started(number: u32) -> Option<String> {
     if let Ok(stat) = fs::read_to_string(format!("/proc/{number}/stat")) {
         // The second field is a name, which may hold spaces and brackets.
         let (_, after) = stat.rsplit_once(')')?;
-        return after.split_whitespace().nth(19).map(str::to_owned);
+        let mut fields = after.split_whitespace();
+        let has_ended = fields.next() == Some("Z");
+        return fields.nth(18).filter(|_| !has_ended).map(str::to_owned);
     }
     let mut command = std::process::Command::new("ps");
     let shown = command

@@ -62,6 +62,12 @@ impl Said {
         self.document["error"]["code"].as_str().unwrap_or_default()
     }
 
+    /// Whether the same command may go well later: the remote was busy or away, or steps of others
+    /// that were made offline came out differently, which is told once.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.exit, 7 | 9) || matches!(self.code(), "rejected" | "renamed")
+    }
+
     /// What went wrong, in one line.
     pub(super) fn message(&self) -> &str {
         self.document["error"]["message"]
@@ -195,6 +201,8 @@ impl Program {
             .current_dir(&self.folder)
             .stdin(Stdio::null());
         alone(&mut command);
+        // Some of what git says is looked for.
+        command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(mark) = &self.mark {
             command.env(MARK, mark);
         }

@@ -17,6 +17,8 @@ pub(super) struct Work<'a> {
     pub(super) base: &'a str,
     /// Whether it is a worktree made for it, or the repository's own working tree.
     pub(super) has_worktree: bool,
+    /// Whether the branch could not be checked out, because it has moved on from an earlier attempt.
+    pub(super) is_apart: bool,
     /// Whether the branch is only looked at.
     pub(super) detached: bool,
     /// Whether what an earlier attempt left is in the worktree.
@@ -45,6 +47,11 @@ pub(super) fn first(work: &Work<'_>) -> String {
         format!(
             "You are in a worktree of its own, at the newest commit of branch {branch} (base {base}). \
              You look at it; change nothing there.\n"
+        )
+    } else if work.is_apart {
+        format!(
+            "You are in a worktree of its own, at the commit of an earlier attempt and on no branch, since branch {branch} \
+             (base {base}) has moved on. Bring the work to that branch, and push it.\n"
         )
     } else {
         format!(

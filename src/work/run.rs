@@ -22,6 +22,9 @@ pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
 /// How much of the end of a command's output is kept of a failure, in bytes.
 const KEPT: u64 = 64 * 1024;
 
+/// How long is waited for a process that can't be ended.
+const UNHEARD: Duration = Duration::from_secs(5);
+
 /// How long after a lease could not be extended it is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -151,7 +154,7 @@ impl Lease {
             return None;
         }
         let said = program.run(actor, &["extend", &self.id, "--token", &self.token]);
-        if matches!(said.exit, 4 | 5) {
+        if matches!(said.exit, 4 | 5) && !said.may_pass() {
             return Some(Stop::Lost(said.message().to_owned()));
         }
         self.due = match said.data()["expires_at"].as_str() {
@@ -258,11 +261,16 @@ impl Room<'_> {
             }
         };
         group.end(bounds.grace);
-        // It is ended: it was killed if it did not listen.
-        End {
-            stopped,
-            status: child.wait().ok(),
+        // It is ended: it was killed if it did not listen. One of another user may go on.
+        let begun = Instant::now();
+        let mut status = None;
+        while status.is_none() && begun.elapsed() < UNHEARD {
+            status = child.try_wait().ok().flatten();
+            if status.is_none() {
+                thread::sleep(Duration::from_millis(5));
+            }
         }
+        End { stopped, status }
     }
 }
 

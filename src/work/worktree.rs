@@ -14,11 +14,14 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
+use super::process::ProcessGroup;
 use super::program::{Actor, Program, word};
 use super::slot::locked;
 
-/// How long git may take to make a worktree that it has begun.
-const MADE: Duration = Duration::from_secs(60);
+/// Why a worktree is locked that git, `restore` or this program has not finished with.
+const ADDING: &str = "initializing";
+const RESTORING: &str = "a restore that has not finished";
+const REMOVING: &str = "a removal that has not finished";
 
 /// How long somebody may look at a worktree that nobody works in.
 const LOOKING: Duration = Duration::from_secs(1);
@@ -94,6 +97,14 @@ impl Worktrees {
         }
     }
 
+    /// The same, for a piece of work whose processes have this mark.
+    pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
+        Self {
+            program: self.program.marked(group),
+            ..self.clone()
+        }
+    }
+
     /// Opens the worktree for a piece of work.
     ///
     /// # Errors
@@ -158,21 +169,18 @@ impl Worktrees {
             return self.create(wanted, path).map(Some);
         }
         let within = self.program.within(path);
-        if !self.is_own(&within) {
+        // One that a person made is none of these, wherever it is.
+        let known = self.remembered(name).filter(|known| known.path == path);
+        let Some(known) = known.filter(|_| self.is_own(&within)) else {
             return Ok(None);
-        }
+        };
         if !is_whole(&within) {
-            // The machine went down while git made it: no work was done there.
-            let words = ["worktree", "remove", "--force", "--force", &word(path)];
-            self.program.git(&words).map_err(Trouble::Other)?;
+            // It was being made or removed: no work was done there since.
+            self.discard(path)?;
             return self.create(wanted, path).map(Some);
         }
-        let changed = within
-            .git(&["status", "--porcelain"])
-            .map_err(Trouble::Other)?;
-        if !changed.is_empty() {
-            let last = self.remembered(name).map(|remembered| remembered.last);
-            if last.as_ref() == Some(wanted.id) {
+        if !self.loses(path).is_empty() {
+            if known.last == *wanted.id {
                 return Ok(Some(true));
             }
             // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
@@ -181,13 +189,20 @@ impl Worktrees {
             return Ok(None);
         }
         if wanted.restores {
-            self.program
-                .git(&["worktree", "remove", &word(path)])
-                .map_err(Trouble::Other)?;
+            // Whoever finds it half removed knows by this that it is.
+            let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
+            self.program.git(&words).map_err(Trouble::Other)?;
+            self.discard(path)?;
             return self.create(wanted, path).map(Some);
         }
         self.check_out(wanted, &within)?;
         Ok(Some(false))
+    }
+
+    /// Removes a worktree with what is in it.
+    fn discard(&self, path: &Path) -> Result<(), Trouble> {
+        let words = ["worktree", "remove", "--force", "--force", &word(path)];
+        self.program.git(&words).map(drop).map_err(Trouble::Other)
     }
 
     /// Makes a new worktree. Returns whether what an earlier attempt left is in it.
@@ -261,13 +276,17 @@ impl Worktrees {
             return Err(Trouble::Other(error.to_owned()));
         };
         let path = Path::new(other);
-        let Some(name) = path.file_name().filter(|_| path.starts_with(&self.folder)) else {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = self
+            .remembered(&name)
+            .map(|known| fs::canonicalize(known.path).ok());
+        if known.is_none_or(|known| known != fs::canonicalize(path).ok()) {
             return Err(Trouble::CheckedOut(other.to_owned()));
-        };
+        }
         let begun = Instant::now();
         // Usually, whoever handed this on is just ending.
         while begun.elapsed() < ENDING {
-            if let Ok(Some(_lock)) = self.lock(&name.to_string_lossy()) {
+            if let Ok(Some(_lock)) = self.lock(&name) {
                 let other = self.program.within(path);
                 let _ = other.git(&["switch", "--quiet", "--detach"]);
                 return within.git(words).map(drop).map_err(Trouble::Other);
@@ -389,14 +408,13 @@ impl Worktrees {
     }
 
     /// What only this worktree has.
-    pub(super) fn loses(&self, found: &Found) -> Vec<String> {
-        let path = &found.remembered.path;
+    pub(super) fn loses(&self, path: &Path) -> Vec<String> {
         let within = self.program.within(path);
         if !path.exists() || !self.is_own(&within) {
             return Vec::new();
         }
         let mut loses = Vec::new();
-        match within.git(&["status", "--porcelain"]) {
+        match within.git(&["status", "--porcelain", "--untracked-files=normal"]) {
             Ok(changed) if changed.is_empty() => {}
             Ok(changed) => loses.push(crate::output::counted(
                 changed.lines().count(),
@@ -466,19 +484,12 @@ fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).map_or(!path.exists(), |mut entries| entries.next().is_none())
 }
 
-/// Whether git has finished making a worktree. Until then, git holds a lock; a git whose worker was
-/// killed may still be at it.
+/// Whether a worktree is neither being made nor removed: whoever was at it is gone, since its lock is
+/// held.
 fn is_whole(within: &Program) -> bool {
     let Ok(folder) = within.git(&["rev-parse", "--absolute-git-dir"]) else {
         return false;
     };
-    let lock = Path::new(&folder).join("locked");
-    let begun = Instant::now();
-    while fs::read_to_string(&lock).is_ok_and(|reason| reason.trim() == "initializing") {
-        if begun.elapsed() > MADE {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    true
+    let reason = fs::read_to_string(Path::new(&folder).join("locked")).unwrap_or_default();
+    ![ADDING, RESTORING, REMOVING].contains(&reason.trim())
 }

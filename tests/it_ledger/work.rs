@@ -512,3 +512,55 @@ fn commits_and_steps_reach_a_remote_by_a_relative_path() {
     let before = env.git(&env.repo(), &["rev-parse", "main"]);
     assert_ne!(branch, before, "its commit is on the branch");
 }
+
+#[test]
+fn a_worktree_of_a_person_is_none_of_its_own_wherever_it_is() {
+    let env = opened();
+    let place = env.root().join("repo.worktrees/87");
+    let path = place.to_str().unwrap();
+    env.git(&env.repo(), &["worktree", "add", "-q", "-b", "mine", path]);
+    fs::write(place.join("notes.txt"), "mine").unwrap();
+    let text = format!("pwd > $OUT/place; git handoff send {PREPARED}");
+    work(&env, &[], &agent(&env, &text)).success();
+    assert_eq!(said(&env, "place").trim(), format!("{path}.2"));
+    assert_eq!(env.git(&place, &["branch", "--show-current"]), "mine\n");
+    assert_eq!(fs::read_to_string(place.join("notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn a_contract_that_a_run_left_which_went_wrong_is_kept_and_not_sent() {
+    let env = opened();
+    let text = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT; exit 4");
+    let ran = work(&env, &[], &agent(&env, &text));
+    assert_eq!(
+        outcome(&ran),
+        ("failed".to_owned(), "agent.sh exited with 4".to_owned())
+    );
+    let kept = env.handoff(&["restore", "87.1"]).success().stdout;
+    assert!(kept.contains("attached contract"), "{kept}");
+}
+
+#[test]
+fn a_branch_that_would_be_an_option_of_git_is_none() {
+    let env = opened();
+    let text = format!(
+        "git handoff send {}",
+        PREPARED.replace("$GIT_HANDOFF_BRANCH", "-M")
+    );
+    let ran = work(&env, &[], &agent(&env, &text));
+    if outcome(&ran).0 == "handed_on" {
+        let roles = env.file(
+            "roles.toml",
+            "[[role]]\nagent = \"implementer-agent\"\ncommand = [\"true\"]\n",
+        );
+        let args = ["--file", &roles, "--once", "--json"];
+        let ran = env.run(worker(&env, &args), &args, None);
+        let (outcome, why) = outcome(&ran);
+        assert_eq!(outcome, "failed");
+        assert!(why.contains("is no name of a branch"), "{why}");
+    }
+    assert_eq!(
+        env.git(&env.repo(), &["branch", "--show-current"]),
+        "main\n"
+    );
+}
