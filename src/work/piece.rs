@@ -442,9 +442,7 @@ impl Piece {
         let branch = within
             .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
             .ok()?;
-        let known = format!("--remotes={remote}");
-        let ahead = within.git(&["rev-list", "--count", "HEAD", "--not", &known]);
-        if ahead.is_ok_and(|count| count == "0") {
+        if within.has_none_of_its_own("HEAD", remote) {
             return None;
         }
         // From the repository's own folder: a remote by a relative path is relative to that.

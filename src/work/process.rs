@@ -116,7 +116,7 @@ fn marked(mark: &str) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
     let has = |number: &i32| {
-        // Those of other users can't be read, and are none of ours.
+        // Those of other users can't be read.
         let variables = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
         variables
             .split(|byte| *byte == 0)

@@ -83,7 +83,7 @@ pub(super) fn first(work: &Work<'_>) -> String {
 pub(super) fn mend(first: &str, contract: &str, message: &str, findings: &str) -> String {
     format!(
         "Your contract was refused, and nothing was recorded: {message}\n{findings}\nThis is what you wrote:\n{}\n\
-         Mend what the findings name, and write the whole contract again to the file {CONTRACT} names. \
+         Fix what the findings name, and write the whole contract again to the file {CONTRACT} names. \
          What you were told at first:\n\n{first}",
         fenced(contract, "")
     )

@@ -169,7 +169,7 @@ impl Worktrees {
             return self.create(wanted, path).map(Some);
         }
         let within = self.program.within(path);
-        // One that a person made is none of these, wherever it is.
+        // Only one that is remembered was made here; a person may have made one in this folder, too.
         let known = self.remembered(name).filter(|known| known.path == path);
         let Some(known) = known.filter(|_| self.is_own(&within)) else {
             return Ok(None);
@@ -299,12 +299,21 @@ impl Worktrees {
         )))
     }
 
-    /// Brings the branch to where the remote has it, if it is merely behind.
+    /// Brings the branch to where the remote has it, unless it has commits that the remote lacks.
     fn follow(&self, wanted: &Wanted<'_>, within: &Program) {
-        if let (Some(remote), false) = (wanted.remote, wanted.detached) {
-            let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
-            // A branch that has gone another way, or has none there, stays as it is.
-            let _ = within.git(&["merge", "--quiet", "--ff-only", &theirs]);
+        let Some(remote) = wanted.remote.filter(|_| !wanted.detached) else {
+            return;
+        };
+        let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
+        let is_there = within
+            .git(&["rev-parse", "--verify", "--quiet", &theirs])
+            .is_ok();
+        if is_there
+            && within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok()
+            && within.has_none_of_its_own("HEAD", remote)
+        {
+            // One that can't be moved over changed files stays where it is.
+            let _ = within.git(&["reset", "--quiet", "--keep", &theirs]);
         }
     }
 
@@ -315,8 +324,8 @@ impl Worktrees {
             .is_ok()
     }
 
-    /// Where the branch stands: here, or where the remote has it if that is ahead or it is only
-    /// there; one that is nowhere starts at the base.
+    /// Where the branch stands: here if it has commits that the remote lacks, else where the remote has
+    /// it; one that is nowhere starts at the base.
     fn start(&self, wanted: &Wanted<'_>) -> String {
         let theirs = wanted
             .remote
@@ -325,10 +334,12 @@ impl Worktrees {
         let own = own.filter(|_| self.has_branch(wanted.branch));
         match (own, theirs) {
             (Some(own), Some(theirs)) => {
-                let is_behind = self
-                    .program
-                    .git(&["merge-base", "--is-ancestor", &own, &theirs]);
-                if is_behind.is_ok() { theirs } else { own }
+                let remote = wanted.remote.unwrap_or_default();
+                if self.program.has_none_of_its_own(&own, remote) {
+                    theirs
+                } else {
+                    own
+                }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => self.base(wanted.remote),
@@ -476,6 +487,15 @@ impl Worktrees {
         new.write_all(serde_json::to_string(remembered)?.as_bytes())?;
         new.persist(self.notes.join(format!("{name}.json")))?;
         Ok(())
+    }
+}
+
+impl Program {
+    /// Whether every commit of a branch is known to be on a remote.
+    pub(super) fn has_none_of_its_own(&self, branch: &str, remote: &str) -> bool {
+        let remotes = format!("--remotes={remote}");
+        let count = self.git(&["rev-list", "--count", branch, "--not", &remotes]);
+        count.is_ok_and(|count| count == "0")
     }
 }
 

@@ -514,7 +514,7 @@ fn commits_and_steps_reach_a_remote_by_a_relative_path() {
 }
 
 #[test]
-fn a_worktree_of_a_person_is_none_of_its_own_wherever_it_is() {
+fn a_worktree_that_a_person_made_in_its_folder_is_left_alone() {
     let env = opened();
     let place = env.root().join("repo.worktrees/87");
     let path = place.to_str().unwrap();

@@ -47,7 +47,7 @@ impl Fleet {
         env.handoff_in(&clones[1], &["init", "--remote", "origin"])
             .success();
         let agent = env.root().join("agent.sh");
-        fs::write(&agent, include_str!("agent.sh")).unwrap();
+        test_support::files::script(&agent, include_str!("agent.sh"));
         let entry = |role: &&str| {
             format!(
                 "[[role]]\nagent = \"{role}\"\ncommand = [\"sh\", \"{}\"]\n",
@@ -180,13 +180,27 @@ fn a_fleet_whose_agents_and_workers_die_closes_every_issue() {
         assert!(ended.success(), "{ended}");
     }
     assert_eq!(fleet.orphans(), Vec::<String>::new());
-    let mut steps = 0;
+    let (mut steps, mut left) = (0, 0);
     for folder in &fleet.clones {
         fleet.env.handoff_in(folder, &["sync"]).success();
         fleet.env.handoff_in(folder, &["verify"]).success();
-        let list = fleet.env.handoff_in(folder, &["work", "--list"]).success();
-        let said = fs::read_to_string(fleet.env.root().join("said.txt")).unwrap();
-        assert_eq!(list.stdout, "no worktrees\n", "{said}");
+        // A worker that was killed right after it recorded a failure left its files there; no other
+        // worktree is left.
+        let list = fleet
+            .env
+            .handoff_in(folder, &["work", "--list", "--json"])
+            .success()
+            .json();
+        for one in list["data"]["worktrees"].as_array().unwrap() {
+            let said = fs::read_to_string(fleet.env.root().join("said.txt")).unwrap();
+            assert_ne!(one["only_here"], serde_json::json!([]), "{one}: {said}");
+            let issue = one["issue"].as_str().unwrap();
+            fleet
+                .env
+                .handoff_in(folder, &["work", "--prune", "--discard", issue])
+                .success();
+            left += 1;
+        }
         let listed = fleet.env.git(folder, &["worktree", "list", "--porcelain"]);
         assert_eq!(listed.matches("worktree ").count(), 1, "{listed}");
         let notes = fs::read_dir(folder.join(".git/handoff/work"))
@@ -211,8 +225,42 @@ fn a_fleet_whose_agents_and_workers_die_closes_every_issue() {
         steps += entries.len();
     }
     let figures = format!(
-        "{issues} issues, {kills} kills, {steps} steps, {} s",
+        "{issues} issues, {kills} kills, {steps} steps, {left} worktrees named, {} s",
         took.as_secs()
     );
     writeln!(std::io::stderr(), "{figures}").unwrap();
+}
+
+#[test]
+fn a_branch_that_another_clone_has_gone_on_with_is_followed() {
+    let fleet = Fleet::new();
+    fleet.open(1);
+    // Both clones make the branch from another commit; only one has work on it.
+    let at = |clone: usize, line: &str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        fleet.env.git(&fleet.clones[clone], &args)
+    };
+    at(1, "commit -q --allow-empty -m more");
+    at(1, "push -q origin HEAD:main");
+    at(1, "branch handoff/1");
+    for role in ["prep-agent", "implementer-agent", "reviewer-agent"] {
+        let clone = usize::from(role == "reviewer-agent");
+        let agent = fleet.env.root().join("agent.sh");
+        let args = [
+            "work",
+            "--as",
+            role,
+            "--once",
+            "--json",
+            "--",
+            agent.to_str().unwrap(),
+        ];
+        let mut command = fleet.env.program(&args);
+        command.current_dir(&fleet.clones[clone]);
+        command.env("GIT_HANDOFF_WORKER", format!("clone-{clone}"));
+        command
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        fleet.env.run(command, &args, None).success();
+    }
 }
