@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
+use crate::context::elsewhere::taken_over;
 use crate::context::worker::holder;
 use crate::environment::{now, own_version};
 use crate::failure::Failure;
@@ -38,6 +38,8 @@ pub(crate) struct HereView {
     branch: Option<String>,
     /// the ledger's branch, if it existed and is gone
     gone: Option<String>,
+    /// the remote that has a ledger, if there is none here
+    elsewhere: Option<String>,
     /// the protocol that a new issue follows
     protocol: Option<AgentName>,
     /// the remote through which the ledger is shared
@@ -78,11 +80,15 @@ impl Answer for HereView {
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
-                lines.push(match &self.gone {
-                    Some(branch) => {
+                lines.push(match (&self.gone, &self.elsewhere) {
+                    (Some(branch), _) => {
                         format!("here: the ledger's branch {branch} existed, but is gone")
                     }
-                    None => "here: a repository without a ledger".to_owned(),
+                    (None, Some(remote)) => {
+                        let remote = continued(remote);
+                        format!("here: a repository without a ledger; {remote} has one")
+                    }
+                    (None, None) => "here: a repository without a ledger".to_owned(),
                 });
             }
             _ => lines.push("here: not in a Git repository".to_owned()),
@@ -145,7 +151,7 @@ pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure>
 
 /// Looks at the ledger of a repository.
 fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Result<(), Failure> {
-    let ledger = context.ledger(repository)?;
+    let mut ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
     if ledger.tip_id()?.is_none() {
         if let Err(LedgerError::Branch(BranchError::NoLedger {
@@ -160,11 +166,13 @@ fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Resu
             )];
             return Ok(());
         }
-        let there = match elsewhere(repository, &ledger, true) {
-            Elsewhere::There(remote) => Some(takeover(&remote, ledger.branch())),
-            Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
+        let start = match taken_over(repository, &mut ledger, false) {
+            Some((remote, command)) => {
+                here.elsewhere = Some(remote);
+                command
+            }
+            None => "git handoff init".to_owned(),
         };
-        let start = there.unwrap_or_else(|| "git handoff init".to_owned());
         here.next = vec![start, DEMO.to_owned()];
         return Ok(());
     }

@@ -18,45 +18,50 @@ const ORIGIN: &str = "origin";
 
 impl Context {
     /// If a command failed because there is no ledger here, and a remote has one: the hint becomes
-    /// the one command that takes it over. Only here is a remote asked for that. Returns whether
-    /// there is one.
+    /// the one command that takes it over. Returns whether there is one.
     pub(crate) fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) -> bool {
-        let command = self.command_for(failure, offline);
-        let is_found = command.is_some();
-        if let Some((remote, command)) = command {
+        let is_missing = matches!(
+            failure.code,
+            Some(ErrorCode::NoLedger | ErrorCode::NoRemote)
+        );
+        let found = is_missing.then(|| {
+            let repository = self.repository().ok()?;
+            let mut ledger = self.ledger(&repository).ok()?;
+            taken_over(&repository, &mut ledger, offline)
+        });
+        let found = found.flatten();
+        let is_found = found.is_some();
+        if let Some((remote, command)) = found {
             let remote = continued(&remote);
             failure.hint = Some(format!("{remote} has one: `{command}` takes it over").into());
         }
         is_found
     }
+}
 
-    /// The remote that has a ledger, and the command that takes it over.
-    fn command_for(&self, failure: &Failure, offline: bool) -> Option<(String, String)> {
-        if !matches!(
-            failure.code,
-            Some(ErrorCode::NoLedger | ErrorCode::NoRemote)
-        ) {
-            return None;
+/// Where there is no ledger here: the remote that has one, and the command that takes it over. Only
+/// here is a remote asked for that.
+pub(crate) fn taken_over(
+    repository: &Repository,
+    ledger: &mut Ledger<'_>,
+    offline: bool,
+) -> Option<(String, String)> {
+    let missing = ledger.tip().err();
+    let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
+        return None;
+    };
+    match configured_remote(repository) {
+        Some(remote) => {
+            let is_there = may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true);
+            is_there.then(|| (masked(&remote), "git handoff fetch".to_owned()))
         }
-        let repository = self.repository().ok()?;
-        let mut ledger = self.ledger(&repository).ok()?;
-        let missing = ledger.tip().err();
-        let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
-            return None;
-        };
-        match configured_remote(&repository) {
-            Some(remote) => {
-                let is_there = may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true);
-                is_there.then(|| (masked(&remote), "git handoff fetch".to_owned()))
+        None => match elsewhere(repository, ledger, offline) {
+            Elsewhere::There(remote) => {
+                let command = takeover(&remote, ledger.branch());
+                Some((remote, command))
             }
-            None => match elsewhere(&repository, &ledger, offline) {
-                Elsewhere::There(remote) => {
-                    let command = takeover(&remote, ledger.branch());
-                    Some((remote, command))
-                }
-                Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
-            },
-        }
+            Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
+        },
     }
 }
 

@@ -438,6 +438,10 @@ fn a_new_clone_is_told_the_one_command_that_takes_the_ledger_over() {
             let ran = there(args).exits(2);
             assert!(ran.stderr.ends_with(&hint), "{}", ran.shown);
         }
+        // The program alone says the same.
+        let alone = there(&[]).success().stdout;
+        let here = format!("a repository without a ledger; {remote} has one\nnext: {takeover}\n");
+        assert!(alone.contains(&here), "{alone}");
         // Where every session begins, no remote is asked, and nothing fails.
         let start = there(&with(&PRIME, &["--quiet"])).success().stdout;
         let hook = ["agents", "hook", "claude-code", "session-start"];
@@ -461,6 +465,8 @@ fn a_new_clone_is_told_the_one_command_that_takes_the_ledger_over() {
     let ran = env.handoff_in(&folder, &["show", "87.1"]).exits(9);
     let hint = "hint: origin has one: `git handoff fetch` takes it over\n";
     assert!(ran.stderr.ends_with(hint), "{}", ran.shown);
+    let alone = env.handoff_in(&folder, &[]).success();
+    alone.says("origin has one\nnext: git handoff fetch\n");
     env.handoff_in(&folder, &["fetch"]).success();
     env.handoff_in(&folder, &["show", "87.1"]).success();
 }
