@@ -122,6 +122,18 @@ fn what_is_in_force_is_listed_and_shown() {
     let expected =
         json!({"protocol": "directive", "before": "1.2.1", "version": "1.2.1", "commit": null});
     assert_eq!(data, expected);
+    // Other files have another version.
+    run(&env, "protocol copy directive ./ours");
+    let file = env.repo().join("ours/protocol.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text + "\n").unwrap();
+    let same = env.handoff(&["protocol", "update", "./ours"]).exits(3);
+    insta::assert_snapshot!(same.stderr, @"
+    error: protocol directive was not updated
+      /version protocol.version version 1.2.1 is in force, with other files
+          give the new one another version
+    hint: raise `version` in its protocol.json and update again; `git handoff protocol show directive` shows what is in force
+    ");
     let none = refused_command(&env, "protocol show waterfall");
     assert_eq!(none.says(), (6, "no_protocol"));
     let none = refused_command(&env, "protocol update delegation");

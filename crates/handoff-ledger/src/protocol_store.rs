@@ -205,7 +205,7 @@ pub(super) fn protocol_step(
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
         (Some(before), PutMode::Update) => {
-            ensure_succeeds(known.as_ref(), files, (before, &version))?;
+            ensure_succeeds(known.as_ref(), files, (&name, before, &version))?;
             let mut orphans = orphans(tip, &protocol, files)?;
             orphans.extend(misfit_documents(tip, &protocol, files)?);
             if !orphans.is_empty() {
@@ -242,7 +242,7 @@ pub(super) fn protocol_step(
 fn ensure_succeeds(
     known: Option<&Rules<'_>>,
     files: &ProtocolFiles,
-    (before, version): (&str, &str),
+    (name, before, version): (&str, &str, &str),
 ) -> Result<(), ProtocolError> {
     let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
     if known.is_some_and(demands) && !lists(files) {
@@ -254,8 +254,10 @@ fn ensure_succeeds(
     if before == version {
         let text = format!("version {version} is in force, with other files");
         let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
-        let finding = finding.fix("give the new one another version");
-        return Err(ProtocolError::Refused(vec![finding]));
+        return Err(ProtocolError::SameVersion {
+            name: name.to_owned(),
+            findings: vec![finding.fix("give the new one another version")],
+        });
     }
     Ok(())
 }

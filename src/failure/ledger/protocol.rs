@@ -14,6 +14,12 @@ impl From<ProtocolError> for Failure {
             ProtocolError::Refused(findings) => at(ErrorCode::ProtocolRefused)
                 .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
                 .findings(findings),
+            ProtocolError::SameVersion { name, findings } => at(ErrorCode::ProtocolRefused)
+                .hint(format!(
+                    "raise `version` in its protocol.json and update again; `git handoff protocol show {}` shows what is in force",
+                    word(&name)
+                ))
+                .findings(findings),
             ProtocolError::Exists { name, .. } => at(ErrorCode::ProtocolExists)
                 .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {}`", word(&name))),
             ProtocolError::Unknown { known, .. } => at(ErrorCode::NoProtocol)

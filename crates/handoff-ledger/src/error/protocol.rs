@@ -12,6 +12,12 @@ pub enum ProtocolError {
     /// There is already a protocol with that name.
     #[error("protocol {name} version {version} is already in force")]
     Exists { name: String, version: String },
+    /// The files of a new version have the version that is in force.
+    #[error("protocol {name} was not updated")]
+    SameVersion {
+        name: String,
+        findings: Vec<Finding>,
+    },
     /// There is no protocol with that name.
     #[error("the ledger has no protocol {name}")]
     Unknown { name: String, known: Vec<String> },
