@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, opening, prepared, sample};
-use test_support::team::{Refused, record, run};
+use test_support::contracts::{Format, opening, prepared, sample, valid};
+use test_support::team::{Refused, record, run, with_protocol};
 use test_support::time::own;
 
 /// A contract of the protocol issue-to-pr with this status.
@@ -254,4 +254,55 @@ fn a_value_that_lists_its_choices_is_refused_unless_the_protocol_names_the_examp
     value["issue_title"] = "Another title".into();
     env.send(value.to_string()).exits(3);
     env.assert_sound();
+}
+
+/// The last line of a receipt of a failure: the next command.
+fn after_failure(env: &TestEnvironment, id: &str, agent: &str) -> String {
+    run(env, &format!("claim {id} --as {agent}"));
+    let failed = run(
+        env,
+        &format!("fail {id} --as {agent} --message late --recoverable"),
+    );
+    failed.stderr.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn the_receipt_of_a_failure_names_who_decides() {
+    // The orchestrator that sent it, not the protocol's first.
+    let env = with_protocol("orchestrator-specialist");
+    let request = valid("orchestrator-specialist", "request-dotnet.json");
+    let sent = env
+        .handoff_with(&["send", "-", "--json"], &request)
+        .success()
+        .json();
+    let id = sent["data"]["id"].as_str().unwrap();
+    let next = after_failure(&env, id, "@dotnet-specialist");
+    assert_eq!(
+        next,
+        format!("next: git handoff retry {id} --as @backend-specialist --reason WHY")
+    );
+    // The person, once no attempt is left, as `next` says.
+    let env = with_protocol("task-breakdown");
+    let opening = valid("task-breakdown", "environment-to-planning.json");
+    let sent = env
+        .handoff_with(&["send", "-", "--json"], &opening)
+        .success()
+        .json();
+    let (id, issue) = (&sent["data"]["id"], &sent["data"]["issue"]);
+    let (id, issue) = (id.as_str().unwrap(), issue.as_str().unwrap());
+    let mut next = String::new();
+    for _ in 0..9 {
+        env.pace(15);
+        next = after_failure(&env, id, "task-orchestrator");
+        if record(&env, id)["state"] == "dead" {
+            break;
+        }
+        assert!(next.contains(" --as task-orchestrator "), "{next}");
+        run(&env, &format!("retry {id} --as task-orchestrator"));
+    }
+    assert_eq!(
+        next,
+        format!("next: git handoff retry {id} --as operator --reason WHY")
+    );
+    run(&env, &format!("next {issue}")).says("--as operator");
 }

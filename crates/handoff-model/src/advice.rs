@@ -99,6 +99,18 @@ pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentNa
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
+/// The agent that decides what happens to a handoff now: the one that the protocol's rules name,
+/// else the one that decides about its sender's.
+pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> AgentName {
+    let needs = matches!(record.state, State::Failed | State::Dead | State::Blocked);
+    let last = record.latest().filter(|_| needs);
+    let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
+    advice.map_or_else(
+        || decider(protocol, &record.from).clone(),
+        |advice| advice.agent,
+    )
+}
+
 /// The person that steps in when no attempt is left, by a rule or by its kind.
 pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();

@@ -6,6 +6,7 @@ use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Edit, Moment};
 use handoff_protocol::Protocol;
 
+use crate::advice::decides;
 use crate::delivery::Delivery;
 use crate::message::Change;
 use crate::record::{Issue, Record};
@@ -82,7 +83,7 @@ pub struct Receipt {
     /// The agents that the handoff's receiver may hand on to, with the contract's type if there are
     /// several. A plan leaves it empty ([`Receipt::advised`]).
     pub onward: Vec<(AgentName, Option<String>)>,
-    /// The agent that decides about failures, if the protocol has one. A plan leaves it empty.
+    /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this, so that nothing was written.
     pub repeated: bool,
@@ -99,7 +100,7 @@ impl Receipt {
             ..
         } = &self.record;
         self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
-        self.lead = protocol.lead().cloned();
+        self.lead = Some(decides(protocol, &self.issue, &self.record));
         self
     }
 }
