@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_base::text::continued;
+use handoff_base::text::{continued, word};
 use handoff_harness::workflows;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,7 +55,11 @@ impl Answer for UninstallView {
             text += "nothing was installed here\n";
         }
         if let Some(branch) = &self.branch {
-            text += &format!("the ledger stays on branch {branch}\n");
+            text += &format!(
+                "the ledger stays: branch {branch}, refs/handoff/, this clone's notes and its settings handoff.*; \
+                 to delete it here for good: git branch -D {} && rm -r \"$(git rev-parse --git-common-dir)/handoff\"\n",
+                word(branch)
+            );
         }
         text
     }

@@ -440,7 +440,9 @@ fn what_init_installs_uninstall_removes() {
     fs::write(&gate, text.replace("name: ", "name: our ")).unwrap();
     let tip = env.tip();
     let removed = env.handoff(&["uninstall"]).success();
-    removed.says("the ledger stays on branch handoffs");
+    removed
+        .says("the ledger stays: branch handoffs, refs/handoff/, ")
+        .says("to delete it here for good: git branch -D handoffs && ");
     assert!(gate.is_file());
     fs::remove_dir_all(env.repo().join(".github")).unwrap();
     assert_eq!(files(), before);
