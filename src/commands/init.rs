@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// in the repository's configuration as handoff.remote
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
-    /// Whether claims about the repository are checked when a contract is sent
+    /// Whether statements about the repository are checked when a contract is sent
     /// [default: warn]
     #[arg(long, value_name = "POLICY")]
     evidence: Option<Evidence>,
@@ -63,14 +63,14 @@ pub(crate) struct Arguments {
     agents: Option<Vec<String>>,
 }
 
-/// What happens to a claim that the repository contradicts.
+/// What happens to a statement that the repository contradicts.
 #[derive(Clone, Copy, ValueEnum)]
 enum Evidence {
     /// Refuse the contract
     Enforce,
     /// Accept the contract, and record and show the contradiction
     Warn,
-    /// Record claims as they are, without checking them
+    /// Record statements as they are, without checking them
     Off,
 }
 
@@ -253,7 +253,7 @@ pub(crate) struct InitView<'a> {
     branch: &'a str,
     /// its protocol
     protocol: &'a AgentName,
-    /// how claims that the repository contradicts are treated: `enforce`, `warn` or `off`
+    /// how statements that the repository contradicts are treated: `enforce`, `warn` or `off`
     evidence: Policy,
     /// false if the ledger already existed and nothing changed
     created: bool,
@@ -289,7 +289,7 @@ impl Answer for InitView<'_> {
             };
             let evidence = self.evidence.as_str();
             format!(
-                "started the ledger on branch {branch}, protocol {protocol}\n  commit {commit}; {shared}\n  claims that the repository contradicts: {evidence}{stricter}\n"
+                "started the ledger on branch {branch}, protocol {protocol}\n  commit {commit}; {shared}\n  statements that the repository contradicts: {evidence}{stricter}\n"
             )
         } else if self.synced.brought > 0 && self.remote.is_some() {
             format!("took over the ledger of {remote} on branch {branch}, protocol {protocol}\n")

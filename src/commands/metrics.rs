@@ -298,7 +298,7 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
         ("timeouts", figures.timeouts, "attempt"),
         ("retries", figures.retries, "attempt"),
         ("escalated", figures.escalated, "handoff"),
-        ("contradicted", figures.contradicted, "claim"),
+        ("contradicted", figures.contradicted, "statement"),
         ("violations", figures.violations, "action"),
         ("cycles blocked here", figures.cycles_blocked, "contract"),
         ("refused here", figures.contracts_refused, "contract"),

@@ -31,7 +31,7 @@ use crate::render::receipt::ReceiptView;
 /// --set gives the rest, and what is still missing is listed. With --edit, it is opened in the
 /// editor, and again with the findings beside the lines if it is refused.
 ///
-/// If the ledger or the protocol requires it, the contract's claims are checked
+/// If the ledger or the protocol requires it, the contract's statements are checked
 /// against the repository first: branch, commits, counts, the merge, artifacts.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -128,7 +128,7 @@ impl Arguments {
         let to = match (&self.file, &self.to) {
             (Some(file), _) => {
                 let bytes = input::contract(context, file)?;
-                return offer(&mut ledger, output, &bytes, issue.as_ref());
+                return offer(&mut ledger, output, &bytes, issue.as_ref(), None);
             }
             (None, Some(to)) => to,
             (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
@@ -156,7 +156,7 @@ impl Arguments {
         let (draft, mut text, mut remarks) = composer.draft()?;
         loop {
             let edited = draft.edit(&text, &remarks)?;
-            match offer(&mut ledger, output, edited.as_bytes(), Some(&key)) {
+            match offer(&mut ledger, output, edited.as_bytes(), Some(&key), None) {
                 Ok(()) => {
                     draft.delete();
                     return Ok(());
@@ -191,7 +191,8 @@ fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL)
 }
 
-/// Sends a contract in a ledger that was opened for a request, and prints its receipt.
+/// Sends a contract in a ledger that was opened for a request, and prints its receipt. What wrote
+/// it here says which fields the findings are about.
 pub(super) fn deliver(
     ledger: &mut Ledger<'_>,
     session: &Session,

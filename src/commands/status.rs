@@ -145,7 +145,7 @@ pub(crate) struct StatusView<'a> {
     commit: ObjectId,
     /// the protocol that a new issue follows
     protocol: &'a AgentName,
-    /// how claims that the repository contradicts are treated, if a protocol does not say
+    /// how statements that the repository contradicts are treated, if a protocol does not say
     evidence: Policy,
     /// how many handoffs are `pending`, `in_progress`, `blocked`, `failed` and `dead`; each is
     /// present, even if 0
@@ -225,7 +225,7 @@ impl Answer for StatusView<'_> {
         );
         if self.evidence != Policy::Off {
             let policy = self.evidence.as_str();
-            head += &format!("  contracts' claims are checked: {policy}\n");
+            head += &format!("  contracts' statements are checked: {policy}\n");
         }
         let table = look.sentences(&head)
             + &attention_text(&self.attention, PRINTED, look)

@@ -26,7 +26,7 @@ use crate::view::Look;
 ///
 /// Each commit of the ledger is run through the protocol again, on the state before
 /// it, and must have written exactly what such a step writes: files, message,
-/// trailers, author, dates. Signatures, delivered files and claims that were checked
+/// trailers, author, dates. Signatures, delivered files and statements that were checked
 /// are checked again. Continues past damage, and reports all of it. Exits 10 if the
 /// ledger is damaged.
 ///

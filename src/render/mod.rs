@@ -174,7 +174,7 @@ fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
     let artifacts = record.artifacts.iter();
     details.extend(artifacts.map(|delivered| ("artifact", continued(&artifact(delivered)))));
     let claims = record.evidence.iter();
-    details.extend(claims.map(|checked| ("claim", continued(&claim(checked)))));
+    details.extend(claims.map(|checked| ("statement", continued(&claim(checked)))));
     let contradictions = record.contradictions.iter();
     let said = contradictions.map(|known| ("contradicts", continued(&known.message)));
     details.extend(said);

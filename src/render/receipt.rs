@@ -57,7 +57,7 @@ pub(crate) struct ReceiptView<'a> {
     /// the files that the contract delivered; in the answer of `claim`, those of all handoffs that
     /// this one follows from
     artifacts: &'a [Artifact],
-    /// the results of checking the contract's claims
+    /// the results of checking the contract's statements
     evidence: &'a [Evidence],
     /// the places of the contract that do not apply, each with the reason
     not_applicable: &'a [NotApplicable],
@@ -202,7 +202,7 @@ impl Answer for ReceiptView<'_> {
             text += &format!("  {path}: no such file here, so it was not checked\n");
         }
         if !record.evidence.is_empty() && record.transitions.len() == 1 {
-            text += &format!("  claims: {}\n", continued(&claims(&record.evidence)));
+            text += &format!("  statements: {}\n", continued(&claims(&record.evidence)));
         }
         if !record.not_applicable.is_empty() && record.transitions.len() == 1 {
             text += &absent(&record.not_applicable);

@@ -26,7 +26,7 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch, commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
+      statements: passed branch, commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       commit [commit]
     --- stderr
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
@@ -152,7 +152,7 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     $ git handoff send -
     87.3 implementer-agent → reviewer-agent: pending
       87.2 in_progress..completed
-      claims: passed branch; contradicted commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
+      statements: passed branch; contradicted commits, files_changed; skipped tests_added (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       commit [commit]
     --- stderr
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
@@ -168,11 +168,11 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
         .filter(|l| l.starts_with("  claim "))
         .collect();
     assert_snapshot!(claims.join("\n"), @r#"
-    claim     branch passed
-    claim     commits contradicted: "1234567" is no commit of this repository
-    claim     files_changed contradicted: the contract says 9 files, and 2 are changed
-    claim     tests_added skipped: no test report was given
-    claim     coverage skipped: no coverage report was given
+    statement branch passed
+    statement commits contradicted: "1234567" is no commit of this repository
+    statement files_changed contradicted: the contract says 9 files, and 2 are changed
+    statement tests_added skipped: no test report was given
+    statement coverage skipped: no coverage report was given
     "#);
     // The same again is no news, and no warning.
     let again = desk
@@ -449,7 +449,7 @@ fn cloned(options: &[&str], contract: impl FnOnce(&Desk) -> String) -> Vec<Strin
     let claims = shown
         .stdout
         .lines()
-        .filter_map(|line| line.strip_prefix("  claim     "));
+        .filter_map(|line| line.strip_prefix("  statement "));
     claims.map(str::to_owned).collect()
 }
 
@@ -570,7 +570,7 @@ fn a_new_ledger_warns_and_says_so() {
     $ git handoff init
     started the ledger on branch handoffs, protocol issue-to-pr
       commit [commit]; kept in this repository alone (share it: git handoff init --remote NAME)
-      claims that the repository contradicts: warn (refuse: git handoff protocol set issue-to-pr evidence enforce)
+      statements that the repository contradicts: warn (refuse: git handoff protocol set issue-to-pr evidence enforce)
     --- stderr
     next: git handoff send --issue N --to prep-agent --as issue-manager      (says what to --set)
     ");

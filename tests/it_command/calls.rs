@@ -175,7 +175,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed
-      claims: passed artifacts; skipped tests (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
+      statements: passed artifacts; skipped tests (no test report was given), coverage (no coverage report was given); `send` takes reports with --tests FILE and --coverage FILE
       issue loan-list-21 is complete: no work is left in it
       commit [commit]
     $ git handoff show loan-list-21.1
@@ -196,9 +196,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       follows   loan-list-21.1
       answers   loan-list-21.1
       artifact  artifacts/react/loan-list-[commit].json: 138 bytes, sha256 [sha256]
-      claim     artifacts passed
-      claim     tests skipped: no test report was given
-      claim     coverage skipped: no coverage report was given
+      statement artifacts passed
+      statement tests skipped: no test report was given
+      statement coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)

@@ -154,7 +154,9 @@ fn a_branch_that_only_the_type_names_is_found() {
         .exits(3)
         .says("there is no branch \"enhancement/87-csv-export\", here or on origin");
     env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
-    env.send(&prepared).success().says("claims: passed branch");
+    env.send(&prepared)
+        .success()
+        .says("statements: passed branch");
     let code = &env.data(&["show", "87.2"])["record"]["code"];
     assert_eq!(code["branch"], "enhancement/87-csv-export");
     env.handoff(&["verify"]).success();

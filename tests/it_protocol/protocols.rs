@@ -212,7 +212,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
 fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     let env = with_protocol("delegation");
     insta::assert_snapshot!(run(&env, "protocol set delegation").stdout, @"
-    evidence                              default  enforce, warn, off or default                                                      what happens to claims that the repository contradicts
+    evidence                              default  enforce, warn, off or default                                                      what happens to statements that the repository contradicts
     evidence.*                            default  enforce, warn, off or default                                                      the same for one check, such as evidence.coverage
     consistency.prior-attempts            warn     enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.resolved-leaves-nothing   default  enforce, warn, off or default                                                      what happens to contracts that break this rule

@@ -21,7 +21,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     up to date with origin
     ");
     let same = json!({"name": "origin", "seen": true, "unpublished": 0, "behind": 0});
@@ -32,13 +32,13 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\n  contracts' claims are checked: warn\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' statements are checked: warn\nup to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago
       Export delivery history as CSV
     up to date with origin
@@ -52,7 +52,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago
       worker other: Export delivery history as CSV
     1 commit not on origin: `git handoff sync`
@@ -77,7 +77,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago
       worker other: Export delivery history as CSV
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
@@ -90,7 +90,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     needs attention
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         Export delivery history as CSV
@@ -145,7 +145,7 @@ fn status_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' claims are checked: warn
+      contracts' statements are checked: warn
     origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);

@@ -228,7 +228,7 @@ fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {
     table("that need attention", &title, &heads, rows.collect())
 }
 
-/// The claims of contracts that the repository contradicts.
+/// The statements of contracts that the repository contradicts.
 fn contradicted(records: &[Record]) -> Option<Part> {
     let of = |record: &Record| -> Vec<String> {
         let found = record
@@ -242,8 +242,8 @@ fn contradicted(records: &[Record]) -> Option<Part> {
     };
     let rows = records.iter().rev().flat_map(of).collect();
     list(
-        "contradicted claims",
-        "### Claims that the repository contradicts",
+        "contradicted statements",
+        "### Statements that the repository contradicts",
         rows,
     )
 }

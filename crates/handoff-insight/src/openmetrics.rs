@@ -88,7 +88,7 @@ impl Page<'_> {
             }),
             (
                 "contradicted_claims",
-                "Claims of contracts that the repository contradicts.",
+                "Statements of contracts that the repository contradicts.",
                 |f| f.contradicted,
             ),
             ("violations", "What agents did against their roles.", |f| {

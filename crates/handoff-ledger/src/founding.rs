@@ -21,7 +21,7 @@ use super::write::{Ledger, back_off, in_turn};
 pub struct Founding {
     /// The protocol that new issues are bound to.
     pub protocol: AgentName,
-    /// The policy for claims that the repository contradicts.
+    /// The policy for statements that the repository contradicts.
     pub evidence: Policy,
     /// The protocol's files, by path in its folder.
     pub files: Vec<(String, Vec<u8>)>,

@@ -53,7 +53,7 @@ impl RecordedStep {
         }
     }
 
-    /// The request, in a ledger with this policy for contradicted claims.
+    /// The request, in a ledger with this policy for contradicted statements.
     pub(super) fn request(&self, policy: Policy) -> Request<'_> {
         match &self.request {
             RecordedRequest::Sent(contract, record) => Request::Send(SendRequest {
@@ -306,7 +306,7 @@ impl<'r> StepReader<'r> {
         Ok(rules)
     }
 
-    /// The policy for contradicted claims in a ledger's tree.
+    /// The policy for contradicted statements in a ledger's tree.
     ///
     /// # Errors
     /// [`LedgerError`] when its manifest is missing or can't be read.

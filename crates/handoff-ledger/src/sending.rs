@@ -30,7 +30,7 @@ pub(super) struct Gathered {
     /// The tip of the code branch.
     pub(super) code: Option<Code>,
     pub(super) artifacts: Vec<Artifact>,
-    /// The evidence for its claims.
+    /// The evidence for its statements.
     pub(super) evidence: Vec<Evidence>,
     /// Allowed matches of secret patterns in the contract.
     pub(super) allowed_secrets: Vec<Allowance>,

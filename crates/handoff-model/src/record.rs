@@ -30,7 +30,7 @@ pub struct Manifest {
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
-    /// The policy for claims that the repository contradicts, unless a protocol sets its own.
+    /// The policy for statements that the repository contradicts, unless a protocol sets its own.
     pub evidence: Policy,
     /// When the ledger was created.
     #[serde(with = "moment")]
@@ -845,7 +845,7 @@ pub struct Record {
     /// The files that its contract delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The claims of its contract and the results of their checks.
+    /// The statements of its contract and the results of their checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// What it contradicts, where the protocol's rules only warn.

@@ -33,10 +33,10 @@ pub struct SendRequest<'a> {
     pub code: Option<&'a Code>,
     /// The files that the contract delivers, in their current state.
     pub artifacts: &'a [Artifact],
-    /// The evidence for its claims; `None` if they were not checked yet and the plan will not be
+    /// The evidence for its statements; `None` if they were not checked yet and the plan will not be
     /// written.
     pub evidence: Option<&'a [Evidence]>,
-    /// The policy for contradicted claims, unless the protocol sets one.
+    /// The policy for contradicted statements, unless the protocol sets one.
     pub policy: Policy,
     /// The number of the request that it answers, if given.
     pub answers: Option<u32>,

@@ -43,7 +43,7 @@ pub const SETTINGS: [Setting; 12] = [
         path: &["evidence", "policy"],
         takes: Takes::Policy,
         optional: true,
-        about: "what happens to claims that the repository contradicts",
+        about: "what happens to statements that the repository contradicts",
     },
     Setting {
         key: "evidence.*",

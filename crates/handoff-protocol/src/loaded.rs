@@ -291,7 +291,7 @@ impl Protocol {
         own.or(route?.acknowledge_seconds)
     }
 
-    /// The policy for a contradicted claim: the check's, else the protocol's, else the ledger's.
+    /// The policy for a contradicted statement: the check's, else the protocol's, else the ledger's.
     pub fn policy(&self, check: Check, ledger: Policy) -> Policy {
         let rules = self.definition.evidence.as_ref();
         let own = rules.and_then(|rules| rules.checks.get(&check).copied().or(rules.policy));

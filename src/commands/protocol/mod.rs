@@ -461,7 +461,7 @@ fn described(definition: &Definition) -> String {
         let own = checks.map(|(check, policy)| (check.as_str(), policy.as_str()));
         let rows = iter::once(("all", policy)).chain(own);
         let rows = rows.map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
-        section("claims about the repository", &rows.collect::<Vec<_>>());
+        section("statements about the repository", &rows.collect::<Vec<_>>());
     }
     if !definition.errors.is_empty() {
         let rows = definition.errors.iter().map(|(code, error)| {

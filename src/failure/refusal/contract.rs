@@ -54,7 +54,7 @@ impl From<ContractRefusal> for Failure {
                 ))
             }
             ContractRefusal::Evidence { issue, .. } => at(ErrorCode::EvidenceRefused).hint(format!(
-                "nothing was written; see `git handoff status {issue}`, and send the contract here, where its claims can be checked"
+                "nothing was written; see `git handoff status {issue}`, and send the contract here, where its statements can be checked"
             )),
         }
     }

@@ -184,7 +184,7 @@ pub struct Figures {
     /// `escalate` or `fall_back`, or answered with a status that the protocol maps to `blocked`. Each
     /// step counts once.
     pub escalated: u64,
-    /// Claims that the repository contradicts, if that is no reason to refuse their contract.
+    /// Statements that the repository contradicts, if that is no reason to refuse their contract.
     pub contradicted: u64,
     /// Actions of senders against their roles.
     pub violations: u64,

@@ -168,7 +168,7 @@ pub(super) fn waits(record: &Record, block: &Transition) -> String {
     line
 }
 
-/// Contradicted claims and what its sender did wrong or lacks, one line of HTML each.
+/// Contradicted statements and what its sender did wrong or lacks, one line of HTML each.
 fn faults(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
@@ -225,7 +225,11 @@ fn history(details: &HandoffDetails) -> String {
     for checked in &record.evidence {
         let why = checked.reason.as_ref().map(|why| format!(": {why}"));
         let (check, result) = (checked.check.as_str(), checked.result.as_str());
-        let _ = writeln!(text, "  claim {check} {result}{}", why.unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "  statement {check} {result}{}",
+            why.unwrap_or_default()
+        );
     }
     if let Some(code) = &record.code {
         let _ = writeln!(text, "  code {} at {}", code.branch, code.commit);

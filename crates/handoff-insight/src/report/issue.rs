@@ -19,7 +19,7 @@ use handoff_protocol::Need;
 pub(super) const FOUND: [(&str, &str); 4] = [
     ("unsettled", "open findings of a review"),
     ("found", "findings of a review"),
-    ("contradicted", "a contradicted claim"),
+    ("contradicted", "a contradicted statement"),
     ("violation", "an act against a role"),
 ];
 

@@ -169,7 +169,7 @@ pub(super) struct Send {
     pub(super) code: Option<Code>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
-    /// The evidence for its claims.
+    /// The evidence for its statements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Evidence>,
     /// The number of the request that it answered.

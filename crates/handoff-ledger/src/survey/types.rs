@@ -112,7 +112,7 @@ pub struct HandoffSurvey<'a> {
     pub expires_at: Option<Moment>,
     /// The length of that lease, in seconds.
     pub lease_seconds: Option<u64>,
-    /// The number of its contract's claims that the repository contradicts.
+    /// The number of its contract's statements that the repository contradicts.
     pub contradicted: u32,
     /// The number of role violations of its sender.
     pub violations: u32,

@@ -25,7 +25,7 @@ pub fn meaning(code: FindingCode) -> &'static str {
         }
         FindingCode::ContractAltered => "A contract is not what its sender handed over.",
         FindingCode::EvidenceForged => {
-            "The step says that a claim was checked and holds, and it does not."
+            "The step says that a statement was checked and is true, and it is not."
         }
         FindingCode::FailureAltered => {
             "What was kept of a failure was changed, added to, or removed."

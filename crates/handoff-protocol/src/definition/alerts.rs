@@ -22,7 +22,7 @@ pub enum Metric {
     Rejected,
     /// Cancelled handoffs.
     Cancelled,
-    /// Claims of contracts that the repository contradicts.
+    /// Statements of contracts that the repository contradicts.
     Contradicted,
     /// Role violations of agents.
     Violations,

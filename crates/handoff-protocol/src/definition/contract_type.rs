@@ -349,7 +349,7 @@ pub struct ContractType {
     /// that are answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
-    /// The places of claims that can be checked against the repository: see
+    /// The places of statements that can be checked against the repository: see
     /// [evidence.md](evidence.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,

@@ -6,7 +6,7 @@ use handoff_base::finding::FindingCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens if the repository contradicts a claim.
+/// What happens if the repository contradicts a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
@@ -106,7 +106,7 @@ impl Check {
     }
 }
 
-/// A protocol's policies for its contracts' claims.
+/// A protocol's policies for its contracts' statements.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRules {
@@ -213,7 +213,7 @@ impl TestsClaim {
     }
 }
 
-/// The places of claims that can be checked, as JSON Pointers.
+/// The places of statements that can be checked, as JSON Pointers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {

@@ -437,7 +437,7 @@ pub struct Definition {
     /// what another open issue has is accepted with a warning that names the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusive: Vec<String>,
-    /// What happens to claims that the repository contradicts.
+    /// What happens to statements that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,
     /// The requirements that an issue can be checked for, by name; `git handoff gate` checks them.
