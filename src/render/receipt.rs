@@ -7,7 +7,7 @@ use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
-    Artifact, Change, Evidence, FailureContext, IssueStatus, Record, issue_folder,
+    Artifact, Change, Evidence, FailureContext, IssueStatus, Record, Verdict, issue_folder,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -236,10 +236,30 @@ impl Answer for ReceiptView<'_> {
                     let since = moment::shown(lease.since);
                     text += &format!("  you already hold it since {since}; nothing was written\n");
                 }
-                _ => text += "  already in the ledger, in the state above; nothing was written\n",
+                _ => {
+                    text += "  already in the ledger, in the state above; nothing was written\n";
+                    text += &self.as_it_was();
+                }
             },
         }
         text
+    }
+}
+
+impl ReceiptView<'_> {
+    /// That a repeated contract was compared with the repository as it was then, if something
+    /// contradicted it, and how it is compared anew.
+    fn as_it_was(&self) -> String {
+        let Record { id, from, .. } = self.record;
+        let is_contradicted = |one: &Evidence| one.result == Verdict::Contradicted;
+        if self.record.transitions.len() > 1 || !self.evidence.iter().any(is_contradicted) {
+            return String::new();
+        }
+        format!(
+            "  it was compared with the repository as it was then; as it is now: \
+             git handoff show {id} --contract | git handoff check -\n  \
+             to record that: git handoff cancel {id} --as {from} --reason WHY, then send it again\n"
+        )
     }
 }
 
