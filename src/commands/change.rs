@@ -222,7 +222,7 @@ impl Retry {
             reports: None,
             imported: None,
         };
-        deliver(&mut ledger, &session, &offer, output)
+        deliver(&mut ledger, &session, &offer, None, output)
     }
 }
 

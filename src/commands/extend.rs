@@ -2,9 +2,10 @@ use clap::Args;
 use handoff_model::EventArgs;
 use handoff_protocol::Event;
 
-use super::change::change;
+use super::change::act;
 use crate::args::{duration, text};
 use crate::context::Context;
+use crate::contracts::compose::handoff_held;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -14,13 +15,13 @@ use crate::output::Output;
 /// lease runs out: afterwards it is too late.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff extend 123.2 --as implementer-agent
+  git handoff extend --as implementer-agent
   git handoff extend 123.2 --as implementer-agent --lease 1h \\
       --progress 'tests are written, 3 of 7 pass'")]
 pub(crate) struct Arguments {
-    /// The handoff
+    /// The handoff; by default the only one that you hold
     #[arg(value_name = "ID")]
-    id: String,
+    id: Option<String>,
     /// How long you hold it from now on, such as 45m or 2h; by default as long as its
     /// contract or the protocol says
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
@@ -41,6 +42,17 @@ impl Arguments {
             token: self.token,
             ..EventArgs::default()
         };
-        change(context, output, &self.id, Event::Extend, args)
+        let repository = context.repository()?;
+        let (ledger, session) = context.requester(&repository, output)?;
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => {
+                let agent = context.acting_agent(&repository)?;
+                handoff_held(context, &repository, &ledger.tip()?, &agent)?.to_string()
+            }
+        };
+        act((ledger, session), context, output, &id, |_, _| {
+            Ok((Event::Extend, args.clone()))
+        })
     }
 }

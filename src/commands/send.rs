@@ -110,7 +110,11 @@ impl Arguments {
         let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
         let reports = self.reports(context)?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
-        let offer = |ledger: &mut Ledger<'_>, output: &mut Output, bytes: &[u8], issue| {
+        let offer = |ledger: &mut Ledger<'_>,
+                     output: &mut Output,
+                     bytes: &[u8],
+                     issue,
+                     composer: Option<&Composer<'_>>| {
             let offer = Offer {
                 input: &Input::read(bytes),
                 agent: agent.as_ref(),
@@ -123,7 +127,7 @@ impl Arguments {
                 reports: Some(&reports),
                 imported: None,
             };
-            deliver(ledger, &session, &offer, output)
+            deliver(ledger, &session, &offer, composer, output)
         };
         let to = match (&self.file, &self.to) {
             (Some(file), _) => {
@@ -150,8 +154,8 @@ impl Arguments {
         let composer = Composer::new(&repository, &tip, wanted, &key)?;
         if !self.edit {
             let text = composer.complete()?;
-            let sent = offer(&mut ledger, output, text.as_bytes(), Some(&key));
-            return sent.map_err(|failure| composer.with_settings(failure));
+            let bytes = text.as_bytes();
+            return offer(&mut ledger, output, bytes, Some(&key), Some(&composer));
         }
         let (draft, mut text, mut remarks) = composer.draft()?;
         loop {
@@ -197,15 +201,25 @@ pub(super) fn deliver(
     ledger: &mut Ledger<'_>,
     session: &Session,
     offer: &Offer<'_>,
+    composer: Option<&Composer<'_>>,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let sent = decided(ledger, session, output, |ledger| {
         ledger.send(session, offer)
     })?;
-    let done = match sent {
+    let mut done = match sent {
         Ok(done) => done,
-        Err(error) => return Err(refused(ledger, session, offer, error)),
+        Err(error) => {
+            let failure = refused(ledger, session, offer, error);
+            return Err(match composer {
+                Some(composer) => composer.with_settings(failure),
+                None => failure,
+            });
+        }
     };
+    if let Some(composer) = composer {
+        composer.name_fields(&mut done.warnings);
+    }
     output.follow(ledger);
     let receipt = ReceiptView::new(&done, output);
     output.answer(&receipt)?;

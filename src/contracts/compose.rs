@@ -1,18 +1,19 @@
 //! Contracts that `send` writes: what is known, what the command line gives, and what is edited.
 
-use handoff_base::finding::FindingCode;
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_git::Repository;
-use handoff_ledger::{OverviewLimits, Rules, Snapshot, overview};
+use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::{Issue, LeaseRefusal, View};
 use handoff_protocol::{Protocol, State, Style};
 use handoff_templates::{Known, known};
 use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
-use super::fields::fields;
-use super::settings::{NotTold, Options};
+use super::fields::{Field, fields};
+use super::settings::{NotTold, expected};
 use super::skeleton::Wanted;
 use crate::context::Context;
 use crate::context::worker::holder;
@@ -35,6 +36,65 @@ pub(crate) fn issue_held(
     tip: &Snapshot<'_>,
     agent: &AgentName,
 ) -> Result<IssueKey, Failure> {
+    let (name, found) = work_of(context, repository, tip, agent)?;
+    let held = found.held.first.iter().map(|held| held.id.issue());
+    let mut issues: Vec<&IssueKey> = held.collect();
+    issues.sort();
+    issues.dedup();
+    match issues[..] {
+        [only] => Ok(only.clone()),
+        [] => {
+            let text =
+                format!("{name} holds nothing here, so say which issue the contract is about");
+            let claim = format!("`git handoff claim --next --as {name}` takes up what waits");
+            let issue = "add --issue N";
+            // What waits is most likely what the contract is about.
+            Err(Failure::usage(text).hint(match found.waiting.count {
+                0 => format!("{issue}; {claim}"),
+                _ => format!("{claim}, and then send; or {issue}"),
+            }))
+        }
+        _ => {
+            let names: Vec<&str> = issues.into_iter().map(IssueKey::as_str).collect();
+            let text = format!("{name} works on several issues: {}", names.join(", "));
+            Err(Failure::usage(text).advice("say which with --issue"))
+        }
+    }
+}
+
+/// The one handoff that an agent's worker holds.
+///
+/// # Errors
+/// A usage [`Failure`] if it holds none, or several.
+pub(crate) fn handoff_held(
+    context: &Context,
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+) -> Result<HandoffId, Failure> {
+    let (name, found) = work_of(context, repository, tip, agent)?;
+    match &found.held.first[..] {
+        [only] => Ok(only.id.clone()),
+        [] => {
+            let text = format!("{name} holds nothing here: say which handoff");
+            let inbox = format!("`git handoff inbox --as {name}` lists its handoffs");
+            Err(Failure::usage(text).hint(inbox))
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|held| held.id.to_string()).collect();
+            let text = format!("{name} holds {} handoffs: say which", found.held.count);
+            Err(Failure::usage(text).advice(ids.join(", ")))
+        }
+    }
+}
+
+/// What an agent's worker holds and can claim, and the agent's own name.
+fn work_of(
+    context: &Context,
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+) -> Result<(AgentName, Overview), Failure> {
     let mut protocols = Vec::new();
     for name in tip.protocols()? {
         protocols.push(tip.rules(&name)?.protocol().clone());
@@ -45,25 +105,7 @@ pub(crate) fn issue_held(
     let name = known.map_or(agent, |known| &known.id);
     let worker = context.worker(repository)?;
     let found = overview(tip, holder(name, worker.as_ref()), &knowing, now()?, LOOK)?;
-    let held = found.held.first.iter().map(|held| held.id.issue());
-    let mut issues: Vec<&IssueKey> = held.collect();
-    issues.sort();
-    issues.dedup();
-    match issues[..] {
-        [only] => Ok(only.clone()),
-        [] => {
-            let text =
-                format!("{name} holds nothing here, so say which issue the contract is about");
-            Err(Failure::usage(text).hint(format!(
-                "add --issue N; `git handoff claim --next --as {name}` takes up what waits"
-            )))
-        }
-        _ => {
-            let names: Vec<&str> = issues.into_iter().map(IssueKey::as_str).collect();
-            let text = format!("{name} works on several issues: {}", names.join(", "));
-            Err(Failure::usage(text).advice("say which with --issue"))
-        }
-    }
+    Ok((name.clone(), found))
 }
 
 /// What templates call the list of the code branch's commits.
@@ -150,9 +192,25 @@ impl<'a> Composer<'a> {
         }))
     }
 
+    /// Makes findings name fields as `--set` does: nobody has seen the text that has their lines.
+    pub(crate) fn name_fields(&self, findings: &mut [Finding]) {
+        let found = self.wanted.type_and_root(&self.rules);
+        let (Ok((_, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+            return;
+        };
+        let known = fields(&schema);
+        for finding in findings {
+            (finding.line, finding.column) = (None, None);
+            if let Some(root) = &root {
+                finding.path = pointer_of(&finding.path, root, &known);
+            }
+        }
+    }
+
     /// The failure of a contract that was written here and refused, with what to `--set`: there is
     /// no file to fix.
-    pub(crate) fn with_settings(&self, failure: Failure) -> Failure {
+    pub(crate) fn with_settings(&self, mut failure: Failure) -> Failure {
+        self.name_fields(&mut failure.findings);
         if self.not_held.is_some() {
             return self.with_claim(failure);
         }
@@ -160,17 +218,15 @@ impl<'a> Composer<'a> {
             return failure;
         }
         let found = self.wanted.type_and_root(&self.rules);
-        let (Ok((kind, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+        let (Ok((kind, _)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
             return failure;
         };
-        let root = root.map(|root| format!("/{root}")).unwrap_or_default();
         let known = fields(&schema);
-        let mut options = Options::default();
+        let mut missing = Vec::new();
         for finding in &failure.findings {
-            let path = finding.path.strip_prefix(&root).unwrap_or_default();
-            let field = known.iter().find(|field| field.path == path);
+            let field = known.iter().find(|field| field.path == finding.path);
             if let (FindingCode::FieldMissing, Some(field)) = (finding.code, field) {
-                options.add_mark(path, &field.about.replace(['{', '}', '\n'], " "));
+                missing.push((field.path.clone(), field.about.replace('\n', " ")));
             }
         }
         let name = self.rules.protocol().name();
@@ -179,10 +235,10 @@ impl<'a> Composer<'a> {
             word(name),
             word(&kind)
         );
-        let hint = if options.words.is_empty() {
+        let hint = if missing.is_empty() {
             format!("give other values with --set FIELD=VALUE; {all} lists the fields")
         } else {
-            format!("add {}; {all} lists the fields", options.words.join(" "))
+            format!("give {}; {all} lists the fields", expected(&missing))
         };
         failure.hint(hint)
     }
@@ -202,6 +258,34 @@ impl<'a> Composer<'a> {
         let remarks = about_fields(&text, &fields);
         Ok((draft, text, remarks))
     }
+}
+
+/// An element's path as the JSON Pointer of its field.
+fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {
+    let within = element.strip_prefix('/').unwrap_or(element);
+    let Some(within) = within.strip_prefix(root) else {
+        return element.to_owned();
+    };
+    let (mut pointer, mut pattern) = (String::new(), String::new());
+    for part in within.split('/').skip(1) {
+        let (name, number) = match part.strip_suffix(']').and_then(|part| part.split_once('[')) {
+            Some((name, number)) => (name, number.parse::<usize>().ok()),
+            None => (part, None),
+        };
+        let is_list = known
+            .iter()
+            .any(|field| field.path == pattern && field.is_list());
+        if !is_list {
+            let name = escaped_part(name.trim_start_matches('@'));
+            pointer += &format!("/{name}");
+            pattern += &format!("/{name}");
+        }
+        if is_list || number.is_some() {
+            pointer += &format!("/{}", number.unwrap_or(1).saturating_sub(1));
+            pattern += "/*";
+        }
+    }
+    pointer
 }
 
 /// That an agent holds nothing in an issue, where only what is held can be sent on.
@@ -229,4 +313,32 @@ fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<
         id: newest.id.clone(),
         agent: agent.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{fields, pointer_of};
+
+    #[test]
+    fn an_element_is_named_as_its_field() {
+        let schema = json!({ "properties": {
+            "branch": { "type": "string" },
+            "steps": { "type": "array", "items": { "type": "string" } },
+            "commits": { "type": "array", "items": { "properties": { "sha": { "type": "string" } } } },
+        } });
+        let known = fields(&schema);
+        for (element, pointer) in [
+            ("/handoff/branch", "/branch"),
+            ("/handoff/steps/step[2]", "/steps/1"),
+            ("/handoff/steps/step", "/steps/0"),
+            ("/handoff/commits/commit[3]/@sha", "/commits/2/sha"),
+            ("/handoff/note[2]/text", "/note/1/text"),
+            ("/handoff", ""),
+            ("/other/branch", "/other/branch"),
+        ] {
+            assert_eq!(pointer_of(element, "handoff", &known), pointer, "{element}");
+        }
+    }
 }

@@ -21,6 +21,13 @@ pub(crate) struct Field {
     pub about: String,
 }
 
+impl Field {
+    /// Whether it holds a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.holds.split(" | ").any(|kind| kind == "array")
+    }
+}
+
 /// Every field that a schema names, in its order.
 pub(crate) fn fields(schema: &Value) -> Vec<Field> {
     let mut found = Vec::new();

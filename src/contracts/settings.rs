@@ -132,6 +132,12 @@ fn dotted(pointer: &str) -> String {
     }
 }
 
+/// A path as a JSON Pointer.
+fn pointer_of(path: &[String]) -> String {
+    let part = |name: &String| format!("/{}", escaped_part(name));
+    path.iter().map(part).collect()
+}
+
 /// The schema of what is at a path, if it says something about it.
 fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
     let start = resolved(root, root);
@@ -307,17 +313,16 @@ impl Options {
         let mut entries: Vec<String> = Vec::new();
         for (pointer, about) in left_to_fill(contract) {
             let path: Vec<String> = parts(&pointer).collect();
-            let part = |name: &String| format!("/{}", escaped_part(name));
             let Some(at) = path.iter().position(|name| name.parse::<usize>().is_ok()) else {
                 options.add_mark(&pointer, &about);
                 continue;
             };
             // One option has all marks of an entry.
-            let entry: String = path[..=at].iter().map(part).collect();
+            let entry = pointer_of(&path[..=at]);
             if entries.contains(&entry) {
                 continue;
             }
-            let list = dotted(&path[..at].iter().map(part).collect::<String>());
+            let list = dotted(&pointer_of(&path[..at]));
             match contract.pointer(&entry) {
                 Some(Value::String(text)) => options.add(&list, text),
                 Some(value) => options.add(&list, &value.to_string()),
@@ -332,7 +337,7 @@ impl Options {
     }
 
     /// Adds a field with what belongs there.
-    pub(crate) fn add_mark(&mut self, pointer: &str, about: &str) {
+    fn add_mark(&mut self, pointer: &str, about: &str) {
         self.add(&dotted(pointer), &format!("{FILL}: {about}}}}}"));
     }
 
@@ -376,10 +381,6 @@ pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> R
     let all = left.len();
     left.retain(|(pointer, _)| not_told.is_none_or(|part| !part.has(pointer)));
     let not_told = not_told.filter(|_| left.len() < all);
-    let mut contract = contract.clone();
-    if let Some(part) = not_told.and_then(|part| contract.pointer_mut(&part.pointer)) {
-        *part = Value::Null;
-    }
     let untold = not_told.map(|part| {
         let finding = Finding::error(FindingCode::FieldUnfilled, &*part.pointer, &*part.why);
         finding.fix(&*part.fix)
@@ -395,15 +396,47 @@ pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> R
     let text = "the contract is not complete; nothing was written".to_owned();
     let failure = Failure::new(ErrorCode::ContractRefused, text);
     let failure = failure.findings(findings.chain(untold).collect());
-    let options = Options::of(&contract);
-    let each = each_entry(&options.lists).map(|each| format!(" {each}"));
-    let words = options.words.join(" ");
-    let add = format!("add {words}{}", each.unwrap_or_default());
-    Err(failure.advice(match (not_told, options.words.is_empty()) {
+    let add = format!("give {}", expected(&left));
+    Err(failure.advice(match (not_told, left.is_empty()) {
         (Some(part), true) => format!("{}: {}", part.why, part.fix),
         (Some(part), false) => format!("{add}; {}: {}", part.why, part.fix),
         (None, _) => add,
     }))
+}
+
+/// The fields to set, each with what is expected there. These are no options to copy: a contract
+/// with the words of a hint in it would be accepted.
+pub(crate) fn expected(left: &[(String, String)]) -> String {
+    let mut fields: Vec<(String, &str, Vec<String>)> = Vec::new();
+    let mut lists: Vec<String> = Vec::new();
+    for (pointer, about) in left {
+        let path: Vec<String> = parts(pointer).collect();
+        let at = path.iter().position(|name| name.parse::<usize>().is_ok());
+        let (field, form, about) = match at {
+            None => (dotted(pointer), "", about.clone()),
+            Some(at) => {
+                let list = dotted(&pointer_of(&path[..at]));
+                if !lists.contains(&list) {
+                    lists.push(list.clone());
+                }
+                match path[at + 1..].join(".") {
+                    key if key.is_empty() => (list, "", about.clone()),
+                    key => (list, "a JSON object with ", format!("{key}: {about}")),
+                }
+            }
+        };
+        match fields.iter_mut().find(|(known, ..)| *known == field) {
+            Some((.., all)) if all.contains(&about) => {}
+            Some((.., all)) => all.push(about),
+            None => fields.push((field, form, vec![about])),
+        }
+    }
+    let fields = fields
+        .iter()
+        .map(|(field, form, about)| format!("--set {field} ({form}{})", about.join("; ")));
+    let fields: Vec<String> = fields.collect();
+    let each = each_entry(&lists).map(|each| format!(" {each}"));
+    fields.join(", ") + &each.unwrap_or_default()
 }
 
 #[cfg(test)]

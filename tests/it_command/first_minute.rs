@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
-use test_support::contracts::{Format, opening, sample};
+use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::workflow::{Step, run, workflow};
 use test_support::{Ran, TestEnvironment};
 
@@ -222,13 +222,13 @@ fn a_step_is_two_commands() {
         &sending("implementer-agent", &PREPARED[..2]),
     )
     .exits(3);
-    insta::assert_snapshot!(missing.stderr, @r"
+    insta::assert_snapshot!(missing.stderr, @"
     error: the contract is not complete; nothing was written
       /validation/build field.unfilled this place is not filled in yet
           write here: outcome of the first build and test run
       /validation/dev_server field.unfilled this place is not filled in yet
           write here: outcome of starting the development server, or `n/a: ` and why there is none
-    hint: add --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'; see `git handoff explain contract_refused`
+    hint: give --set validation.build (outcome of the first build and test run), --set validation.dev_server (outcome of starting the development server, or `n/a: ` and why there is none); see `git handoff explain contract_refused`
     ");
     assert_eq!(env.tip(), before);
     act(&env, "prep-agent", &sending("implementer-agent", &PREPARED)).success();
@@ -242,9 +242,10 @@ fn a_step_is_two_commands() {
     );
     assert!(!sent.contains("port"), "{sent}");
     // A second time, there is nothing to hand on.
-    act(&env, "prep-agent", &sending("implementer-agent", &PREPARED))
-        .exits(2)
-        .says("prep-agent holds nothing here");
+    let refused = act(&env, "prep-agent", &sending("implementer-agent", &PREPARED)).exits(2);
+    refused
+        .says("prep-agent holds nothing here")
+        .says("hint: add --issue N; ");
     env.assert_sound();
 }
 
@@ -597,13 +598,15 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
         .says("- \"Agent failed or is blocked\": git handoff new ");
     assert!(!page.stdout.contains("more contract"), "{}", page.stdout);
     let refused = act(&env, "reviewer-agent", &sending("fixer-agent", &[])).exits(3);
-    refused.says(&format!(
-        "{entry} (one --set for each entry of blocking_issues)"
-    ));
+    refused.says(
+        "--set blocking_issues (a JSON object with location: path and line of the finding; \
+         severity: critical, important or suggestion; description: what is wrong there) \
+         (one --set for each entry of blocking_issues)",
+    );
 }
 
 #[test]
-fn what_send_lacks_is_named_as_options() {
+fn what_send_lacks_is_named_with_what_is_expected() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();
     env.claim("87.1", "prep-agent")
@@ -616,7 +619,7 @@ fn what_send_lacks_is_named_as_options() {
     let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";
     prepared(&["workspace_type=in-place", "dev_server=running"])
         .exits(3)
-        .says("hint: add --set port='{{fill: Port of the development server")
+        .says("hint: give --set port (Port of the development server, ")
         .says(fields);
     prepared(&["workspace_type=here", "dev_server=n/a: a library"])
         .exits(3)
@@ -641,7 +644,7 @@ fn what_send_lacks_is_named_as_options() {
     .exits(3)
     .says("/commits field.unfilled branch issue-87 has no commits of its own yet")
     .says(&format!(
-        "hint: add --set summary='{{{{fill: what was built, in one line}}}}'; {none}"
+        "hint: give --set summary (what was built, in one line); {none}"
     ));
     let built = [&built[..], &["summary=Built"]].concat();
     let refused = act(
@@ -716,4 +719,86 @@ fn a_ledger_that_is_gone_is_told_with_what_brings_it_back() {
         here.contains(&format!("next: git branch handoffs {tip} ")),
         "{here}"
     );
+}
+
+#[test]
+fn what_send_wrote_is_told_of_by_field() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init"]).success();
+    let before = [
+        sending("prep-agent", &OPENING[..2]),
+        vec![
+            "--issue",
+            "87",
+            "--set",
+            "issue_url=https://github.com/octo/parcels/issues/87",
+        ],
+        vec!["--set", "priority=soon", "--set", "summary=A file"],
+        vec!["--set", "requirements=One row", "--set", "requirements="],
+    ];
+    let refused = act(&env, "issue-manager", &before.concat()).exits(3);
+    insta::assert_snapshot!(refused.stderr, @"
+    error: the contract was refused
+      /priority field.value `soon` is not one of `critical`, `high`, `medium`, `low`
+          How urgent the work is: critical, high, medium or low
+      /requirements/1 field.length the text is empty
+          What must hold when the work is done: one `requirement` for each demand
+    hint: give other values with --set FIELD=VALUE; `git handoff protocol show issue-to-pr --type issue-manager-to-prep-agent` lists the fields
+    ");
+    env.send(opening(87)).success();
+    // Who has not claimed what waits is led to that first.
+    act(&env, "prep-agent", &sending("implementer-agent", &PREPARED))
+        .exits(2)
+        .says("hint: `git handoff claim --next --as prep-agent");
+    env.claim("87.1", "prep-agent").success();
+    let set = [&PREPARED[..], &["workspace_type=in-place"]].concat();
+    let sent = act(&env, "prep-agent", &sending("implementer-agent", &set)).success();
+    insta::assert_snapshot!(sent.stderr, @r#"
+      /branch warning evidence.branch there is no branch "issue-87", here or on origin
+          create or fetch the branch, or name the right one
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
+    "#);
+}
+
+#[test]
+fn a_contract_sent_again_is_told_how_it_is_compared_anew() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init"]).success();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    env.send(prepared(87)).success().says("contradicted branch");
+    let branch = "enhancement/87-csv-export";
+    env.git(&env.repo(), &["branch", branch]);
+    let again = env.send(prepared(87)).success();
+    insta::assert_snapshot!(again.shown, @"
+    $ git handoff send -
+    87.2 prep-agent → implementer-agent: pending
+      statements: contradicted branch
+      already in the ledger, in the state above; nothing was written
+      it was compared with the repository as it was then; as it is now: git handoff show 87.2 --contract | git handoff check -
+      to record that: git handoff cancel 87.2 --as prep-agent --reason WHY, then send it again
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
+    ");
+    let contract = env
+        .handoff(&["show", "87.2", "--contract"])
+        .success()
+        .stdout;
+    let checked = env.handoff_with(&["check", "-"], &contract).success();
+    assert!(
+        !checked.shown.contains("evidence.branch"),
+        "{}",
+        checked.shown
+    );
+    let cancel = [
+        "cancel",
+        "87.2",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "the branch is there",
+    ];
+    env.handoff(&cancel).success();
+    let anew = env.send(prepared(87)).success();
+    assert!(!anew.shown.contains("contradicted"), "{}", anew.shown);
 }

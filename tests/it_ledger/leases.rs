@@ -1031,3 +1031,30 @@ fn a_lease_that_was_made_longer_by_hand_is_found() {
     let damage = ledger.damage(&[]);
     assert!(damage.iter().any(|d| d.starts_with("11 ")), "{damage:?}");
 }
+
+#[test]
+fn extend_needs_no_id_where_one_handoff_is_held() {
+    let env = TestEnvironment::with_ledger();
+    for issue in [87, 88] {
+        env.send(opening(issue)).success();
+    }
+    let mut shown = env
+        .handoff(&["extend", "--as", "prep-agent"])
+        .exits(2)
+        .stderr;
+    env.claim("87.1", "prep-agent").success();
+    let extended = env.handoff(&["extend", "--as", "prep-agent"]).success();
+    extended.says("87.1 issue-manager → prep-agent: in_progress");
+    env.claim("88.1", "prep-agent").success();
+    shown += &env
+        .handoff(&["extend", "--as", "prep-agent"])
+        .exits(2)
+        .stderr;
+    insta::assert_snapshot!(shown, @"
+    error: prep-agent holds nothing here: say which handoff
+    hint: `git handoff inbox --as prep-agent` lists its handoffs
+    error: prep-agent holds 2 handoffs: say which
+    hint: 87.1, 88.1; see `git handoff extend -h`
+    ");
+    env.assert_sound();
+}
