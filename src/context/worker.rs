@@ -56,7 +56,8 @@ impl Context {
         }))
     }
 
-    /// What printed commands carry. What can't be read is left out: the command that needs it says
+    /// What printed commands carry: the worker if the command line names it, or if it is the id of one
+    /// of several working trees. What can't be read is left out: the command that needs it says
     /// so.
     pub(crate) fn carried(&self, repository: &Repository) -> Carried {
         let agent = self.agent(repository).ok().flatten();
@@ -64,7 +65,10 @@ impl Context {
         Carried {
             agent,
             is_agent_named: self.named_agent().is_some(),
-            worker: worker.filter(|worker| !worker.is_shared()).map(|w| w.id),
+            is_worker_named: self.global.worker.is_some()
+                || worker.as_ref().is_some_and(|worker| !worker.is_shared())
+                    && repository.has_linked_worktrees(),
+            worker: worker.map(|worker| worker.id),
             branch: self.branch().map(str::to_owned),
         }
     }

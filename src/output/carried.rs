@@ -26,8 +26,10 @@ pub(crate) struct Carried {
     /// Whether the command line names it: where the environment or the configuration does, other
     /// working trees share it.
     pub(crate) is_agent_named: bool,
-    /// Its worker, unless other working trees share it.
+    /// Its worker.
     pub(crate) worker: Option<WorkerId>,
+    /// Whether commands name it: not where other working trees share it, or there are none.
+    pub(crate) is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
     pub(crate) branch: Option<String>,
 }
@@ -73,7 +75,9 @@ impl Carried {
             {
                 text += &format!(" --as {agent}");
             }
-            if let Some(worker) = self.worker.as_ref().filter(|_| !rest.contains(&"--worker")) {
+            if let Some(worker) = self.worker.as_ref().filter(|_| self.is_worker_named)
+                && !rest.contains(&"--worker")
+            {
                 text += &format!(" --worker {worker}");
             }
         }
@@ -140,6 +144,7 @@ mod tests {
             agent: "fixer".parse().ok(),
             is_agent_named: true,
             worker: "tree-1".parse().ok(),
+            is_worker_named: true,
             branch: None,
         }
     }
@@ -166,6 +171,14 @@ mod tests {
         ] {
             assert_eq!(carried().command(command), format!("{command}{rest}"));
         }
+        let unnamed = Carried {
+            is_worker_named: false,
+            ..carried()
+        };
+        assert_eq!(
+            unnamed.command("git handoff claim 7.1"),
+            "git handoff claim 7.1 --as fixer"
+        );
         assert_eq!(
             Carried::default().command("git handoff claim 7.1"),
             "git handoff claim 7.1"

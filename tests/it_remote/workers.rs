@@ -442,6 +442,7 @@ fn a_hint_names_the_worker_so_that_its_command_runs_in_another_working_tree() {
 fn each_list_of_what_comes_next_names_the_worker_of_who_asks() {
     let env = TestEnvironment::with_ledger();
     let repo = env.repo();
+    env.git(&repo, &["worktree", "add", "-q", "--detach", "../linked"]);
     run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
     line(&env, &repo, "claim 87.1 --as prep-agent").success();
     let own = own_id(&env, &repo);
@@ -473,9 +474,23 @@ fn each_list_of_what_comes_next_names_the_worker_of_who_asks() {
 }
 
 #[test]
+fn the_worker_of_the_only_working_tree_is_named_only_if_the_command_names_it() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    let claim = line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    assert!(claim.stderr.contains(" --as prep-agent"), "{}", claim.shown);
+    assert!(!claim.stderr.contains("--worker"), "{}", claim.shown);
+    let named = format!(" --worker {}", own_id(&env, &repo));
+    let extended = line(&env, &repo, &format!("extend --as prep-agent{named}")).success();
+    assert!(extended.stderr.contains(&named), "{}", extended.shown);
+}
+
+#[test]
 fn an_agent_by_another_of_its_names_has_the_same_worker() {
     let env = with_protocol("directive");
     let repo = env.repo();
+    env.git(&repo, &["worktree", "add", "-q", "--detach", "../linked"]);
     let contract = json!({
         "handoff_id": "research-1",
         "from_agent": "ResearchGPT",

@@ -188,6 +188,12 @@ impl Repository {
         self.move_ref(&format!("refs/heads/{name}"), None, commit, reflog)
     }
 
+    /// Whether it has linked worktrees.
+    pub fn has_linked_worktrees(&self) -> bool {
+        let linked = fs::read_dir(self.common_dir().join("worktrees"));
+        linked.is_ok_and(|mut linked| linked.next().is_some())
+    }
+
     /// Whether git has a worktree registered at this path, even if it is gone.
     pub fn knows_worktree(&self, dir: &Path) -> bool {
         let Ok(dir) = real(dir) else {

@@ -21,8 +21,9 @@ impl From<LeaseRefusal> for Failure {
                 take_over(&by)
             )),
             LeaseRefusal::HeldByWorker(by) => at(ErrorCode::HeldByWorker).hint(format!(
-                "nothing was recorded, so keep your work; see `git handoff show {}`; only if that worker is gone, take it over: {}",
+                "nothing was recorded, so keep your work; see `git handoff show {}`; if you claimed it in another working tree, add --worker {}; only if that worker is gone, take it over: {}",
                 by.id,
+                by.worker,
                 take_over(&by)
             )),
             LeaseRefusal::OwnClaim { id, .. } => at(ErrorCode::OwnClaim)
