@@ -3,7 +3,7 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::{continued, word};
 use handoff_git::{OpenError, Repository, masked};
-use handoff_ledger::{BranchError, LedgerError, OverviewLimits, overview};
+use handoff_ledger::{BranchError, Ledger, LedgerError, OverviewLimits, overview};
 use handoff_model::Record;
 use handoff_protocol::Protocol;
 use schemars::JsonSchema;
@@ -154,26 +154,7 @@ fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Resu
     let mut ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
     if ledger.tip_id()?.is_none() {
-        if let Err(LedgerError::Branch(BranchError::NoLedger {
-            seen: Some(seen), ..
-        })) = ledger.tip()
-        {
-            let branch = ledger.branch();
-            here.gone = Some(branch.to_owned());
-            here.next = vec![format!(
-                "git branch {} {seen}      (what this clone last saw of it)",
-                word(branch)
-            )];
-            return Ok(());
-        }
-        let start = match taken_over(repository, &mut ledger, false) {
-            Some((remote, command)) => {
-                here.elsewhere = Some(remote);
-                command
-            }
-            None => "git handoff init".to_owned(),
-        };
-        here.next = vec![start, DEMO.to_owned()];
+        without_ledger(repository, &mut ledger, here);
         return Ok(());
     }
     let tip = ledger.tip()?;
@@ -233,4 +214,28 @@ fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Resu
         ]
     };
     Ok(())
+}
+
+/// Says how a repository gets its ledger: the one that it had, a remote's, or a new one.
+fn without_ledger(repository: &Repository, ledger: &mut Ledger<'_>, here: &mut HereView) {
+    let branch = ledger.branch().to_owned();
+    if let Err(LedgerError::Branch(BranchError::NoLedger {
+        seen: Some(seen), ..
+    })) = ledger.tip()
+    {
+        here.next = vec![format!(
+            "git branch {} {seen}      (what this clone last saw of it)",
+            word(&branch)
+        )];
+        here.gone = Some(branch);
+        return;
+    }
+    let start = match taken_over(repository, ledger, false) {
+        Some((remote, command)) => {
+            here.elsewhere = Some(remote);
+            command
+        }
+        None => "git handoff init".to_owned(),
+    };
+    here.next = vec![start, DEMO.to_owned()];
 }
