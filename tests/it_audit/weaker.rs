@@ -343,10 +343,10 @@ fn one_that_checks_as_much_needs_no_word_and_what_less_is_named() {
     protocol.weaker the check `tests` is off, not warn: issue-to-pr is stricter
     protocol.weaker the check `tests_added` is off, not warn: issue-to-pr is stricter
     protocol.weaker the check `coverage` is off, not warn: issue-to-pr is stricter
-    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `commits` is claimed: issue-to-pr is stricter
-    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `coverage` is claimed: issue-to-pr is stricter
-    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `files_changed` is claimed: issue-to-pr is stricter
-    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `tests_added` is claimed: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `commits` is stated: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `coverage` is stated: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `files_changed` is stated: issue-to-pr is stricter
+    protocol.weaker the contract type implementer-agent-to-reviewer-agent does not say where `tests_added` is stated: issue-to-pr is stricter
     protocol.weaker the rule `issue-address` is warn, not enforce: issue-to-pr is stricter
     protocol.weaker the rule `pull-request-address` is off, not enforce: issue-to-pr is stricter
     protocol.weaker what looks like a secret of the rule `aws-access-key` is allowed: issue-to-pr is stricter

@@ -79,7 +79,7 @@ impl Comparison<'_> {
             for claim in given(&there.claims).difference(&given(&kind.claims)) {
                 let name = &kind.name;
                 let text =
-                    format!("the contract type {name} does not say where `{claim}` is claimed");
+                    format!("the contract type {name} does not say where `{claim}` is stated");
                 let key = format!("claims.{name}.{claim}");
                 self.add(key, format!("/contracts/{i}/claims"), text);
             }

@@ -13,7 +13,7 @@ pub enum ContractError {
     /// A delivered file is not what the request asked for.
     #[error("the artifact was refused")]
     Artifact(Vec<Finding>),
-    /// The repository contradicts what the contract claims.
+    /// The repository contradicts what the contract states.
     #[error("the repository contradicts the contract")]
     Evidence(Vec<Finding>),
     /// A delivered file was changed or removed.
