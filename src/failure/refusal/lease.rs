@@ -11,6 +11,17 @@ fn take_over(by: &Holding) -> String {
     format!("`git handoff claim {id} --take-over --reason WHY --as {agent}`")
 }
 
+/// What to do if the same worker claimed the handoff elsewhere, unless another one took it over.
+fn other_tree(by: &Holding) -> String {
+    match &by.taken_over {
+        Some(_) => String::new(),
+        None => format!(
+            " if you claimed it in another working tree, add --worker {};",
+            by.worker
+        ),
+    }
+}
+
 impl From<LeaseRefusal> for Failure {
     fn from(refusal: LeaseRefusal) -> Self {
         let message = refusal.to_string();
@@ -21,9 +32,9 @@ impl From<LeaseRefusal> for Failure {
                 take_over(&by)
             )),
             LeaseRefusal::HeldByWorker(by) => at(ErrorCode::HeldByWorker).hint(format!(
-                "nothing was recorded, so keep your work; see `git handoff show {}`; if you claimed it in another working tree, add --worker {}; only if that worker is gone, take it over: {}",
+                "nothing was recorded, so keep your work; see `git handoff show {}`;{} only if that worker is gone, take it over: {}",
                 by.id,
-                by.worker,
+                other_tree(&by),
                 take_over(&by)
             )),
             LeaseRefusal::OwnClaim { id, .. } => at(ErrorCode::OwnClaim)
