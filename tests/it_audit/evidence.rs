@@ -165,7 +165,7 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     let claims: Vec<&str> = shown
         .stdout
         .lines()
-        .filter(|l| l.starts_with("  claim "))
+        .filter(|l| l.starts_with("  statement "))
         .collect();
     assert_snapshot!(claims.join("\n"), @r#"
     statement branch passed
@@ -248,7 +248,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
     let shown = desk.env.handoff(&["protocol", "show"]).success();
     let (_, rules) = shown
         .stdout
-        .split_once("claims about the repository\n")
+        .split_once("statements about the repository\n")
         .unwrap();
     assert_snapshot!(rules, @"
     all            warn
