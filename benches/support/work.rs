@@ -9,7 +9,8 @@ use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
 use handoff_model::{
-    Actor, EventArgs, Issue, Record, Request, SendRequest, Step, Update, View, record_file,
+    Actor, DaySpending, EventArgs, Issue, Record, Request, SendRequest, Step, Update, View,
+    record_file,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -53,6 +54,10 @@ impl View<Infallible> for InMemory {
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {
         let found = self.contracts.iter().rposition(|sent| sent == bytes);
         Ok(found.map(|at| at as u32 + 1).into_iter().collect())
+    }
+
+    fn spent_on(&self, _day: &str) -> Result<Option<DaySpending>, Infallible> {
+        Ok(None)
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, Infallible> {
@@ -120,6 +125,7 @@ impl InMemory {
             worker: Some(&worker),
             at: to_second(at),
             traceparent: None,
+            usage: &[],
             delivery: None,
         };
         let planned = handoff_model::plan(&samples.protocol, &self.key, self, &actor, &request);

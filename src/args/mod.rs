@@ -10,3 +10,4 @@ pub(crate) mod protocols;
 pub(crate) mod reference;
 pub(crate) mod remote;
 pub(crate) mod text;
+pub(crate) mod usage;

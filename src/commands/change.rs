@@ -5,10 +5,11 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{Ledger, Offer, Session, Snapshot};
-use handoff_model::{EventArgs, Question, Record, Update, View};
+use handoff_model::{EventArgs, ModelUsage, Question, Record, Update, View};
 use handoff_protocol::{Event, State};
 
 use crate::args::text::{self, OptionalReason, Reason};
+use crate::args::usage::UsageReport;
 use crate::commands::send::deliver;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
@@ -32,6 +33,8 @@ pub(crate) struct Complete {
     id: String,
     #[command(flatten)]
     why: OptionalReason,
+    #[command(flatten)]
+    usage: UsageReport,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -57,6 +60,8 @@ pub(crate) struct Block {
     /// integer, boolean, list and object
     #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
     needs: Vec<Question>,
+    #[command(flatten)]
+    usage: UsageReport,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -157,7 +162,7 @@ fn because(reason: impl Into<Option<String>>) -> EventArgs {
 
 /// Implements `run` for commands, from an event and its arguments.
 macro_rules! changes {
-    ($($command:ident: $event:ident, $args:expr;)+) => {$(
+    ($($command:ident: $event:ident, $args:expr, $usage:expr;)+) => {$(
         impl $command {
             /// Runs the command.
             ///
@@ -165,7 +170,10 @@ macro_rules! changes {
             /// A [`Failure`] with its exit code.
             pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
                 let args: fn(&Self) -> EventArgs = $args;
-                change(context, output, &self.id, Event::$event, args(self))
+                let usage: fn(&Self) -> Option<&UsageReport> = $usage;
+                let usage = usage(self).map(|usage| usage.read(context)).transpose()?;
+                let change_to = (Event::$event, args(self));
+                change(context, output, &self.id, change_to, usage.unwrap_or_default())
             }
         }
     )+};
@@ -175,12 +183,12 @@ changes! {
     Complete: Complete, |a| EventArgs {
         token: a.token,
         ..because(a.why.reason.clone())
-    };
+    }, |a| Some(&a.usage);
     Reassign: Reassign, |a| EventArgs {
         receiver: Some(a.to.clone()),
         ..because(a.why.reason.clone())
-    };
-    Reject: Reject, |a| because(a.why.reason.clone());
+    }, |_| None;
+    Reject: Reject, |a| because(a.why.reason.clone()), |_| None;
 }
 
 impl Retry {
@@ -351,7 +359,8 @@ impl Block {
             questions: self.needs.clone(),
             ..because(self.why.reason.clone())
         };
-        change(context, output, &self.id, Event::Block, args)
+        let usage = self.usage.read(context)?;
+        change(context, output, &self.id, (Event::Block, args), usage)
     }
 }
 
@@ -376,18 +385,19 @@ fn question(text: &str) -> Result<Question, String> {
     })
 }
 
-/// Applies an event to a handoff, and prints the outcome.
+/// Applies an event to a handoff, with a report of what the work took, and prints the outcome.
 pub(super) fn change(
     context: &Context,
     output: &mut Output,
     id: &str,
-    event: Event,
-    mut args: EventArgs,
+    (event, mut args): (Event, EventArgs),
+    usage: Vec<ModelUsage>,
 ) -> Result<(), Failure> {
     args.reason = args.reason.as_deref().map(text::kept).transpose()?;
     let repository = context.repository()?;
-    let writer = context.requester(&repository, output)?;
-    act(writer, context, output, id, |_, _| {
+    let (ledger, session) = context.requester(&repository, output)?;
+    let session = Session { usage, ..session };
+    act((ledger, session), context, output, id, |_, _| {
         Ok((event, args.clone()))
     })
 }

@@ -3,6 +3,7 @@ use handoff_model::EventArgs;
 use handoff_protocol::Event;
 
 use super::change::act;
+use crate::args::usage::UsageReport;
 use crate::args::{duration, text};
 use crate::context::Context;
 use crate::contracts::compose::handoff_held;
@@ -29,6 +30,8 @@ pub(crate) struct Arguments {
     /// The progress so far
     #[arg(long, short, value_name = "TEXT")]
     progress: Option<String>,
+    #[command(flatten)]
+    usage: UsageReport,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -43,7 +46,8 @@ impl Arguments {
             ..EventArgs::default()
         };
         let repository = context.repository()?;
-        let (ledger, session) = context.requester(&repository, output)?;
+        let (ledger, mut session) = context.requester(&repository, output)?;
+        session.usage = self.usage.read(context)?;
         let id = match &self.id {
             Some(id) => id.clone(),
             None => {

@@ -9,6 +9,7 @@ use handoff_ledger::{Attached, CAPS, Keep};
 use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
 
 use crate::args::text;
+use crate::args::usage::UsageReport;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
@@ -63,6 +64,8 @@ pub(crate) struct Arguments {
     /// Accept text that a rule takes for a secret, at one place or anywhere, on record
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
+    #[command(flatten)]
+    usage: UsageReport,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -89,7 +92,8 @@ impl Arguments {
             ..EventArgs::default()
         };
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
+        let (mut ledger, mut session) = context.requester(&repository, output)?;
+        session.usage = self.usage.read(context)?;
         let agent = context.acting_agent(&repository)?;
         let keep = Keep {
             host: host(),

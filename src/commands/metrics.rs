@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 use handoff_base::moment::shown;
-use handoff_base::text::continued;
+use handoff_base::text::{continued, grouped};
 use handoff_base::{Moment, ObjectId, moment};
-use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics};
+use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
 use handoff_insight::openmetrics::openmetrics;
 use handoff_ledger::attention::protocols;
 use handoff_protocol::State;
@@ -189,6 +189,10 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
         &["agent", "open", "waiting", "working", "blocked", "failed"],
         agents(metrics),
     );
+    section(
+        &["usage", "input", "cached", "output", "turns", "cost"],
+        usage(metrics),
+    );
     section(&["stuck", "why", "with", "since", ""], stuck(metrics, look));
     text
 }
@@ -248,6 +252,45 @@ fn agents(metrics: &Metrics) -> Vec<Vec<String>> {
         head.into_iter()
             .chain(lengths.map(duration::shown))
             .collect()
+    });
+    rows.collect()
+}
+
+/// What work took, in all and by agent, model and day; empty if nothing was reported.
+fn usage(metrics: &Metrics) -> Vec<Vec<String>> {
+    fn model(one: &UsageFigures) -> String {
+        match (one.provider.as_str(), one.model.as_str()) {
+            ("", "") => "no model named".to_owned(),
+            ("", name) | (name, "") => name.to_owned(),
+            (provider, model) => format!("{provider}/{model}"),
+        }
+    }
+    let all = sums(&metrics.usage, |_| "all".to_owned());
+    let agents = sums(&metrics.usage, |one| format!("by {}", one.agent));
+    let models = sums(&metrics.usage, |one| {
+        format!("of {}", continued(&model(one)))
+    });
+    let days = sums(&metrics.usage, |one| format!("on {}", one.day));
+    let rows = all.into_iter().chain(agents).chain(models).chain(days);
+    let rows = rows.map(|(name, sum)| {
+        let counts = [
+            sum.input_tokens,
+            sum.cached_tokens,
+            sum.output_tokens,
+            sum.turns,
+        ];
+        let cost = sum
+            .cost
+            .iter()
+            .map(|(currency, cost)| format!("{cost} {currency}"));
+        let cost: Vec<String> = cost.collect();
+        let cost = if cost.is_empty() {
+            none()
+        } else {
+            cost.join(", ")
+        };
+        let counts = counts.map(grouped);
+        std::iter::once(name).chain(counts).chain([cost]).collect()
     });
     rows.collect()
 }

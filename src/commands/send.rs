@@ -6,6 +6,7 @@ use handoff_contract::{Allowance, Input};
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 use handoff_model::Reports;
 
+use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::writer::decided;
 use crate::contracts::compose::{Composer, issue_held};
@@ -92,12 +93,15 @@ pub(crate) struct Arguments {
     /// the contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     coverage: Vec<String>,
+    #[command(flatten)]
+    usage: UsageReport,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
+        let (mut ledger, mut session) = context.requester(&repository, output)?;
+        session.usage = self.usage.read(context)?;
         let agent = context.agent(&repository)?;
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         if let Some(key) = issue

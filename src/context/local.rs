@@ -1,8 +1,10 @@
-//! This clone's own notes beside the ledger, for metrics and alarms.
+//! What metrics and alerts need besides a survey of the ledger.
 
 use handoff_insight::metrics::Local;
 use handoff_ledger::Ledger;
+use handoff_model::spending::day;
 
+use crate::environment::now;
 use crate::failure::Failure;
 
 /// Reads this clone's notes.
@@ -11,6 +13,7 @@ use crate::failure::Failure;
 /// A [`Failure`] if the steps refused at a sync can't be read.
 pub(crate) fn local(ledger: &Ledger<'_>) -> Result<Local, Failure> {
     Ok(Local {
+        spent_today: ledger.tip()?.spent_on(&day(now()?))?,
         refused: ledger.refused(),
         rejected_steps: ledger.rejected()?.len(),
         audited: ledger.audited(),

@@ -50,6 +50,7 @@ error_codes! {
     AttachmentRefused = "attachment_refused", CONTRACT;
     Backdated = "backdated", USAGE;
     Bare = "bare", ENVIRONMENT;
+    BudgetSpent = "budget_spent", PROTOCOL;
     CheckFailed = "check_failed", NO | NOT_FOUND;
     CheckedOut = "checked_out", ENVIRONMENT;
     CollectorRefused = "collector_refused", ENVIRONMENT;
@@ -207,6 +208,7 @@ error_codes! {
     Unrelated = "unrelated", INTEGRITY;
     UnusedAllowance = "unused_allowance", USAGE;
     Usage = "usage", USAGE;
+    UsageRefused = "usage_refused", CONTRACT;
     WaitFailed = "wait_failed", NO;
     Waits = "waits", PROTOCOL;
     WorkerFile = "worker_file", ENVIRONMENT;

@@ -17,6 +17,7 @@ pub(crate) use code::ErrorCode;
 pub(crate) use hint::Hint;
 pub(crate) use ledger::{DEEPEN, LEFT_OUT, OLD_GIT, REPAIR};
 pub(crate) use obstacle::explained;
+pub(crate) use refusal::usage_refused;
 
 use std::error::Error;
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use handoff_base::text::grouped;
 use handoff_ledger::{Reached, Tally, Work};
 
 use super::Output;
@@ -66,6 +67,10 @@ fn put(text: &str) -> bool {
     written.and_then(|()| stderr.flush()).is_ok()
 }
 
+fn wide(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 /// The kind of work, its amount and its rate.
 fn line(reached: Reached, elapsed: Duration) -> String {
     let Reached { work, done, of } = reached;
@@ -80,38 +85,26 @@ fn line(reached: Reached, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     let count = match of {
         // How much was transferred is known only at the end.
-        Some(of) if work == Work::Sending => format!("{} {unit}", grouped(of)),
+        Some(of) if work == Work::Sending => format!("{} {unit}", grouped(wide(of))),
         Some(of) if of > 0 => {
             let percent = done.min(of) * 100 / of;
-            format!("{} of {} {unit} ({percent}%)", grouped(done), grouped(of))
+            format!(
+                "{} of {} {unit} ({percent}%)",
+                grouped(wide(done)),
+                grouped(wide(of))
+            )
         }
         _ if unit.is_empty() || work == Work::Sending => String::new(),
-        _ => format!("{} {unit}", grouped(done)),
+        _ => format!("{} {unit}", grouped(wide(done))),
     };
-    let rate = match u64::try_from(done).unwrap_or(u64::MAX).checked_div(seconds) {
-        Some(rate) if rate > 0 => {
-            let rate = usize::try_from(rate).unwrap_or(usize::MAX);
-            format!(", {} a second", grouped(rate))
-        }
+    let rate = match wide(done).checked_div(seconds) {
+        Some(rate) if rate > 0 => format!(", {} a second", grouped(rate)),
         _ => format!(", {seconds} s"),
     };
     match count.as_str() {
         "" => format!("{doing}{rate}"),
         count => format!("{doing}: {count}{rate}"),
     }
-}
-
-/// A number with its digits in groups: `12,345`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 #[cfg(test)]

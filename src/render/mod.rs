@@ -11,7 +11,9 @@ pub(crate) mod kept;
 pub(crate) mod receipt;
 pub(crate) mod rows;
 
-use handoff_base::ids::HandoffId;
+use std::collections::BTreeMap;
+
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::{continued, fenced, plain};
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
@@ -20,7 +22,7 @@ use handoff_model::ReviewFinding;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
-    Record, RefusedContract, Task, Transition, Verdict, issue_folder, overdue_text,
+    Record, RefusedContract, Spent, Task, Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Check, Event, State};
 use serde_json::Value;
@@ -49,6 +51,7 @@ pub(crate) fn record_text(record: &Record, look: &Look) -> String {
         lease_details(record, look),
         work_details(record, look),
         sender_details(record),
+        usage_details(record),
     ];
     for (name, value) in details.into_iter().flatten() {
         if !value.is_empty() {
@@ -130,6 +133,28 @@ fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
         ("held by", held),
         ("progress", progress.unwrap_or_default()),
     ]
+}
+
+/// What each claim of it took, as far as it was reported.
+fn usage_details(record: &Record) -> Vec<Detail> {
+    let usage = record.usage.iter().filter_map(|usage| {
+        let took = Spent::of(&usage.models).text()?;
+        let names = usage
+            .models
+            .iter()
+            .filter_map(|model| model.model.as_deref());
+        let names: Vec<String> = names.map(continued).collect();
+        let names = if names.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", names.join(" and "))
+        };
+        Some((
+            "took",
+            format!("{took}{names} ({}, attempt {})", usage.by, usage.attempt),
+        ))
+    });
+    usage.collect()
 }
 
 /// What the handoff answers, waits for, expects and delivers.
@@ -397,6 +422,10 @@ pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
             text.extend(lines.iter().map(|line| format!("  {}\n", continued(line))));
         }
     };
+    section(
+        "budget",
+        brief.budget.iter().map(handoff_model::Left::text).collect(),
+    );
     let facts = brief.facts.iter();
     let facts = facts.filter(|(name, _)| !brief.work.facts.contains_key(*name));
     let facts = facts.map(|(name, value)| fact(name, value));
@@ -525,6 +554,24 @@ fn note(note: &Annotation) -> String {
     format!("{at} {by} notes{about}: {text}")
 }
 
+/// What an issue took, in all and by agent; nothing if no usage was reported.
+fn issue_usage(handoffs: &[&Record]) -> String {
+    let mut all = Spent::default();
+    let mut agents: BTreeMap<&AgentName, Spent> = BTreeMap::new();
+    for usage in handoffs.iter().flat_map(|record| &record.usage) {
+        let spent = Spent::of(&usage.models);
+        all.add(&spent);
+        agents.entry(&usage.by).or_default().add(&spent);
+    }
+    let Some(sum) = all.text() else {
+        return String::new();
+    };
+    let each = agents
+        .into_iter()
+        .filter_map(|(agent, spent)| Some(format!("    {agent} {}\n", spent.text()?)));
+    format!("  took {sum}\n{}", each.collect::<String>())
+}
+
 /// An issue with what is known about it.
 pub(crate) fn issue_text<'a>(
     issue: &Issue,
@@ -547,6 +594,8 @@ pub(crate) fn issue_text<'a>(
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }
+    let handoffs: Vec<&Record> = handoffs.collect();
+    text += &issue_usage(&handoffs);
     let given_up = issue.given_up.last();
     if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
         let (at, by, why) = (look.moment(last.at), &last.by, continued(&last.reason));
@@ -596,5 +645,5 @@ pub(crate) fn issue_text<'a>(
     text += &notes_text(&issue.annotations);
     look.sentences(&text)
         + &attention_text(attention, NEEDS_PRINTED, look)
-        + &rows::issue_table(handoffs, look)
+        + &rows::issue_table(handoffs.into_iter(), look)
 }

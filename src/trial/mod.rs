@@ -176,6 +176,7 @@ fn session(clock: Rc<SetClock>) -> Session {
         jitter: |below| below / 2,
         sign: false,
         traceparent: None,
+        usage: Vec::new(),
         delivery: None,
         quarantined: false,
         tally: Arc::default(),

@@ -32,6 +32,7 @@ mod repository_formats;
 mod restore;
 mod retries;
 #[cfg(unix)]
+mod usage;
 mod wait;
 #[cfg(unix)]
 mod watch;

@@ -73,6 +73,7 @@ fn walk(world: &World, numbers: &[u64], seen: &mut Seen) -> Result<(), Broken> {
                 agent: state.records[id.number() as usize - 1].to.clone(),
                 worker: None,
                 traceparent: None,
+                usage: Vec::new(),
                 delivery: None,
                 asked: Asked::Update(update),
                 ..act

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use test_support::contracts::opening;
-use test_support::repository_kind::is_reftable;
+use test_support::repository_kind::{self, is_reftable};
 
 use crate::clones::Clones;
 
@@ -237,7 +237,8 @@ fn a_tracking_ref_of_a_remote_that_is_not_the_ledgers_yet() {
     env.git(&repo, &["config", "--unset", "handoff.remote"]);
     env.git(&repo, &["update-ref", "-d", "refs/heads/handoffs"]);
     let tracking = repo.join(".git/refs/handoff/remotes/origin/handoffs");
-    for damage in ["", "1111111111111111111111111111111111111111\n"] {
+    let absent = format!("{}\n", "1".repeat(repository_kind::digits()));
+    for damage in ["", &absent] {
         fs::write(&tracking, damage).unwrap();
         let init = ["init", "--remote", "origin"];
         let told = env.handoff(&init);

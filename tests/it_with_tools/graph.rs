@@ -717,6 +717,7 @@ fn a_long_issue_is_still_a_picture() {
                 lease_seconds: None,
                 contradicted: 0,
                 violations: 0,
+                usage: Vec::new(),
                 changes: vec![
                     change(at(number, 0), None, State::Pending),
                     change(at(number, 20), Some(Event::Claim), State::InProgress),
@@ -743,6 +744,7 @@ fn a_long_issue_is_still_a_picture() {
         decisions: Vec::new(),
         findings: 0,
         unsettled: 0,
+        spent: handoff_model::Spending::new(),
         handoffs: handoffs.collect(),
     };
     let folder = built_in("issue-to-pr").unwrap();

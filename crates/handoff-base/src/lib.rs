@@ -6,6 +6,7 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod amount;
 mod code;
 mod digest;
 mod edit;
@@ -17,6 +18,7 @@ mod object_id;
 pub mod pointer;
 pub mod text;
 
+pub use amount::{Amount, Currency, NoAmount, NoCurrency};
 pub use code::Code;
 pub use digest::{digest, hexadecimal};
 pub use edit::Edit;

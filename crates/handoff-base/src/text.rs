@@ -225,6 +225,19 @@ pub fn message_line(text: &str, most: usize) -> String {
     line
 }
 
+/// A number with its digits in groups: `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -11,9 +11,13 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
 use handoff_model::IssueStatus;
-use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
+use handoff_model::spending::used;
+use handoff_protocol::{
+    Alert, Event, Level, Measure, Metric, Per, Protocol, Side, State, Threshold,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Number;
 
 use super::events::events;
 use super::metrics::{Local, average, rank};
@@ -76,11 +80,32 @@ pub fn firing(
             issue,
             now,
         };
-        let alerts = protocol.definition().alerts.iter();
-        found.extend(alerts.filter_map(|alert| input.judge(alert)));
+        let definition = protocol.definition();
+        let own = definition.alerts.iter();
+        let watches = |alert: &Alert| alert.metric == Metric::BudgetSpent;
+        let is_open = !definition.budgets.is_empty() && !definition.alerts.iter().any(watches);
+        let budget = is_open.then(budget_alert);
+        found.extend(own.chain(&budget).filter_map(|alert| input.judge(alert)));
     }
     found.sort_by(|a, b| (b.severity, a.since).cmp(&(a.severity, b.since)));
     found
+}
+
+/// The alert of a protocol that has budgets, and no alert about them.
+fn budget_alert() -> Alert {
+    Alert {
+        name: "budget".to_owned(),
+        metric: Metric::BudgetSpent,
+        above: None,
+        at_least: Number::from_f64(0.8),
+        below: None,
+        at_most: None,
+        within_seconds: None,
+        longer_than_seconds: None,
+        quantile: None,
+        severity: Level::Warning,
+        action: "see what it was spent on, and raise the budget or end the work".to_owned(),
+    }
 }
 
 /// A value with a beginning and an end.
@@ -145,7 +170,9 @@ impl<'s> AlertInput<'s> {
         let threshold = alert.threshold()?;
         let quantile = alert.quantile.as_ref().and_then(|q| q.as_f64());
         let sum = match (alert.metric, alert.metric.measure(), quantile) {
-            (Metric::RetriesOfOne | Metric::Corruption, ..) => Sum::Quantile(1.0),
+            (Metric::RetriesOfOne | Metric::Corruption | Metric::BudgetSpent, ..) => {
+                Sum::Quantile(1.0)
+            }
             (Metric::RoundsLeft, ..) => Sum::Quantile(0.0),
             (_, Measure::Times, Some(quantile)) => Sum::Quantile(quantile),
             (_, Measure::Times | Measure::Share, _) => Sum::Average,
@@ -219,7 +246,7 @@ impl<'s> AlertInput<'s> {
     fn looks_back_to(&self, alert: &Alert) -> Option<Moment> {
         let is_of_the_open = match alert.metric.measure() {
             Measure::WaitStatus => true,
-            Measure::Level => alert.metric == Metric::RoundsLeft,
+            Measure::Level => alert.metric != Metric::Corruption,
             Measure::Events | Measure::Times | Measure::Share => false,
         };
         if is_of_the_open {
@@ -292,6 +319,7 @@ impl<'s> AlertInput<'s> {
         match alert.metric {
             Metric::CyclesBlocked | Metric::ContractsRefused => self.refused(alert.metric),
             Metric::Corruption => self.corruption(),
+            Metric::BudgetSpent => self.budgets(self.issues(alert, extent)),
             Metric::IdleIssues => self.idle(self.issues(alert, extent), patience),
             Metric::RoundsLeft => self.rounds_left(|| self.issues(alert, extent)),
             Metric::CycleTime => self.cycle_times(self.issues(alert, extent)),
@@ -527,6 +555,31 @@ impl<'s> AlertInput<'s> {
                     });
                 }
             }
+        }
+        found
+    }
+
+    /// The largest shares of budgets that are spent: in each open issue, and today.
+    fn budgets(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample<'s>> {
+        let definition = self.protocol.definition();
+        let sample = |from, share: u64, issue| Sample {
+            from,
+            until: None,
+            amount: i64::try_from(share).unwrap_or(i64::MAX),
+            issue,
+            number: None,
+        };
+        let open = issues.filter(|issue| issue.status == IssueStatus::Open);
+        let in_issues = open.filter_map(|issue| {
+            let share = used(definition, Per::Issue, &issue.spent)?;
+            Some(sample(self.past(issue.updated_at), share, Some(issue.key)))
+        });
+        let mut found: Vec<Sample<'s>> = in_issues.collect();
+        // A day belongs to all issues.
+        let today = self.local.spent_today.protocols.get(self.name);
+        let today = today.filter(|_| self.issue.is_none());
+        if let Some(share) = today.and_then(|today| used(definition, Per::Day, today)) {
+            found.push(sample(self.now, share, None));
         }
         found
     }

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures, seconds};
+use super::metrics::{
+    BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures, seconds, sums,
+};
 use handoff_protocol::Need;
 
 /// Formats metrics, labelled by protocol, and by `by` if rows are grouped.
@@ -257,6 +259,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
             sample(text, name, &labels, as_number(length));
         }
     }
+    usage(text, metrics);
     let rounds: [Named<RoundFigures, Option<f64>>; 2] = [
         (
             "average",
@@ -308,6 +311,62 @@ fn ledger(text: &mut String, metrics: &Metrics) {
     );
     if let Some(audited) = &metrics.corruption {
         sample(text, name, "", number(audited.faults));
+    }
+}
+
+/// What work took, by agent and model.
+fn usage(text: &mut String, metrics: &Metrics) {
+    let by_model = sums(&metrics.usage, |one| {
+        (&one.protocol, &one.agent, &one.provider, &one.model)
+    });
+    let labelled = by_model
+        .iter()
+        .map(|((protocol, agent, provider, model), sum)| {
+            let labels = format!(
+                "protocol=\"{}\",agent=\"{}\",provider=\"{}\",model=\"{}\"",
+                label_value(protocol.as_str()),
+                label_value(agent.as_str()),
+                label_value(provider),
+                label_value(model)
+            );
+            (labels, sum)
+        });
+    let labelled: Vec<_> = labelled.collect();
+    let name = "git_handoff_usage_tokens";
+    head(
+        text,
+        name,
+        "gauge",
+        "",
+        "Tokens that models read and wrote, as agents reported them.",
+    );
+    for (labels, sum) in &labelled {
+        for (kind, count) in [
+            ("input", sum.input_tokens),
+            ("output", sum.output_tokens),
+            ("cached", sum.cached_tokens),
+        ] {
+            sample(
+                text,
+                name,
+                &format!("{labels},type=\"{kind}\""),
+                number(count),
+            );
+        }
+    }
+    let name = "git_handoff_usage_cost";
+    head(
+        text,
+        name,
+        "gauge",
+        "",
+        "What models cost, as agents reported it, by currency.",
+    );
+    for (labels, sum) in &labelled {
+        for (currency, cost) in &sum.cost {
+            let labels = format!("{labels},currency=\"{currency}\"");
+            sample(text, name, &labels, f64::from(*cost));
+        }
     }
 }
 

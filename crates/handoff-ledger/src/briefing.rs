@@ -3,8 +3,10 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
 use handoff_git::Repository;
+use handoff_model::spending::{SpentSoFar, day, left};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Issue, Record, Refusal, ReviewFinding, Task, View,
+    Annotation, AnswerGiven, Artifact, Decision, Issue, Left, Record, Refusal, ReviewFinding, Task,
+    View,
 };
 use handoff_protocol::{AgentKind, Protocol};
 use schemars::JsonSchema;
@@ -14,7 +16,7 @@ use serde_json::{Map, Value};
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
 use super::protocol_store::documents;
-use super::snapshot::{IssueFolder, Snapshot};
+use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// A contract as it was sent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -121,6 +123,8 @@ pub struct Briefing {
     pub tasks: Vec<Task>,
     /// Corrections to the issue's contracts and records.
     pub annotations: Vec<Annotation>,
+    /// What the protocol's budgets leave for this work.
+    pub budget: Vec<Left>,
     /// The failures of earlier attempts, the oldest first.
     pub failures: Vec<PastFailure>,
     /// The documents that the protocol's issues share.
@@ -173,7 +177,9 @@ pub fn briefing(
     let issue = folder.issue()?;
     let issue = issue.ok_or_else(|| Refusal::no_issue(folder.key()))?;
     let shared = documents(tip, &rules)?.into_iter();
+    let budget = budget_left(&rules, folder, &issue, record)?;
     Ok(Briefing {
+        budget,
         work: WorkBrief::of(tip.repository(), rules.protocol(), &issue, record),
         contract: emitted(record)?,
         decided_on: basis.as_ref().map(emitted).transpose()?,
@@ -191,4 +197,27 @@ pub fn briefing(
             .map(|(name, value)| (name.to_string(), value))
             .collect(),
     })
+}
+
+/// What the budgets leave for the claim of a handoff, on the day on which it began.
+fn budget_left(
+    rules: &Rules<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    record: &Record,
+) -> Result<Vec<Left>, LedgerError> {
+    let definition = rules.protocol().definition();
+    let since = record.lease.as_ref().map(|lease| lease.since);
+    let Some(since) = since.or(record.latest().map(|latest| latest.at)) else {
+        return Ok(Vec::new());
+    };
+    if definition.budgets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let spent = folder.spent_on(&day(since))?.unwrap_or_default();
+    let so_far = SpentSoFar {
+        issue: &issue.spent,
+        day: spent.protocols.get(&definition.name),
+    };
+    Ok(left(definition, (&record.to, &record.id), so_far))
 }

@@ -4,7 +4,8 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_model::claim_queue::{Hindrance, hindrance, waited_for};
 use handoff_model::open_entry::{Stamp, Standing};
-use handoff_model::{Claimable, OpenEntry, Refusal};
+use handoff_model::spending::{SpentSoFar, day, ensure_left};
+use handoff_model::{BudgetSpent, Claimable, OpenEntry, Refusal, Spending, View};
 
 use super::error::LedgerError;
 use super::snapshot::{Listed, OpenFolder, Rules, Snapshot};
@@ -23,6 +24,7 @@ pub fn claimable(
     let mut choice = Choice {
         tip,
         open: tip.open_with(&agent)?,
+        agent: agent.clone(),
         now,
         best: None,
         found: Claimable::default(),
@@ -48,6 +50,7 @@ pub fn claimable(
 
 struct Choice<'a, 'r> {
     tip: &'a Snapshot<'r>,
+    agent: AgentName,
     open: OpenFolder<'r>,
     now: Moment,
     /// The best so far, with its rank.
@@ -81,11 +84,14 @@ impl Choice<'_, '_> {
             if entry.standing != standing || *known != entry.group() {
                 break;
             }
-            if entry.due.as_ref().is_none_or(|due| *due > now) {
+            if entry.due.as_ref().is_some_and(|due| *due <= now) {
+                self.found.late.get_or_insert(entry.id);
+            } else if let Some(spent) = self.unaffordable(&entry)? {
+                self.found.spent.get_or_insert(spent);
+            } else {
                 oldest = Some(entry);
                 break;
             }
-            self.found.late.get_or_insert(entry.id);
         }
         if let Some(entry) = oldest {
             self.offer(entry)?;
@@ -97,7 +103,12 @@ impl Choice<'_, '_> {
     fn look_at_paused(&mut self) -> Result<(), LedgerError> {
         for (entry, listed) in self.all(Standing::Paused)? {
             match hindrance(&self.tip.open_record(&listed)?, self.now) {
-                None => self.offer(entry)?,
+                None => match self.unaffordable(&entry)? {
+                    None => self.offer(entry)?,
+                    Some(spent) => {
+                        self.found.spent.get_or_insert(spent);
+                    }
+                },
                 Some(Hindrance::Late) => {
                     self.found.late.get_or_insert(entry.id);
                 }
@@ -111,6 +122,24 @@ impl Choice<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The budget that leaves nothing for a claim of it, if one does.
+    fn unaffordable(&self, entry: &OpenEntry) -> Result<Option<BudgetSpent>, LedgerError> {
+        let rules = self.tip.rules(&entry.protocol)?;
+        let definition = rules.protocol().definition();
+        if definition.budgets.is_empty() {
+            return Ok(None);
+        }
+        let folder = self.tip.issue(entry.id.issue())?;
+        let today = folder.spent_on(&day(self.now))?.unwrap_or_default();
+        let issue = folder.shared_issue()?;
+        let none = Spending::new();
+        let so_far = SpentSoFar {
+            issue: issue.as_ref().map_or(&none, |issue| &issue.spent),
+            day: today.protocols.get(&definition.name),
+        };
+        Ok(ensure_left(definition, (&self.agent, &entry.id), so_far).err())
     }
 
     fn look_at_waiting(&mut self) -> Result<(), LedgerError> {

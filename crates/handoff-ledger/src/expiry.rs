@@ -62,6 +62,7 @@ impl<'r> Ledger<'r> {
             worker: None,
             at,
             traceparent: None,
+            usage: &[],
             delivery: None,
         };
         Ok(match self.plan_on(tip, &actor, id.issue(), &update)? {

@@ -78,6 +78,7 @@ pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
 pub use survey::{
     ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Issues, RoundSurvey, Survey,
+    UsageSurvey,
 };
 pub use tally::{Reached, Tally, Work};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};

@@ -14,8 +14,8 @@ use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    Contract, Delivery, Issue, Manifest, Record, Request, Review, SendRequest, TraceParent, Update,
-    View, layout, record, recorded_change, recorded_update, review_imported,
+    Contract, Delivery, Issue, Manifest, ModelUsage, Record, Request, Review, SendRequest,
+    TraceParent, Update, View, layout, record, recorded_change, recorded_update, review_imported,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -32,6 +32,8 @@ pub(super) struct RecordedStep {
     pub(super) request: RecordedRequest,
     /// The trace that it belongs to, if it changed a handoff's state.
     pub(super) traceparent: Option<TraceParent>,
+    /// What the work took, as far as it was reported with the step.
+    pub(super) usage: Vec<ModelUsage>,
     /// The outside event that it carried out.
     pub(super) delivery: Option<Delivery>,
 }
@@ -155,6 +157,7 @@ impl States<'_> {
             path: layout::issue_file(self.after.key()),
             request: RecordedRequest::Update(update),
             traceparent: None,
+            usage: Vec::new(),
             delivery: self.delivery(),
         })
     }
@@ -175,6 +178,7 @@ impl States<'_> {
             },
             path,
             traceparent: last.and_then(|t| t.traceparent),
+            usage: reported(old.as_deref(), record),
             request: RecordedRequest::Update(update),
             delivery: self.delivery(),
         })
@@ -208,9 +212,21 @@ impl States<'_> {
             worker: sent.and_then(|t| t.worker.clone()),
             path,
             traceparent: sent.and_then(|t| t.traceparent),
+            usage: self.reported_with(&record)?,
             request: RecordedRequest::Sent(Box::new(contract), record),
             delivery: self.delivery(),
         }))
+    }
+
+    /// What was reported with a contract: of the handoff that its sender held, or of its own.
+    fn reported_with(&self, sent: &Record) -> Result<Vec<ModelUsage>, LedgerError> {
+        let Some(held) = sent.follows.as_ref().filter(|_| sent.usage.is_empty()) else {
+            return Ok(reported(None, sent));
+        };
+        let before = self.before.shared_record(held.number())?;
+        let after = self.after.shared_record(held.number())?;
+        let found = after.map(|after| reported(before.as_deref(), &after));
+        Ok(found.unwrap_or_default())
     }
 
     /// The numbers of the handoffs that a commit without a contract is about.
@@ -243,6 +259,12 @@ impl States<'_> {
         }
         Ok(about)
     }
+}
+
+/// What a step reported of a handoff that it changed.
+fn reported(before: Option<&Record>, after: &Record) -> Vec<ModelUsage> {
+    let usage = after.usage_since(before);
+    usage.map_or_else(Vec::new, |usage| usage.models.clone())
 }
 
 /// Reads what steps depend on during a walk through history: issues, protocols and manifests, each

@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Moment, to_second};
 use handoff_git::Person;
-use handoff_model::{Actor, Delivery, TraceParent};
+use handoff_model::{Actor, Delivery, ModelUsage, TraceParent};
 
 use super::error::WriteError;
 use super::order::is_postdated;
@@ -48,6 +48,8 @@ pub struct Session {
     pub sign: bool,
     /// The trace that its steps belong to.
     pub traceparent: Option<TraceParent>,
+    /// What the work that its next step ends or reports on took; empty if nothing is reported.
+    pub usage: Vec<ModelUsage>,
     /// The outside event that its steps carry out.
     pub delivery: Option<Delivery>,
     /// Whether this runs in a hook that receives a push.
@@ -100,6 +102,7 @@ impl Session {
             jitter,
             sign: false,
             traceparent: None,
+            usage: Vec::new(),
             delivery: None,
             quarantined: false,
             tally: Arc::default(),
@@ -116,17 +119,19 @@ impl Session {
         (Self { clock, ..self }, at)
     }
 
-    /// The same session for a step that replaces another: by that step's worker, in its trace, and
-    /// for the outside event that it carried out.
+    /// The same session for a step that replaces another: by that step's worker, in its trace, with
+    /// what it reported of the work, and for the outside event that it carried out.
     pub(super) fn instead_of(
         &self,
         worker: Option<WorkerId>,
         traceparent: Option<TraceParent>,
+        usage: Vec<ModelUsage>,
         delivery: Option<Delivery>,
     ) -> Self {
         Self {
             worker,
             traceparent,
+            usage,
             delivery,
             ..self.clone()
         }
@@ -148,6 +153,7 @@ impl Session {
             worker: self.worker.as_ref(),
             at,
             traceparent: self.traceparent,
+            usage: &self.usage,
             delivery: self.delivery.as_ref(),
         }
     }

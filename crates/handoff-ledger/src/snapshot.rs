@@ -16,7 +16,8 @@ use handoff_git::{
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    ArchivedIssue, FileChanges, Issue, Manifest, OpenEntry, Record, Schemas, View, layout, record,
+    ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Record, Schemas, View,
+    layout, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -315,6 +316,14 @@ impl<'r> Snapshot<'r> {
         Ok(listed)
     }
 
+    /// What was spent on the claims that began on a day.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the file can't be read.
+    pub fn spent_on(&self, day: &str) -> Result<DaySpending, LedgerError> {
+        Ok(spent_on(&self.tree, day)?.unwrap_or_default())
+    }
+
     /// The agents that have a folder in [`layout::OPEN`] or [`layout::AWAITING`].
     pub(super) fn agents_in(&self, top: &str) -> Result<Vec<AgentName>, LedgerError> {
         let entries = self.tree.list(top)?.into_iter();
@@ -495,7 +504,9 @@ pub(super) type Blob = (ObjectId, Rc<[u8]>);
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
     key: IssueKey,
-    /// Its tree, if the issue was opened.
+    /// The ledger's tree; `None` for an issue of the archive.
+    top: Option<Tree<'r>>,
+    /// Its own tree, if the issue was opened.
     id: Option<ObjectId>,
     /// The commit in which it is, if the issue is archived.
     archived_in: Option<ObjectId>,
@@ -539,6 +550,7 @@ impl<'r> IssueFolder<'r> {
         Ok(Self {
             repository,
             key: key.clone(),
+            top: Some(tree),
             id,
             archived_in: None,
             listing,
@@ -562,6 +574,7 @@ impl<'r> IssueFolder<'r> {
         Ok(Self {
             repository,
             key: line.issue.clone(),
+            top: None,
             id: Some(line.tree),
             archived_in: Some(line.commit),
             listing,
@@ -668,6 +681,10 @@ impl View<LedgerError> for IssueFolder<'_> {
         Ok(self.sent_as(blob_id(bytes, self.repository.format())?))
     }
 
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {
+        self.top.as_ref().map_or(Ok(None), |top| spent_on(top, day))
+    }
+
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
         let file = &record.contract.file;
         let path = || layout::in_issue(&self.key, file);
@@ -676,6 +693,16 @@ impl View<LedgerError> for IssueFolder<'_> {
             .map(|(_, bytes)| bytes)
             .ok_or_else(|| LedgerError::missing(path()))
     }
+}
+
+/// What was spent on a day, in a ledger's tree.
+fn spent_on(tree: &Tree<'_>, day: &str) -> Result<Option<DaySpending>, LedgerError> {
+    let path = layout::spent_file(day);
+    let Some(bytes) = tree.file(&path)? else {
+        return Ok(None);
+    };
+    let spent = record::read(&bytes).map_err(|error| LedgerError::stored(&path, error))?;
+    Ok(Some(spent))
 }
 
 /// An active protocol, whose schemas are compiled as needed.

@@ -5,6 +5,7 @@ use handoff_base::ids::HandoffId;
 use handoff_protocol::State;
 
 use crate::record::{Record, lasts};
+use crate::refusal::BudgetSpent;
 
 /// What waits for an agent, reduced to what is needed to choose among it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Claimable {
     pub later: Option<(Moment, HandoffId)>,
     /// A handoff that was not claimed in time.
     pub late: Option<HandoffId>,
+    /// A handoff for which a budget leaves nothing.
+    pub spent: Option<BudgetSpent>,
 }
 
 /// Why a handoff can't be claimed now.

@@ -18,6 +18,8 @@ pub const AWAITING: &str = "awaiting";
 pub const ISSUES: &str = "issues";
 /// The folder with an index of the issues that were taken out of [`ISSUES`] ([`crate::archive`]).
 pub const ARCHIVED: &str = "archived";
+/// The folder with what was spent on each day ([`crate::spending`]).
+pub const SPENT: &str = "spent";
 /// The folder with the active protocols.
 pub const PROTOCOLS: &str = "protocols";
 
@@ -78,6 +80,11 @@ pub fn issue_file(issue: &IssueKey) -> String {
     in_issue(issue, "issue.json")
 }
 
+/// The file with what was spent on a day: `spent/2026-11-25.json`.
+pub fn spent_file(day: &str) -> String {
+    format!("{SPENT}/{day}.json")
+}
+
 /// The name of a handoff's record in its issue's folder.
 pub fn record_name(number: u32) -> String {
     format!("{number:04}.json")
@@ -125,6 +132,7 @@ pub fn is_closed(path: &str) -> bool {
         ISSUES => 4,
         PROTOCOLS => 2,
         DOCUMENTS => 1,
+        SPENT => 0,
         OPEN | AWAITING | ARCHIVED => 1,
         _ => return true,
     };

@@ -35,11 +35,13 @@ pub mod schemas;
 pub mod screening;
 pub mod semantic;
 pub mod setting;
+pub mod spending;
 pub mod step;
 pub mod stored;
 mod template_check;
 pub mod traceparent;
 pub mod turn;
+pub mod usage;
 pub mod value;
 pub mod waiting;
 pub mod weaker;
@@ -71,16 +73,18 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{
-    ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,
-    QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
+    BudgetSpent, ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached,
+    LookupRefusal, QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
 pub use requirement::{Answered, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};
+pub use spending::{DaySpending, Left, Spending};
 pub use step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 pub use stored::StoredError;
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};
+pub use usage::{ModelUsage, Spent, Usage, read_usage};
 pub use waiting::{Outcome, WaitStatus, overdue_text};

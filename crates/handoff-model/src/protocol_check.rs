@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::pointer;
+use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
 use handoff_contract::{MAX_FINDINGS, Schema, is_rule, scan};
 use handoff_protocol::{
@@ -56,6 +56,16 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         found.push(
             finding.fix("if contracts name branches, commits or files, say where with `claims`"),
         );
+    }
+    for (name, of) in protocol.definition().unbounded_budgets() {
+        let of = of.as_str();
+        let at = format!("/budgets/{}/{of}", escaped_part(name));
+        let text = format!(
+            "claims that begin at the same time can exceed this together: no budget per run limits their `{of}`"
+        );
+        let mut finding = Finding::error(FindingCode::ProtocolLimit, at, text);
+        finding.severity = Severity::Warning;
+        found.push(finding.fix("add a budget per run, or claim one at a time"));
     }
     read.settle(&mut found);
     let unplaced = |f: &&mut Finding| f.code == FindingCode::ProtocolSyntax && f.line.is_none();

@@ -12,9 +12,11 @@ use crate::consistency::Contradiction;
 use crate::delivery::{Delivered, Delivery};
 use crate::evidence::Evidence;
 use crate::not_applicable::NotApplicable;
+use crate::spending::Spending;
 pub use crate::stored::StoredError;
 pub use crate::stored::{VERSION, read, write};
 use crate::traceparent::TraceParent;
+use crate::usage::Usage;
 use crate::value::scalar;
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
@@ -440,6 +442,9 @@ pub struct Issue {
     /// For each contract type, the contracts' own ids with the numbers of their handoffs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
+    /// What agents spent in it since its protocol has budgets.
+    #[serde(default, skip_serializing_if = "Spending::is_empty")]
+    pub spent: Spending,
     /// The facts that its contracts stated, by the protocol's rules.
     pub facts: Map<String, Value>,
 }
@@ -906,6 +911,9 @@ pub struct Record {
     /// over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Progress>,
+    /// What work on it took, as its workers reported it: an entry for each claim of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<Usage>,
     /// Every transition, the oldest first.
     pub transitions: Vec<Transition>,
 }

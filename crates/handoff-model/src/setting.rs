@@ -1,5 +1,6 @@
 //! The policies of a protocol that are set one at a time, without a copy of its files.
 
+use handoff_base::Amount;
 use handoff_base::text::quoted;
 use handoff_contract::edit::{self, EditError, Leaf};
 use handoff_protocol::{OnRecord, Policy};
@@ -32,12 +33,14 @@ enum Takes {
     Policy,
     /// A whole number.
     Count,
+    /// A sum of money.
+    Money,
     /// Kinds of refused contracts, separated by commas.
     Kinds,
 }
 
 /// Every setting. A policy that a protocol gets later is settable once it has a line here.
-pub const SETTINGS: [Setting; 12] = [
+pub const SETTINGS: [Setting; 16] = [
     Setting {
         key: "evidence",
         path: &["evidence", "policy"],
@@ -109,6 +112,34 @@ pub const SETTINGS: [Setting; 12] = [
         about: "how many rounds of this name an issue may have",
     },
     Setting {
+        key: "budgets.cost.*",
+        path: &["budgets", NAME, "cost"],
+        takes: Takes::Money,
+        optional: false,
+        about: "what this budget allows in money",
+    },
+    Setting {
+        key: "budgets.tokens.*",
+        path: &["budgets", NAME, "tokens"],
+        takes: Takes::Count,
+        optional: false,
+        about: "how many tokens this budget allows",
+    },
+    Setting {
+        key: "budgets.attempts.*",
+        path: &["budgets", NAME, "attempts"],
+        takes: Takes::Count,
+        optional: false,
+        about: "how many claims this budget allows",
+    },
+    Setting {
+        key: "budgets.seconds.*",
+        path: &["budgets", NAME, "seconds"],
+        takes: Takes::Count,
+        optional: false,
+        about: "for how long this budget lets work be held, in seconds",
+    },
+    Setting {
         key: "on_record",
         path: &["on_record"],
         takes: Takes::Kinds,
@@ -167,6 +198,7 @@ impl Setting {
             (Takes::Policy, true) => "enforce, warn, off".to_owned(),
             (Takes::Policy, false) => "enforce, warn or off".to_owned(),
             (Takes::Count, _) => "a whole number".to_owned(),
+            (Takes::Money, _) => "a sum of money".to_owned(),
             (Takes::Kinds, _) => format!("{kinds}, or some of them with commas between"),
         };
         if self.optional {
@@ -227,6 +259,10 @@ impl Setting {
                 known.map(|policy| json!(policy))
             }
             Takes::Count => word.parse::<u32>().ok().map(Value::from),
+            Takes::Money => {
+                let number = word.parse::<f64>().ok()?;
+                Amount::try_from(number).ok().map(|amount| json!(amount))
+            }
             Takes::Kinds => {
                 let kind = |word: &str| KINDS.into_iter().find(|(known, _)| *known == word);
                 let kinds = word.split(',').map(|word| Some(kind(word)?.1));

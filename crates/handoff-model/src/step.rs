@@ -11,7 +11,9 @@ use crate::delivery::Delivery;
 use crate::message::Change;
 use crate::record::{Issue, Record};
 use crate::refusal::Refusal;
+use crate::spending::DaySpending;
 use crate::traceparent::TraceParent;
+use crate::usage::ModelUsage;
 
 /// The agent that makes a request, and when.
 pub struct Actor<'a> {
@@ -24,6 +26,8 @@ pub struct Actor<'a> {
     pub at: Moment,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
+    /// What the work that it ends or reports on took so far; empty if nothing is reported.
+    pub usage: &'a [ModelUsage],
     /// The outside event that it carries out.
     pub delivery: Option<&'a Delivery>,
 }
@@ -63,6 +67,12 @@ pub trait View<E> {
     /// # Errors
     /// When the folder can't be read.
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
+
+    /// What was spent on the claims that began on a day, if anything was.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
 
     /// A handoff's contract, byte for byte.
     ///

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::ArchivedIssue;
 use crate::failure::{FailureFile, Manifest as SnapshotManifest};
 use crate::record::{Issue, Manifest, Record};
+use crate::spending::DaySpending;
 
 /// The version that every stored file carries.
 pub const VERSION: u32 = 3;
@@ -57,7 +58,8 @@ stored!(
     Record,
     ArchivedIssue,
     FailureFile,
-    SnapshotManifest
+    SnapshotManifest,
+    DaySpending
 );
 
 /// What is read of a file whose form is unknown.

@@ -154,7 +154,15 @@ pub fn assert_goes_there_and_back(env: &TestEnvironment, protocol: &str) {
     env.handoff_in(&other, &["import", dir]).success();
     env.handoff_in(&other, &["verify"]).success();
     let trees = |repo: &Path| {
-        let paths = ["ls-tree", "handoffs", "--", "issues", "open", "protocols"];
+        let paths = [
+            "ls-tree",
+            "handoffs",
+            "--",
+            "issues",
+            "open",
+            "protocols",
+            "spent",
+        ];
         env.git(repo, &paths)
     };
     assert_eq!(trees(&other), trees(&env.repo()));

@@ -1,7 +1,9 @@
 //! The limits of a protocol.
 
 use handoff_base::ids::AgentName;
-use handoff_model::{Limit, LimitReached};
+use handoff_base::text::word;
+use handoff_model::{BudgetSpent, Limit, LimitReached};
+use handoff_protocol::Per;
 
 use crate::failure::{ErrorCode, Failure, Hint};
 
@@ -34,5 +36,22 @@ impl From<LimitReached> for Failure {
                 rest.text
             )),
         }
+    }
+}
+
+impl From<BudgetSpent> for Failure {
+    fn from(refusal: BudgetSpent) -> Self {
+        let message = refusal.to_string();
+        let BudgetSpent { id, protocol, left } = refusal;
+        let (name, unit) = (word(&left.budget), left.unit.as_str());
+        let raise = format!("git handoff protocol set {protocol} budgets.{unit}.{name} N");
+        let wait = match left.per {
+            Per::Day => "claim it again tomorrow (UTC), or ",
+            Per::Run | Per::Issue => "",
+        };
+        Self::new(ErrorCode::BudgetSpent, message).hint(format!(
+            "{wait}ask a person to raise the budget (`{raise}`) or to end the issue; `git handoff status {}` shows what it cost",
+            id.issue()
+        ))
     }
 }

@@ -13,6 +13,7 @@ mod state;
 use handoff_model::Refusal;
 
 use super::Failure;
+pub(crate) use request::usage_refused;
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
@@ -26,6 +27,7 @@ impl From<Refusal> for Failure {
             Refusal::State(refusal) => refusal.into(),
             Refusal::Contract(refusal) => refusal.into(),
             Refusal::Limit(refusal) => refusal.into(),
+            Refusal::Budget(refusal) => refusal.into(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_base::text::word;
 use handoff_model::RequestRefusal;
+use handoff_model::usage::NoUsage;
 
 use crate::failure::{ErrorCode, Failure};
 
@@ -13,6 +14,7 @@ impl From<RequestRefusal> for Failure {
         match refusal {
             RequestRefusal::NotOnRecord(issue) => at(ErrorCode::NotOnRecord)
                 .hint(format!("see `git handoff status {issue}`")),
+            RequestRefusal::Usage(source) => usage_refused(&source),
             RequestRefusal::OneRequest(issue) => at(ErrorCode::OneRequest).hint(format!(
                 "see `git handoff status {issue}`; send a new request with a new id"
             )),
@@ -57,4 +59,12 @@ impl From<RequestRefusal> for Failure {
             )),
         }
     }
+}
+
+/// A report of what work took that can't be recorded.
+pub(crate) fn usage_refused(source: &NoUsage) -> Failure {
+    let text = format!("the usage cannot be recorded: {source}");
+    Failure::new(ErrorCode::UsageRefused, text).advice(
+        "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",
+    )
 }

@@ -4,11 +4,12 @@ use std::convert::Infallible;
 
 use chrono::TimeDelta;
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::{Code, Moment};
+use handoff_base::{Amount, Code, Currency, Moment};
 use handoff_model::evidence::demanded;
 use handoff_model::{
-    Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus, Planned,
-    Question, Record, Request, SendRequest, Stop, TraceParent, Update, layout, plan,
+    Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus,
+    ModelUsage, Planned, Question, Record, Request, SendRequest, Stop, TraceParent, Update, layout,
+    plan,
 };
 use handoff_protocol::{Action, Event, OnRecord, Policy, State as Lifecycle};
 use serde_json::{Map, Value, json};
@@ -39,6 +40,7 @@ pub(crate) struct Act {
     pub(crate) worker: Option<WorkerId>,
     pub(crate) at: Moment,
     pub(crate) traceparent: Option<TraceParent>,
+    pub(crate) usage: Vec<ModelUsage>,
     pub(crate) delivery: Option<Delivery>,
     pub(crate) asked: Asked,
 }
@@ -68,6 +70,7 @@ impl Act {
             worker: self.worker.as_ref(),
             at: self.at,
             traceparent: self.traceparent,
+            usage: &self.usage,
             delivery: self.delivery.as_ref(),
         };
         let evidence: Vec<Evidence>;
@@ -179,9 +182,28 @@ impl Chooser<'_> {
             worker,
             at,
             traceparent: traced,
+            usage: self.usage(),
             delivery,
             asked,
         }
+    }
+
+    /// Now and then, what the work took so far.
+    fn usage(&mut self) -> Vec<ModelUsage> {
+        let models = if self.dice.percent(30) {
+            1 + self.dice.below(2)
+        } else {
+            0
+        };
+        let usage = (0..models).map(|model| ModelUsage {
+            model: Some(format!("model-{model}")),
+            input_tokens: Some(self.dice.below(200)),
+            output_tokens: self.dice.percent(80).then(|| self.dice.below(100)),
+            cost: Amount::try_from(0.01).ok(),
+            currency: Currency::try_from("USD".to_owned()).ok(),
+            ..ModelUsage::default()
+        });
+        usage.collect()
     }
 
     fn anybody(&mut self) -> AgentName {

@@ -9,14 +9,15 @@ use handoff_ledger::attention::of_issue;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_model::open_entry::{awaiting_path, open_path};
 use handoff_model::{
-    EventArgs, FileChanges, Issue, IssueStatus, Planned, Record, Step, Update, layout,
+    DaySpending, EventArgs, FileChanges, Issue, IssueStatus, Planned, Record, Spent, Step, Update,
+    layout, record,
 };
 use handoff_protocol::{Event, State as Lifecycle};
 
 use super::act::{Act, Asked, WORKERS};
 use super::recorded::recorded;
 use super::state::State;
-use super::world::World;
+use super::world::{ATTEMPTS, TOKENS, World};
 
 /// A step, and the states before and after it.
 pub(crate) struct Taken<'a> {
@@ -34,7 +35,7 @@ type Held = Result<(), String>;
 type Invariant = (&'static str, fn(&Taken<'_>) -> Held);
 
 /// Every invariant, by name.
-pub(crate) const ALL: [Invariant; 11] = [
+pub(crate) const ALL: [Invariant; 13] = [
     ("one holder at most", one_holder_at_most),
     (
         "a claim changes hands on record",
@@ -58,6 +59,14 @@ pub(crate) const ALL: [Invariant; 11] = [
     ("attention while open", attention_while_open),
     ("entries equal what is open", entries_equal_what_is_open),
     ("times never run backwards", times_never_run_backwards),
+    (
+        "sums are those of the records",
+        sums_are_those_of_the_records,
+    ),
+    (
+        "nothing is claimed beyond a budget",
+        nothing_is_claimed_beyond_a_budget,
+    ),
 ];
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Held {
@@ -127,6 +136,7 @@ fn only_the_holders_worker_acts(taken: &Taken<'_>) -> Held {
                 agent: record.to.clone(),
                 at,
                 traceparent: None,
+                usage: Vec::new(),
                 delivery: None,
                 asked: Asked::Update(Update::change(record.id.number(), Event::Extend, args)),
                 worker: Some(worker),
@@ -148,7 +158,12 @@ fn terminal_states_stay(taken: &Taken<'_>) -> Held {
         let (old, all) = (was.transitions.len(), &is.transitions);
         let kept = all.get(..old) == Some(&was.transitions[..]);
         ensure(kept, || format!("{}: its past changed", is.id))?;
-        ensure(!was.state.is_terminal() || was == is, || {
+        // What it took can be reported later.
+        let same = Record {
+            usage: was.usage.clone(),
+            ..is.clone()
+        } == *was;
+        ensure(!was.state.is_terminal() || same, || {
             format!("{} ended as {} and changed", is.id, was.state)
         })?;
         let mut state = was.state;
@@ -340,7 +355,8 @@ fn entries_equal_what_is_open(taken: &Taken<'_>) -> Held {
         wanted.insert(awaiting_path(&one.id, &one.agent), bytes(record));
     }
     let entries = state.files.iter();
-    let entries = entries.filter(|(path, _)| !path.starts_with(layout::ISSUES));
+    let others = [layout::ISSUES, layout::SPENT];
+    let entries = entries.filter(|(path, _)| !others.iter().any(|top| path.starts_with(top)));
     let found: BTreeMap<String, _> = entries
         .map(|(path, bytes)| (path.to_string(), Some(bytes)))
         .collect();
@@ -365,4 +381,62 @@ fn times_never_run_backwards(taken: &Taken<'_>) -> Held {
         .is_none_or(|was| was.updated_at <= is.updated_at && was.opened_at == is.opened_at);
     let right = went_on && is.updated_at == taken.act.at && is.opened_at <= is.updated_at;
     ensure(right, || format!("{is:?}"))
+}
+
+/// What all records of an issue report, and how often they were claimed.
+fn reported(state: &State) -> (Spent, u64) {
+    let mut sum = Spent::default();
+    let mut claims = 0;
+    for record in &state.records {
+        sum.add(&record.all_spent());
+        claims += u64::from(record.claims());
+    }
+    (sum, claims)
+}
+
+/// The sums that claims are measured by equal what the records say, in the issue and over all days.
+fn sums_are_those_of_the_records(taken: &Taken<'_>) -> Held {
+    let (records, claims) = reported(taken.after);
+    let days = taken
+        .after
+        .files
+        .iter()
+        .filter(|(path, _)| path.starts_with("spent/"));
+    let days: Vec<DaySpending> = days
+        .map(|(_, bytes)| record::read(bytes).unwrap())
+        .collect();
+    let days = days.iter().flat_map(|day| day.protocols.values());
+    let issue = std::iter::once(&taken.issue().spent);
+    for (name, sums) in [
+        ("the issue", issue.collect::<Vec<_>>()),
+        ("the days", days.collect()),
+    ] {
+        let mut sum = Spent::default();
+        for own in sums.into_iter().flat_map(|spending| spending.values()) {
+            sum.add(&own.ended);
+            own.held.values().for_each(|held| sum.add(held));
+        }
+        let same =
+            (sum.tokens(), &sum.cost, sum.attempts) == (records.tokens(), &records.cost, claims);
+        ensure(same, || {
+            format!("{name}: {sum:?}, and the records say {records:?}, {claims} claims")
+        })?;
+    }
+    Ok(())
+}
+
+/// Whatever was claimed, a budget was left for it: what ended, and the whole share of what is held.
+fn nothing_is_claimed_beyond_a_budget(taken: &Taken<'_>) -> Held {
+    let claims = |state: &State| reported(state).1;
+    let is_new = taken.after.records.len() > taken.before.records.len();
+    if is_new || claims(taken.after) == claims(taken.before) {
+        return Ok(());
+    }
+    let (spent, claims) = reported(taken.before);
+    ensure(spent.tokens() < TOKENS && claims < ATTEMPTS, || {
+        format!(
+            "{} tokens and {claims} claims, and one more was made",
+            spent.tokens()
+        )
+    })
 }

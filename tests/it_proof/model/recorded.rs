@@ -1,7 +1,9 @@
 //! Reads from the states before and after a step who asked for what, as the ledger's audit does.
 
 use handoff_base::ids::HandoffId;
-use handoff_model::{Delivery, Issue, Record, View, layout, recorded_change, recorded_update};
+use handoff_model::{
+    Delivery, Issue, ModelUsage, Record, View, layout, recorded_change, recorded_update,
+};
 use handoff_protocol::Event;
 
 use super::act::{Act, Asked, Sending};
@@ -21,6 +23,7 @@ pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
         worker: None,
         at: is.updated_at,
         traceparent: None,
+        usage: Vec::new(),
         delivery: is.deliveries.get(had).map(|new| Delivery {
             id: new.id.clone(),
             part: new.part.clone(),
@@ -70,9 +73,28 @@ fn sent(taken: &Taken<'_>, number: u32, act: Act) -> Result<Act, String> {
         agent: contract.from.as_ref().unwrap_or(&record.from).clone(),
         worker: first.worker.clone(),
         traceparent: first.traceparent,
+        usage: reported_with(taken, &record),
         asked: Asked::Send(Box::new(sending)),
         ..act
     })
+}
+
+/// What a step reported of a handoff.
+fn reported(before: Option<&Record>, after: &Record) -> Vec<ModelUsage> {
+    let usage = after.usage_since(before);
+    usage.map_or_else(Vec::new, |usage| usage.models.clone())
+}
+
+/// What was reported with a contract.
+fn reported_with(taken: &Taken<'_>, sent: &Record) -> Vec<ModelUsage> {
+    match sent.follows.as_ref().filter(|_| sent.usage.is_empty()) {
+        None => reported(None, sent),
+        Some(held) => {
+            let before = record(taken.before, held.number());
+            let after = record(taken.after, held.number());
+            after.map_or_else(Vec::new, |after| reported(before.as_ref(), &after))
+        }
+    }
 }
 
 /// A step of one handoff.
@@ -91,6 +113,7 @@ fn changed(taken: &Taken<'_>, number: u32, (was, is): (Option<&Issue>, &Issue), 
             None => new.lease.as_ref().map(|lease| lease.worker.clone()),
         },
         traceparent: last.and_then(|t| t.traceparent),
+        usage: reported(old.as_ref(), new),
         asked: Asked::Update(update),
         ..act
     }

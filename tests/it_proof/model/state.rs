@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use handoff_base::Edit;
-use handoff_model::{FileChanges, Issue, Record, View, layout, record};
+use handoff_model::{DaySpending, FileChanges, Issue, Record, View, layout, record};
 
 /// The files of one issue and what they say.
 #[derive(Clone, Default)]
@@ -34,6 +34,11 @@ impl View<Infallible> for State {
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {
         let mut same = self.sent.iter().rev().filter(|(_, sent)| **sent == *bytes);
         Ok(same.by_ref().map(|(number, _)| *number).collect())
+    }
+
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, Infallible> {
+        let file = self.files.get(layout::spent_file(day).as_str());
+        Ok(file.map(|bytes| record::read(bytes).unwrap()))
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, Infallible> {

@@ -15,6 +15,10 @@ use test_support::dice::Dice;
 /// How many variants of each sample are tried.
 const VARIANTS: usize = 6;
 
+/// The budget of the issue: far enough to be reached rarely.
+pub(crate) const TOKENS: u64 = 1200;
+pub(crate) const ATTEMPTS: u64 = 8;
+
 /// A protocol, an issue and the contracts that may be sent in it.
 pub(crate) struct World {
     pub(crate) protocol: Protocol,
@@ -34,6 +38,11 @@ impl World {
         let definition = folder.file("protocol.json").unwrap();
         let mut definition: Value = serde_json::from_slice(definition).unwrap();
         definition["on_record"] = json!(["limits", "cycles", "refused_contracts"]);
+        definition["budgets"] = json!({
+            "run": {"per": "run", "tokens": 400},
+            "issue": {"per": "issue", "tokens": TOKENS, "attempts": ATTEMPTS},
+            "day": {"per": "day", "cost": 1, "currency": "USD"},
+        });
         let protocol = Protocol::load(&serde_json::to_vec(&definition).unwrap()).unwrap();
         let schemas = FolderSchemas::new(folder);
         let hint: IssueKey = "87".parse().unwrap();

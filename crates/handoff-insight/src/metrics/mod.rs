@@ -5,6 +5,7 @@
 
 mod distribution;
 mod tally;
+mod usage;
 
 use std::collections::BTreeMap;
 
@@ -14,20 +15,24 @@ use serde::Serialize;
 pub use distribution::{BUCKETS, Distribution};
 pub(crate) use distribution::{average, rank, seconds};
 pub use tally::{Figures, IssueFigures};
+pub use usage::{UsageFigures, UsageSum, sums};
 
 use super::times;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::attention::{Attention, Protocols, of_survey};
 use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
-use handoff_model::IssueStatus;
+use handoff_model::{DaySpending, IssueStatus};
 use handoff_protocol::Need;
 use handoff_protocol::Protocol;
 use tally::{Counts, Tally};
+use usage::UsageTally;
 
 /// What only this clone knows.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
+    /// What is spent today, in UTC, on budgets per day.
+    pub spent_today: DaySpending,
     /// The contracts refused in this clone.
     pub refused: Vec<RefusedContract>,
     /// How many offline steps were refused and await a decision.
@@ -164,6 +169,8 @@ pub struct Metrics {
     pub groups: Vec<Group>,
     /// Each agent of each protocol: where the time went.
     pub agents: Vec<AgentFigures>,
+    /// What the work of each agent took, by model and day.
+    pub usage: Vec<UsageFigures>,
     /// How often each of a protocol's `limits.rounds` happened.
     pub rounds: Vec<RoundFigures>,
     /// What the last `verify` in this clone found; null if it was never run.
@@ -218,11 +225,13 @@ impl Metrics {
             }
         }
         let (mut by_protocol, mut agents, mut rounds) = (Vec::new(), Vec::new(), Vec::new());
+        let mut usage = Vec::new();
         let mut all = count.refused;
         for (name, mut of) in count.protocols.into_iter().filter(|(_, of)| of.is_counted) {
             let spent = |(agent, at): (AgentName, usize)| of.spent[at].of(name, agent);
             agents.extend(of.agents.into_iter().map(spent));
             rounds.extend(of.rounds.figures(name, protocols.get(name)));
+            usage.extend(of.usage.figures(name));
             by_protocol.push(Group {
                 protocol: name.clone(),
                 name: name.to_string(),
@@ -235,6 +244,7 @@ impl Metrics {
             protocols: by_protocol,
             groups: count.groups.groups(by.is_some_and(By::has_issues)),
             agents,
+            usage,
             rounds,
             corruption: local.audited.clone(),
             rejected_steps: local.rejected_steps,
@@ -264,6 +274,7 @@ struct OfProtocol<'s> {
     /// Where an agent's is in `spent`.
     agents: BTreeMap<AgentName, usize>,
     spent: Vec<Spent>,
+    usage: UsageTally,
     rounds: Rounds<'s>,
 }
 
@@ -276,6 +287,7 @@ impl OfProtocol<'_> {
         (spells, now): (&[times::Spell<'_>], Moment),
     ) -> times::Times {
         self.is_counted = true;
+        self.usage.add(handoff);
         let mut spent = times::Times::default();
         for spell in spells {
             let own = times::Times::of(spell, now);

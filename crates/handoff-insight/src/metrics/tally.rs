@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use handoff_ledger::{HandoffSurvey, IssueSurvey, RefusedContract};
-use handoff_model::IssueStatus;
+use handoff_model::{IssueStatus, Spent};
 use handoff_protocol::{Event, Metric, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::distribution::{Distribution, Samples, average};
+use super::usage::UsageSum;
 use crate::events::{EVENTS, for_each};
 use crate::times::{self, Times, cycle_time};
 
@@ -33,6 +34,7 @@ pub(super) struct Tally {
     open: u64,
     completed: u64,
     cycle: Samples,
+    usage: Spent,
 }
 
 impl Tally {
@@ -54,6 +56,10 @@ impl Tally {
         for (sum, count) in self.events.iter_mut().zip(counts) {
             *sum += count;
         }
+        handoff
+            .usage
+            .iter()
+            .for_each(|usage| self.usage.add(&usage.spent));
         // A note is never claimed.
         if handoff.is_note() {
             self.notes += 1;
@@ -110,6 +116,7 @@ impl Tally {
         self.acknowledgment.add_all(&other.acknowledgment);
         self.recovery.add_all(&other.recovery);
         self.cycle.add_all(&other.cycle);
+        self.usage.add(&other.usage);
     }
 
     /// The resulting figures; `has_issues` if whole issues were counted.
@@ -151,6 +158,7 @@ impl Tally {
             working_seconds: self.times.working.num_seconds(),
             blocked_seconds: self.times.blocked.num_seconds(),
             failed_seconds: self.times.failed.num_seconds(),
+            usage: (&self.usage).into(),
             issues: has_issues.then(|| IssueFigures {
                 open: self.open,
                 completed: self.completed,
@@ -210,6 +218,8 @@ pub struct Figures {
     pub(crate) blocked_seconds: i64,
     /// Total time failed, dead or with an expired lease: nobody had decided what to do next.
     pub(crate) failed_seconds: i64,
+    /// What the work on them took, as far as it was reported.
+    pub usage: UsageSum,
     /// Of whole issues; null in groups that are parts of issues.
     pub issues: Option<IssueFigures>,
 }

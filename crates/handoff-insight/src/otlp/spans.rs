@@ -3,8 +3,12 @@
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_contract::Input;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot};
-use handoff_model::{Contract, Issue, IssueStatus, Record, TraceParent, View, review_imported};
+use handoff_ledger::{
+    ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot, UsageSurvey,
+};
+use handoff_model::{
+    Contract, Issue, IssueStatus, Record, Spent, TraceParent, View, review_imported,
+};
 use handoff_protocol::{Event as Happened, State, Traces};
 use serde_json::Value;
 
@@ -209,6 +213,7 @@ impl Trace<'_> {
         attributes.add_some("git_handoff.priority", handoff.priority);
         attributes.add_some("git_handoff.task", handoff.task);
         attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
+        attributes.0.extend(usage(handoff, 0).0);
         self.contract_data(handoff, contract, &mut span, &mut attributes);
         self.relations(handoff, &mut span);
         let last = handoff.changes.last();
@@ -301,6 +306,8 @@ impl Trace<'_> {
             let span_id = self.id.span(handoff.number, &index.to_string());
             let mut period = self.period(spell, span_id, parent, id);
             if is_work {
+                let token = claim_number(handoff, spell.began_by);
+                period.attributes.extend(usage(handoff, token).0);
                 let before = attempt_before.replace(period.span_id.clone());
                 let link = before.map(|before| self.link(before, "attempt_before"));
                 period.links.extend(link);
@@ -399,4 +406,52 @@ fn flags(parent: TraceParent) -> u32 {
     const HAS_IS_REMOTE: u32 = 0x100;
     const IS_REMOTE: u32 = 0x200;
     u32::from(parent.flags()) | HAS_IS_REMOTE | IS_REMOTE
+}
+
+/// The number of the claim that a change made; 0 if it made none.
+fn claim_number(handoff: &HandoffSurvey<'_>, began_by: &ChangeSurvey<'_>) -> u32 {
+    let claims = |change: &&ChangeSurvey<'_>| change.event.is_some_and(Happened::is_claim);
+    if !claims(&began_by) {
+        return 0;
+    }
+    let before = handoff
+        .changes
+        .iter()
+        .take_while(|change| !std::ptr::eq(*change, began_by));
+    u32::try_from(before.filter(claims).count() + 1).unwrap_or(u32::MAX)
+}
+
+/// What a claim took, by the names of the conventions for generative AI where they have one.
+fn usage(handoff: &HandoffSurvey<'_>, token: u32) -> Attributes {
+    let own: Vec<_> = handoff
+        .usage
+        .iter()
+        .filter(|usage| usage.token == token)
+        .collect();
+    let mut attributes = Attributes::default();
+    let Some(first) = own.first() else {
+        return attributes;
+    };
+    let only = |text: &'static str, name: for<'u> fn(&UsageSurvey<'u>) -> &'u str| {
+        let value = name(first);
+        let same = !value.is_empty() && own.iter().all(|usage| name(usage) == value);
+        same.then(|| (text, value.to_owned()))
+    };
+    let names = [
+        only("gen_ai.provider.name", |usage| usage.provider),
+        only("gen_ai.response.model", |usage| usage.model),
+    ];
+    for (name, value) in names.into_iter().flatten() {
+        attributes.add(name, value);
+    }
+    let mut sum = Spent::default();
+    own.iter().for_each(|usage| sum.add(&usage.spent));
+    attributes.add("gen_ai.usage.input_tokens", sum.input_tokens);
+    attributes.add("gen_ai.usage.output_tokens", sum.output_tokens);
+    attributes.add("gen_ai.usage.cache_read.input_tokens", sum.cached_tokens);
+    for (currency, cost) in &sum.cost {
+        let name = format!("git_handoff.cost.{}", currency.as_str().to_lowercase());
+        attributes.add(&name, f64::from(*cost));
+    }
+    attributes
 }

@@ -148,7 +148,7 @@ impl<'a, 'r> Importer<'a, 'r> {
     ) -> Self {
         // Steps made elsewhere do not belong to the trace of the importing agent.
         let worker = session.worker.clone();
-        let (session, at) = session.instead_of(worker, None, None).timed();
+        let (session, at) = session.instead_of(worker, None, Vec::new(), None).timed();
         session.tally.begin(Work::Importing, None);
         Self {
             ledger,

@@ -7,7 +7,7 @@ use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{Allowance, Format};
 use handoff_model::{
-    Artifact, Delivery, Evidence, ImportSource, MAX_TEXT, TraceParent, Update, layout,
+    Artifact, Delivery, Evidence, ImportSource, MAX_TEXT, ModelUsage, TraceParent, Update, layout,
 };
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -74,6 +74,9 @@ pub(super) struct Line {
     /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) traceparent: Option<TraceParent>,
+    /// What the work took, as far as it was reported with the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) usage: Vec<ModelUsage>,
     /// The outside event that it carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,

@@ -371,6 +371,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             // A step that was written by hand is the importing worker's.
             line.worker.clone().or(self.importer.session.worker.clone()),
             line.traceparent,
+            line.usage.clone(),
             line.delivery.clone(),
         );
         let done = match &line.request {

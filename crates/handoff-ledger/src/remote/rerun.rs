@@ -301,10 +301,12 @@ impl<'r> Rerun<'r> {
     fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
         let agent = &recorded.actor;
         // The step is of the worker and the trace that first made it, not of the sync's.
-        let session =
-            &self
-                .session
-                .instead_of(recorded.worker, recorded.traceparent, recorded.delivery);
+        let session = &self.session.instead_of(
+            recorded.worker,
+            recorded.traceparent,
+            recorded.usage,
+            recorded.delivery,
+        );
         match recorded.request {
             RecordedRequest::Sent(contract, record) => {
                 let answers = record.answers.clone().map(|id| self.origins.now(id));

@@ -7,7 +7,9 @@ use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
 use handoff_base::{Moment, moment};
 use handoff_model::record::answer_text;
 use handoff_model::stored::VERSION;
-use handoff_model::{FindingState, IssueStatus, StoredError, TraceParent, Verdict};
+use handoff_model::{
+    FindingState, IssueStatus, Spending, Spent, StoredError, TraceParent, Usage, Verdict,
+};
 use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
@@ -47,6 +49,8 @@ struct Issue<'a> {
     decisions: Vec<Decision<'a>>,
     #[serde(default)]
     findings: Vec<Finding>,
+    #[serde(default)]
+    spent: Spending,
 }
 
 #[derive(Deserialize)]
@@ -141,6 +145,8 @@ struct Record<'a> {
     #[serde(default, with = "moment::optional")]
     acknowledge_by: Option<Moment>,
     lease: Option<Lease>,
+    #[serde(default)]
+    usage: Vec<Usage>,
     #[serde(borrow)]
     transitions: Vec<Transition<'a>>,
 }
@@ -275,6 +281,16 @@ pub(super) fn issue(
     packed.count(issue.findings.len());
     let unsettled = |finding: &&Finding| !finding.state.is_settled();
     packed.count(issue.findings.iter().filter(unsettled).count());
+    packed.count(issue.spent.len());
+    for (agent, spent) in &issue.spent {
+        packed.agent(names, agent.as_str()).map_err(invalid)?;
+        packed.spent(names, &spent.ended);
+        packed.count(spent.held.len());
+        for (id, so_far) in &spent.held {
+            packed.number(id.number());
+            packed.spent(names, so_far);
+        }
+    }
     packed.is_active = issue.status == IssueStatus::Open
         || !issue.awaiting.is_empty()
         || !issue.to_tell.is_empty();
@@ -328,12 +344,9 @@ impl Record<'_> {
         let mut note = |what: u64, is_there: bool| more |= if is_there { what } else { 0 };
         note(has::OTHER_RECEIVER, other_receiver.is_some());
         note(has::INTENDED, self.intended.is_some());
-        words
-            .iter()
-            .for_each(|(what, word)| note(*what, word.is_some()));
-        numbers
-            .iter()
-            .for_each(|(what, id)| note(*what, id.is_some()));
+        let are_there = words.iter().map(|(what, word)| (*what, word.is_some()));
+        let are_there = are_there.chain(numbers.iter().map(|(what, id)| (*what, id.is_some())));
+        are_there.for_each(|(what, is_there)| note(what, is_there));
         note(has::TASK, self.task.is_some());
         note(has::WAITS_FOR, !self.waits_for.is_empty());
         times
@@ -342,6 +355,7 @@ impl Record<'_> {
         note(has::LEASE, lease.is_some());
         note(has::FAULTS, faults != (0, 0));
         note(has::ATTEMPTS, self.attempt != 1);
+        note(has::USAGE, !self.usage.is_empty());
 
         let ended = self.transitions.last().map(|last| last.to.is_terminal());
         let mut packed = Packed::default();
@@ -384,11 +398,51 @@ impl Record<'_> {
         if self.attempt != 1 {
             packed.number(self.attempt);
         }
+        self.pack_usage(&mut packed, names)?;
         Ok(packed)
     }
 }
 
+impl Record<'_> {
+    fn pack_usage(&self, packed: &mut Packed, names: &mut Names<'_>) -> Result<(), IdError> {
+        if self.usage.is_empty() {
+            return Ok(());
+        }
+        packed.count(self.usage.iter().map(|usage| usage.models.len()).sum());
+        for usage in &self.usage {
+            for model in &usage.models {
+                packed.time(usage.at);
+                packed.agent(names, usage.by.as_str())?;
+                packed.number(usage.token);
+                packed.word(names, model.provider.as_deref().unwrap_or_default());
+                packed.word(names, model.model.as_deref().unwrap_or_default());
+                packed.spent(names, &Spent::of(std::slice::from_ref(model)));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Packed {
+    /// A sum of what work took.
+    fn spent(&mut self, names: &mut Names<'_>, spent: &Spent) {
+        for number in [
+            spent.attempts,
+            spent.seconds,
+            spent.input_tokens,
+            spent.output_tokens,
+            spent.cached_tokens,
+            spent.turns,
+        ] {
+            self.number(number);
+        }
+        self.count(spent.cost.len());
+        for (currency, cost) in &spent.cost {
+            self.word(names, currency.as_str());
+            self.number(cost.billionths());
+        }
+    }
+
     /// The numbers of handoffs.
     fn ids(&mut self, ids: &[Number<'_>]) {
         let numbers: Vec<u32> = ids.iter().filter_map(Number::number).collect();

@@ -22,7 +22,9 @@ use issues::Stored;
 use packed::{Names, Table};
 use read::{Folder, Place};
 use remembered::{Remembered, Trees};
-pub use types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
+pub use types::{
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, UsageSurvey,
+};
 
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Snapshot};

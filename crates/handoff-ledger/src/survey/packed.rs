@@ -7,12 +7,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IdError, IssueKey};
-use handoff_model::{IssueStatus, TraceParent};
+use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
+use handoff_base::{Amount, Currency, Moment};
+use handoff_model::spending::AgentSpending;
+use handoff_model::{IssueStatus, Spent, TraceParent};
 use handoff_protocol::{Action, Event, State};
 
-use super::types::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
+use super::types::{
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, UsageSurvey,
+};
 
 const STATUSES: [IssueStatus; 3] = [
     IssueStatus::Open,
@@ -201,6 +204,7 @@ pub(super) mod has {
     pub(in crate::survey) const LEASE: u64 = 1 << 11;
     pub(in crate::survey) const FAULTS: u64 = 1 << 12;
     pub(in crate::survey) const ATTEMPTS: u64 = 1 << 13;
+    pub(in crate::survey) const USAGE: u64 = 1 << 14;
 }
 
 /// What a change has besides what all of them have.
@@ -313,6 +317,15 @@ impl<'a> Unpacking<'a> {
             Some(DecisionSurvey { at, number, action })
         })?;
         let (findings, unsettled) = (self.small()?, self.small()?);
+        let spent = self.list(|own| {
+            let (agent, ended) = (own.agent()?.clone(), own.spent()?);
+            let held = own.list(|own| {
+                let id = HandoffId::new(key.clone(), own.small()?);
+                Some((id, own.spent()?))
+            })?;
+            let held = held.into_iter().collect();
+            Some((agent, AgentSpending { ended, held }))
+        })?;
         Some(IssueSurvey {
             key,
             title,
@@ -331,6 +344,7 @@ impl<'a> Unpacking<'a> {
             decisions,
             findings,
             unsettled,
+            spent: spent.into_iter().collect(),
             handoffs: self.list(Self::handoff)?,
         })
     }
@@ -361,6 +375,7 @@ impl<'a> Unpacking<'a> {
         let faults = |own: &mut Self| Some((own.small()?, own.small()?));
         let faults = self.some(is_there(has::FAULTS), faults)?;
         let attempt = self.some(is_there(has::ATTEMPTS), Self::small)?;
+        let usage = self.some(is_there(has::USAGE), |own| own.list(Self::usage))?;
         let (contradicted, violations) = faults.unwrap_or_default();
         Some(HandoffSurvey {
             number,
@@ -384,7 +399,37 @@ impl<'a> Unpacking<'a> {
             lease_seconds,
             contradicted,
             violations,
+            usage: usage.unwrap_or_default(),
             changes,
+        })
+    }
+
+    fn usage(&mut self) -> Option<UsageSurvey<'a>> {
+        Some(UsageSurvey {
+            at: self.time()?,
+            by: self.agent()?,
+            token: self.small()?,
+            provider: self.word()?,
+            model: self.word()?,
+            spent: self.spent()?,
+        })
+    }
+
+    fn spent(&mut self) -> Option<Spent> {
+        Some(Spent {
+            attempts: self.number()?,
+            seconds: self.number()?,
+            input_tokens: self.number()?,
+            output_tokens: self.number()?,
+            cached_tokens: self.number()?,
+            turns: self.number()?,
+            cost: {
+                let costs = self.list(|own| {
+                    let currency = Currency::try_from(own.word()?.to_owned()).ok()?;
+                    Some((currency, Amount::from_billionths(own.number()?)))
+                })?;
+                costs.into_iter().collect()
+            },
         })
     }
 

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_model::{
-    Awaiting, Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict,
+    Awaiting, Evidence, Issue, IssueStatus, Record, Spending, Spent, TraceParent, Transition,
+    Usage, Verdict,
 };
 use handoff_protocol::{Action, Event, State};
 
@@ -47,6 +48,8 @@ pub struct IssueSurvey<'a> {
     pub findings: u32,
     /// The number of those that no review has settled yet.
     pub unsettled: u32,
+    /// What agents spent in it since its protocol has budgets.
+    pub spent: Spending,
     /// Its handoffs, the oldest first.
     pub handoffs: Vec<HandoffSurvey<'a>>,
 }
@@ -116,8 +119,27 @@ pub struct HandoffSurvey<'a> {
     pub contradicted: u32,
     /// The number of role violations of its sender.
     pub violations: u32,
+    /// What work on it took, by claim and model.
+    pub usage: Vec<UsageSurvey<'a>>,
     /// Every transition, the oldest first.
     pub changes: Vec<ChangeSurvey<'a>>,
+}
+
+/// What a claim took of one model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageSurvey<'a> {
+    /// When it was reported last.
+    pub at: Moment,
+    /// The agent.
+    pub by: &'a AgentName,
+    /// The number of the claim; 0 for work without one.
+    pub token: u32,
+    /// Who runs the model; empty if that was not said.
+    pub provider: &'a str,
+    /// The model; empty if that was not said.
+    pub model: &'a str,
+    /// What it took.
+    pub spent: Spent,
 }
 
 /// A summary of a transition.
@@ -176,6 +198,7 @@ impl<'a> IssueSurvey<'a> {
             decisions: decisions.collect(),
             findings: count(issue.findings.len()),
             unsettled: count(issue.unsettled().count()),
+            spent: issue.spent.clone(),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
         }
     }
@@ -225,6 +248,7 @@ impl<'a> HandoffSurvey<'a> {
             lease_seconds: record.lease.as_ref().and_then(|lease| lease.seconds),
             contradicted: count(record.evidence.iter().filter(contradicted).count()),
             violations: count(record.violations.len()),
+            usage: record.usage.iter().flat_map(UsageSurvey::of).collect(),
             changes: record.transitions.iter().map(ChangeSurvey::of).collect(),
         }
     }
@@ -247,6 +271,19 @@ impl<'a> HandoffSurvey<'a> {
     pub fn is_note(&self) -> bool {
         let first = self.changes.first();
         first.is_some_and(|change| change.to.is_terminal())
+    }
+}
+
+impl<'a> UsageSurvey<'a> {
+    fn of(usage: &'a Usage) -> impl Iterator<Item = Self> {
+        usage.models.iter().map(|model| Self {
+            at: usage.at,
+            by: &usage.by,
+            token: usage.token,
+            provider: model.provider.as_deref().unwrap_or_default(),
+            model: model.model.as_deref().unwrap_or_default(),
+            spent: Spent::of(std::slice::from_ref(model)),
+        })
     }
 }
 

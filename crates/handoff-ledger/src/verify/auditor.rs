@@ -10,7 +10,9 @@ use handoff_base::{Edit, Moment, ObjectId, to_millisecond, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::archive::archived_before;
-use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan};
+use handoff_model::{
+    Actor, DaySpending, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan,
+};
 use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
@@ -627,6 +629,7 @@ fn planned(
         worker: recorded.worker.as_ref(),
         at,
         traceparent: recorded.traceparent,
+        usage: &recorded.usage,
         delivery: recorded.delivery.as_ref(),
     };
     let (protocol, key) = (states.rules.protocol(), states.after.key());
@@ -665,6 +668,10 @@ impl View<LedgerError> for Before<'_> {
             Some(id) => Ok(self.folder.sent_as(id)),
             None => self.folder.sent_before(bytes),
         }
+    }
+
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {
+        self.folder.spent_on(day)
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {

@@ -13,6 +13,7 @@ use crate::planner::given::meant;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::request::SendRequest;
+use crate::spending::Spending;
 use crate::step::{Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
@@ -369,6 +370,7 @@ impl<V> Planner<'_, V> {
             deliveries: Vec::new(),
             tasks: Vec::new(),
             contract_ids: BTreeMap::new(),
+            spent: Spending::new(),
             facts: serde_json::Map::new(),
         }
     }

@@ -87,6 +87,7 @@ impl<V> Planner<'_, V> {
         }
         let id = self.id(issue.handoffs + 1);
         let held = self.held_seconds(&request);
+        self.report_usage(&mut request)?;
         self.advance(&mut request, event, Some(&id), &args)?;
         let (to, state) = (request.from.clone(), State::Completed);
         let mut new = self.begin(&mut issue, send, Some(&request), to, state)?;

@@ -59,6 +59,12 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         self.ensure_allowed(&issue, &record, event, &args)?;
+        if event.is_claim() {
+            self.within_budgets(&issue, &record)?;
+        }
+        if event.is_holders() {
+            self.report_usage(&mut record)?;
+        }
         if event == Event::Reassign {
             let basis = record.follows.as_ref();
             let basis = basis.map(|id| self.record(id)).transpose()?;
@@ -397,7 +403,7 @@ pub(super) fn recorded(
         before.transitions.len() == after.transitions.len()
             && before.state == after.state
             && before.lease.is_some()
-            && before.lease != after.lease
+            && (before.lease != after.lease || before.usage != after.usage)
     };
     if before.is_some_and(extended) {
         let was = before.and_then(|r| r.lease.as_ref());

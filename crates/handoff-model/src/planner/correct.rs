@@ -68,6 +68,7 @@ impl<V> Planner<'_, V> {
         let named = contract.to.clone().unwrap_or_else(|| failed.to.clone());
         let to = self.first_receiver(from, &named, &contract.kind, &violations);
         let mut new = self.begin(&mut issue, send, basis.as_ref(), to, State::Pending)?;
+        self.report_usage(&mut new)?;
         new.intended = (new.to != named && violations.is_empty()).then_some(named);
         new.violations = violations;
         new.follows.clone_from(&failed.follows);

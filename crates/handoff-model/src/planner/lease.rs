@@ -96,6 +96,7 @@ impl<V> Planner<'_, V> {
         let seconds = self.length(&record, &asked)?;
         let end = seconds.map(|seconds| later(self.actor.at, seconds));
         let at = self.actor.at;
+        let is_news = self.report_usage(&mut record)?;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
             return Err(Refusal::no_handoff(&id).into());
@@ -111,7 +112,7 @@ impl<V> Planner<'_, V> {
             let text = text.clone();
             extended.progress = Some(Progress { at, text });
         }
-        if extended == *lease {
+        if extended == *lease && !is_news {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }

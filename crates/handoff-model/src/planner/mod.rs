@@ -8,7 +8,7 @@
 //! questions, and `limits` bounds the number of handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
 //! it, `give_up` and `reopen` end it without success and open it again, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
 //! corrections, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
-//! and `trail` words what the commit says.
+//! `usage` records what work cost and keeps to budgets, and `trail` words what the commit says.
 
 mod admission;
 mod annotate;
@@ -31,6 +31,7 @@ mod retry;
 mod send;
 mod tasks;
 mod trail;
+mod usage;
 
 use std::rc::Rc;
 
@@ -425,6 +426,8 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
+        let mut changed = changed;
+        let days = self.book(&mut changed)?;
         let Changed {
             mut issue,
             records,
@@ -436,6 +439,7 @@ impl<V> Planner<'_, V> {
         } = changed;
         let previous = self.next_step(&mut issue, subject.number());
         let mut files = entries;
+        files.extend(days);
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
             self.put(&mut files, record)?;

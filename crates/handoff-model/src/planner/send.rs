@@ -28,6 +28,31 @@ use crate::value::scalar;
 /// The failure code of an agent that violated its role.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
+/// A contract that goes on from what its sender held.
+struct SentOn<'a> {
+    kind: &'a ContractType,
+    contract: &'a Contract,
+    /// The handoff that it begins.
+    id: &'a HandoffId,
+    /// What its sender did against its role.
+    violations: &'a [String],
+    /// Whether it goes to an agent of kind `end`.
+    ends: bool,
+}
+
+/// What becomes of what a sender held.
+#[derive(Default)]
+struct Left {
+    /// The handoffs whose state changes.
+    touched: Vec<Record>,
+    /// One that goes on, with its lease changed.
+    quiet: Vec<Record>,
+    /// How the work on it ended, if it did.
+    released: Option<Account>,
+    /// One of which only the usage was reported.
+    reported: Option<Record>,
+}
+
 impl<V> Planner<'_, V> {
     pub(super) fn send<E>(
         &self,
@@ -121,7 +146,8 @@ impl<V> Planner<'_, V> {
             .unwrap_or(from)
             .clone();
         let state = State::Completed;
-        let new = self.begin(&mut issue, send, None, to, state)?;
+        let mut new = self.begin(&mut issue, send, None, to, state)?;
+        self.report_usage(&mut new)?;
         let account = self.sent_account(&new, kind, send.contract);
         self.written(issue, vec![new], send, &account)
     }
@@ -165,26 +191,23 @@ impl<V> Planner<'_, V> {
         let violations = self.violations(kind, contract, from);
         let number = issue.handoffs + 1;
         let id = self.id(number);
-        let (mut touched, mut quiet) = (Vec::new(), Vec::new());
-        let mut released = None;
         let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
-        if let Some(mut held) = basis {
-            issue.unfollowed.retain(|id| *id != held.id);
-            let keeps = calls || self.breaks_down(kind, contract, &held);
-            if !keeps && !ends {
-                ensure_parts_done(&held)?;
-            }
-            if held.state == State::InProgress && !keeps {
-                released = Some(self.release(&mut held, kind, contract, &id, &violations)?);
-                touched.extend(self.superseded(&issue, &held, &id)?);
-                touched.push(held);
-            } else if keeps && !calls {
-                touched.extend(self.reports_on(&issue, &held, &id)?);
-                if self.hold(&mut held) {
-                    quiet.push(held);
-                }
-            }
-        }
+        let sent = SentOn {
+            kind,
+            contract,
+            id: &id,
+            violations: &violations,
+            ends,
+        };
+        let Left {
+            mut touched,
+            mut quiet,
+            released,
+            reported,
+        } = match basis {
+            Some(held) => self.leave(&mut issue, held, &sent)?,
+            None => Left::default(),
+        };
         let closes = ends && violations.is_empty();
         let state = if closes {
             self.complete_issue(&mut issue, &mut touched, &id)?;
@@ -201,6 +224,10 @@ impl<V> Planner<'_, V> {
         let known = touched.iter().chain(&quiet);
         let held = known.into_iter().find(|r| Some(&r.id) == follows.as_ref());
         let mut new = self.begin(&mut issue, send, held, to, state)?;
+        if follows.is_none() {
+            self.report_usage(&mut new)?;
+        }
+        quiet.extend(reported);
         new.follows = follows;
         new.intended = intended;
         new.violations = violations;
@@ -208,18 +235,52 @@ impl<V> Planner<'_, V> {
             expect_answer(&mut new, kind, contract);
         }
         let account = self.outcome_account(&new, kind, contract, released);
-        let contract_path = layout::in_issue(self.key, &new.contract.file);
+        let file = new.contract.file.clone();
         let mut changed = Changed {
             quiet,
             ..Changed::of(issue, id, touched)
         };
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
-        self.await_somebody(&mut changed)?;
-        let mut step = self.commit(changed, &account)?;
-        step.files
-            .push((contract_path, Edit::Bytes(contract.bytes.clone())));
-        Ok(Planned::Write(Box::new(step)))
+        self.with_contract(changed, &file, contract, &account)
+    }
+
+    /// Ends or keeps the handoff that a sender held, with what the contract says about the work.
+    fn leave<E>(
+        &self,
+        issue: &mut Issue,
+        mut held: Record,
+        sent: &SentOn<'_>,
+    ) -> Result<Left, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let SentOn {
+            kind, contract, id, ..
+        } = *sent;
+        let calls = self.protocol.definition().style == Style::Call;
+        let mut left = Left::default();
+        issue.unfollowed.retain(|id| *id != held.id);
+        let is_news = self.report_usage(&mut held)?;
+        let keeps = calls || self.breaks_down(kind, contract, &held);
+        if !keeps && !sent.ends {
+            ensure_parts_done(&held)?;
+        }
+        if held.state == State::InProgress && !keeps {
+            left.released = Some(self.release(&mut held, kind, contract, id, sent.violations)?);
+            left.touched.extend(self.superseded(issue, &held, id)?);
+            left.touched.push(held);
+            return Ok(left);
+        }
+        if keeps && !calls {
+            left.touched.extend(self.reports_on(issue, &held, id)?);
+            if self.hold(&mut held) {
+                left.quiet.push(held);
+                return Ok(left);
+            }
+        }
+        left.reported = is_news.then_some(held);
+        Ok(left)
     }
 
     /// Completes the issue that a contract ends, and cancels what is still open in it.
@@ -263,13 +324,26 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let new = records.last().expect("a contract begins a handoff");
-        let subject = new.id.clone();
-        let path = layout::in_issue(self.key, &new.contract.file);
-        let mut changed = Changed::of(issue, subject, records);
+        let (subject, file) = (new.id.clone(), new.contract.file.clone());
+        let changed = Changed::of(issue, subject, records);
+        self.with_contract(changed, &file, send.contract, account)
+    }
+
+    /// A step with these changes, and the file of the contract that is sent.
+    fn with_contract<E>(
+        &self,
+        mut changed: Changed,
+        file: &str,
+        contract: &Contract,
+        account: &Account,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
         self.await_somebody(&mut changed)?;
         let mut step: Step = self.commit(changed, account)?;
-        step.files
-            .push((path, Edit::Bytes(send.contract.bytes.clone())));
+        let path = layout::in_issue(self.key, file);
+        step.files.push((path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
     }
 
@@ -358,6 +432,7 @@ impl<V> Planner<'_, V> {
             acknowledge_by: None,
             lease: None,
             progress: Vec::new(),
+            usage: Vec::new(),
             transitions: vec![Transition {
                 allowed_secrets: contract.allowed_secrets.clone(),
                 traceparent: self.actor.traceparent,

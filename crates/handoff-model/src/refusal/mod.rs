@@ -16,7 +16,7 @@ mod state;
 
 pub use contract::ContractRefusal;
 pub use lease::{ClaimEnd, Holding, LeaseRefusal};
-pub use limit::{Limit, LimitReached};
+pub use limit::{BudgetSpent, Limit, LimitReached};
 pub use lookup::LookupRefusal;
 pub use queue::QueueRefusal;
 pub use request::RequestRefusal;
@@ -61,6 +61,9 @@ pub enum Refusal {
     /// Limits.
     #[error(transparent)]
     Limit(#[from] LimitReached),
+    /// Budgets.
+    #[error(transparent)]
+    Budget(#[from] BudgetSpent),
 }
 
 impl Refusal {
@@ -91,6 +94,9 @@ impl Refusal {
 impl Claimable {
     /// The refusal to claim if nothing can be claimed.
     pub fn refusal(self, agent: &AgentName) -> Refusal {
+        if let Some(spent) = self.spent {
+            return spent.into();
+        }
         let (agent, found) = (agent.clone(), Box::new(self));
         QueueRefusal::NothingToClaim { agent, found }.into()
     }

@@ -4,12 +4,17 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
+use crate::usage::NoUsage;
+
 /// The request cannot be made or answered like this.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRefusal {
     /// The protocol keeps no such refusals on record.
     #[error("the protocol of issue {0} keeps no such refusals on record")]
     NotOnRecord(IssueKey),
+    /// The report of what the work took can't be recorded.
+    #[error("the usage cannot be recorded")]
+    Usage(#[source] NoUsage),
     /// The issue is a single request that has its answer.
     #[error("issue {0} is a single request, and is already answered")]
     OneRequest(IssueKey),

@@ -28,6 +28,14 @@ impl Checker<'_> {
                     text,
                 );
             }
+            if alert.metric == Metric::BudgetSpent && self.definition.budgets.is_empty() {
+                let text = "there are no `budgets`";
+                self.fault(
+                    FindingCode::ProtocolAlert,
+                    format!("/alerts/{i}/metric"),
+                    text,
+                );
+            }
             for (key, text) in faults(alert) {
                 self.fault(
                     FindingCode::ProtocolAlert,

@@ -5,6 +5,7 @@
 
 mod alerts;
 mod attention;
+mod budgets;
 mod checker;
 mod consistency;
 mod evidence;
@@ -54,6 +55,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.trail();
     checker.rules();
     checker.time_and_failure();
+    checker.budgets();
     checker.attention();
     checker.evidence();
     checker.consistency();

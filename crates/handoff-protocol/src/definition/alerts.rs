@@ -34,6 +34,8 @@ pub enum Metric {
     RetriesOfOne,
     /// The fewest rounds that an open issue has left.
     RoundsLeft,
+    /// The largest share of a budget that is spent: in an open issue, or today.
+    BudgetSpent,
     /// Handoffs that wait for their receivers.
     Pending,
     /// Handoffs that wait for an answer.
@@ -93,6 +95,7 @@ impl Metric {
             Self::ContractsRefused => "contracts_refused",
             Self::RetriesOfOne => "retries_of_one",
             Self::RoundsLeft => "rounds_left",
+            Self::BudgetSpent => "budget_spent",
             Self::Pending => "pending",
             Self::Blocked => "blocked",
             Self::Failed => "failed",
@@ -133,13 +136,14 @@ impl Metric {
                 Measure::Times
             }
             Self::SuccessRate | Self::AcknowledgmentRate => Measure::Share,
-            Self::RoundsLeft | Self::Corruption => Measure::Level,
+            Self::RoundsLeft | Self::BudgetSpent | Self::Corruption => Measure::Level,
         }
     }
 
     /// The unit of its values: `seconds`, `ratio`, or none for counts.
     pub fn unit(self) -> &'static str {
         match self.measure() {
+            Measure::Level if self == Self::BudgetSpent => "ratio",
             Measure::Times => "seconds",
             Measure::Share => "ratio",
             Measure::Events | Measure::WaitStatus | Measure::Level => "",

@@ -6,6 +6,7 @@
 
 mod alerts;
 mod attention;
+mod budget;
 mod consistency;
 mod contract_type;
 mod decision;
@@ -32,6 +33,7 @@ use crate::lifecycle::State;
 
 pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
 pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
+pub use budget::{Budget, BudgetUnit, Per};
 pub use consistency::{Comparison, ConsistencyRule};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, ForeignFile,
@@ -414,6 +416,9 @@ pub struct Definition {
     /// Limits on the number and the rate of handoffs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// What work may cost, by a name that is shown; see [work.md](work.md#budgets).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub budgets: BTreeMap<String, Budget>,
     /// The kinds of refused contracts that are kept on record in their issue, without their content,
     /// so that every clone sees who was refused and why; none, if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -479,6 +484,26 @@ impl Definition {
         self.fields.branch.is_none()
             && self.agents.iter().all(|agent| agent.paths.is_empty())
             && !self.contracts.iter().any(claims)
+    }
+
+    /// The budgets that claims can exceed together that begin at the same time: those per day whose
+    /// runs have no budget of their own. Each with its name and what it limits.
+    pub fn unbounded_budgets(&self) -> Vec<(&str, BudgetUnit)> {
+        let bounds = |day: &Budget, of: BudgetUnit| {
+            self.budgets.values().any(|run| {
+                run.per == Per::Run
+                    && run.limited().any(|other| other == of)
+                    && (run.agent.is_none() || run.agent == day.agent)
+                    && (of != BudgetUnit::Cost || run.currency == day.currency)
+            })
+        };
+        let days = self.budgets.iter().filter(|(_, day)| day.per == Per::Day);
+        let open = days.flat_map(|(name, day)| {
+            let open = day.limited().filter(|of| *of != BudgetUnit::Attempts);
+            let open = open.filter(move |of| !bounds(day, *of));
+            open.map(move |of| (name.as_str(), of))
+        });
+        open.collect()
     }
 
     /// Whether a contract can close an issue: there is an agent of kind `end`.

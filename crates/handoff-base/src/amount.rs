@@ -1,0 +1,164 @@
+//! Sums of money.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A sum of money in its currency's unit, exact to a billionth; a number in JSON.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Amount(u64);
+
+/// A number that is not a sum of money: negative, not finite, or a million or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a sum of money is a number from 0 to less than a million")]
+pub struct NoAmount;
+
+/// The parts of a unit.
+const UNIT: f64 = 1e9;
+
+impl TryFrom<f64> for Amount {
+    type Error = NoAmount;
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked, and a billionth is as exact as it gets"
+    )]
+    fn try_from(number: f64) -> Result<Self, NoAmount> {
+        if (0.0..1e6).contains(&number) {
+            Ok(Self((number * UNIT).round() as u64))
+        } else {
+            Err(NoAmount)
+        }
+    }
+}
+
+impl From<Amount> for f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "below nine million units every billionth is exact"
+    )]
+    fn from(amount: Amount) -> Self {
+        amount.0 as f64 / UNIT
+    }
+}
+
+impl Amount {
+    /// The sum of two; the largest there is, if that is more.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The whole of it in billionths of the unit.
+    pub fn billionths(self) -> u64 {
+        self.0
+    }
+
+    /// The amount of so many billionths.
+    pub fn from_billionths(billionths: u64) -> Self {
+        Self(billionths)
+    }
+
+    /// The difference; nothing, if the other is larger.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::fmt::Display for Amount {
+    /// With two digits, and with as many as it needs below a hundredth.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        /// A hundredth, in billionths.
+        const HUNDREDTH: u64 = 10_000_000;
+        let number = f64::from(*self);
+        if self.0.is_multiple_of(HUNDREDTH) || self.0 >= HUNDREDTH {
+            write!(f, "{number:.2}")
+        } else {
+            write!(f, "{number}")
+        }
+    }
+}
+
+/// A currency's three letters by ISO 4217, such as `USD`.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Currency(String);
+
+/// A text that does not name a currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a currency is three capital letters, such as USD")]
+pub struct NoCurrency;
+
+impl TryFrom<String> for Currency {
+    type Error = NoCurrency;
+
+    fn try_from(text: String) -> Result<Self, NoCurrency> {
+        let is_right = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        is_right.then_some(Self(text)).ok_or(NoCurrency)
+    }
+}
+
+impl From<Currency> for String {
+    fn from(currency: Currency) -> Self {
+        currency.0
+    }
+}
+
+impl Currency {
+    /// Its letters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Currency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Amount, Currency};
+
+    #[test]
+    fn a_sum_is_stored_as_it_was_given() {
+        for text in ["0.0", "0.0780315", "12.5", "999999.999999999", "1e-9"] {
+            let amount: Amount = serde_json::from_str(text).unwrap();
+            let again = serde_json::to_string(&amount).unwrap();
+            assert_eq!(serde_json::from_str::<Amount>(&again).unwrap(), amount);
+            assert_eq!(f64::from(amount), text.parse::<f64>().unwrap());
+        }
+        for refused in ["-0.1", "1e6", "\"1\"", "null"] {
+            assert!(
+                serde_json::from_str::<Amount>(refused).is_err(),
+                "{refused}"
+            );
+        }
+        let shown = |number: f64| Amount::try_from(number).unwrap().to_string();
+        assert_eq!(
+            [shown(0.0), shown(3.5), shown(0.25)],
+            ["0.00", "3.50", "0.25"]
+        );
+        assert_eq!(shown(0.0042), "0.0042");
+    }
+
+    #[test]
+    fn a_currency_is_three_letters() {
+        let read = |text: &str| Currency::try_from(text.to_owned()).is_ok();
+        assert!(read("EUR"));
+        for refused in ["", "usd", "US", "USDT", "U$D"] {
+            assert!(!read(refused), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What work costs: reports of it, the sums that budgets need, and claims that budgets refuse.
+
+use std::collections::BTreeMap;
+
+use handoff_base::Edit;
+use handoff_protocol::Per;
+
+use crate::planner::{Changed, Planner};
+use crate::record::{Issue, Record};
+use crate::refusal::RequestRefusal;
+use crate::spending::{DaySpending, SpentSoFar, day, ensure_left, movements};
+use crate::step::{FileChanges, Stop, View};
+use crate::usage::{Usage, ensure_usage};
+use crate::{layout, record};
+
+impl<V> Planner<'_, V> {
+    /// Records what the actor reports of its claim of a handoff; returns whether that is news.
+    pub(super) fn report_usage(&self, record: &mut Record) -> Result<bool, RequestRefusal> {
+        let models = self.actor.usage;
+        if models.is_empty() {
+            return Ok(false);
+        }
+        ensure_usage(models).map_err(RequestRefusal::Usage)?;
+        let report = Usage {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            attempt: record.attempt,
+            token: record.claims(),
+            models: models.to_vec(),
+        };
+        let same = |known: &&mut Usage| known.token == report.token && known.by == report.by;
+        match record.usage.iter_mut().find(same) {
+            Some(known) if known.models == report.models => return Ok(false),
+            Some(known) => *known = report,
+            None => record.usage.push(report),
+        }
+        Ok(true)
+    }
+
+    /// Refuses a claim for which a budget leaves nothing.
+    pub(super) fn within_budgets<E>(&self, issue: &Issue, record: &Record) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let definition = self.protocol.definition();
+        if definition.budgets.is_empty() {
+            return Ok(());
+        }
+        let today = self.spent_on(&day(self.actor.at))?;
+        let so_far = SpentSoFar {
+            issue: &issue.spent,
+            day: today.protocols.get(&definition.name),
+        };
+        Ok(ensure_left(
+            definition,
+            (self.actor.name, &record.id),
+            so_far,
+        )?)
+    }
+
+    /// Adds what follows from the changes of a step to what its agents spent, in the issue and on the
+    /// days on which their claims began; returns the files of those days.
+    pub(super) fn book<E>(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let definition = self.protocol.definition();
+        if definition.budgets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let has_days = definition
+            .budgets
+            .values()
+            .any(|budget| budget.per == Per::Day);
+        // As each day's file is, and as it becomes.
+        let mut days: BTreeMap<String, (DaySpending, DaySpending)> = BTreeMap::new();
+        for record in changed.records.iter().chain(&changed.quiet) {
+            let before = self.view.shared_record(record.id.number());
+            let before = before.map_err(Stop::Unreadable)?;
+            for movement in movements(before.as_deref(), record, self.actor.at) {
+                movement.book(&mut changed.issue.spent);
+                if !has_days {
+                    continue;
+                }
+                let name = day(movement.since);
+                if !days.contains_key(&name) {
+                    let was = self.spent_on(&name)?;
+                    days.insert(name.clone(), (was.clone(), was));
+                }
+                let (_, is) = days.entry(name).or_default();
+                let own = is.protocols.entry(definition.name.clone());
+                movement.book(own.or_default());
+            }
+        }
+        let changed = days.into_iter().filter(|(_, (was, is))| was != is);
+        let files = changed
+            .map(|(day, (_, is))| (layout::spent_file(&day), Edit::Bytes(record::write(&is))));
+        Ok(files.collect())
+    }
+
+    fn spent_on<E>(&self, day: &str) -> Result<DaySpending, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let known = self.view.spent_on(day).map_err(Stop::Unreadable)?;
+        Ok(known.unwrap_or_default())
+    }
+}

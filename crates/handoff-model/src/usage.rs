@@ -1,0 +1,361 @@
+//! What work cost, as agents report it, and what that adds up to.
+//!
+//! A report is about one claim of a handoff and holds its totals so far, so that a later report of
+//! the claim replaces the earlier one, and one that is repeated changes nothing.
+
+use std::collections::BTreeMap;
+
+use handoff_base::ids::AgentName;
+use handoff_base::text::{grouped, quoted};
+use handoff_base::{Amount, Currency, Moment, moment};
+use handoff_protocol::Event;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::Record;
+
+/// The most models in one report.
+pub const MOST_MODELS: usize = 20;
+
+/// The longest name of a model or a provider, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// The largest count in a report.
+const MOST: u64 = 1_000_000_000_000_000;
+
+/// What the use of one model took. Each member is optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelUsage {
+    /// Who runs the model: `anthropic`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens that the model read, with those from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that it wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Those of `input_tokens` that came from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// What it cost, in `currency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Amount>,
+    /// The currency of `cost`, such as `USD`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
+    /// How often the model was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// From the start of the work to its end, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_seconds: Option<u64>,
+    /// The part of it in which the model or a tool worked, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_seconds: Option<u64>,
+}
+
+/// What a claim of a handoff took so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// When it was reported last.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent.
+    pub by: AgentName,
+    /// The attempt.
+    pub attempt: u32,
+    /// The number of the claim; 0 if the agent sent the handoff's contract without holding another.
+    pub token: u32,
+    /// The models that were used.
+    pub models: Vec<ModelUsage>,
+}
+
+/// Why a text is not a report of usage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoUsage {
+    /// It has another form.
+    #[error("{0}")]
+    Form(String),
+    /// It lists no model, or too many.
+    #[error("it lists {0} models, not 1 to {MOST_MODELS}")]
+    Models(usize),
+    /// An entry says nothing.
+    #[error("it has none of input_tokens, output_tokens, cost, turns and wall_seconds")]
+    Empty,
+    /// A name is too long, or not one word.
+    #[error("{} is not a name of 1 to {LONGEST_NAME} letters, digits and punctuation", quoted(.0))]
+    Name(String),
+    /// A count is too large.
+    #[error("{0} is {1}, more than {MOST}")]
+    Count(&'static str, u64),
+    /// A cost without its currency, or the other way round.
+    #[error("cost and currency are given together")]
+    Currency,
+    /// More tokens came from a cache than were read.
+    #[error("cached_tokens is more than input_tokens, which includes them")]
+    Cached,
+}
+
+/// Reads a report: an object, or a list of one for each model.
+///
+/// # Errors
+/// [`NoUsage`].
+pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Many(Vec<serde_json::Value>),
+        One(serde_json::Value),
+    }
+    let form = |error: serde_json::Error| NoUsage::Form(error.to_string());
+    let entries = match serde_json::from_slice(json).map_err(form)? {
+        Form::Many(entries) => entries,
+        Form::One(entry) => vec![entry],
+    };
+    let entries = entries.into_iter().map(serde_json::from_value);
+    let models: Vec<ModelUsage> = entries.collect::<Result<_, _>>().map_err(form)?;
+    ensure_usage(&models)?;
+    Ok(models)
+}
+
+/// Refuses a report that a record must not hold.
+///
+/// # Errors
+/// [`NoUsage`].
+pub fn ensure_usage(models: &[ModelUsage]) -> Result<(), NoUsage> {
+    if !(1..=MOST_MODELS).contains(&models.len()) {
+        return Err(NoUsage::Models(models.len()));
+    }
+    for usage in models {
+        let counts = usage.counts();
+        if usage.cost.is_none() && counts.iter().all(|(_, count)| count.is_none()) {
+            return Err(NoUsage::Empty);
+        }
+        for name in [&usage.provider, &usage.model].into_iter().flatten() {
+            let is_word = name.chars().all(|c| c.is_ascii_graphic());
+            if name.is_empty() || name.len() > LONGEST_NAME || !is_word {
+                return Err(NoUsage::Name(name.clone()));
+            }
+        }
+        let large = counts
+            .iter()
+            .find(|(_, count)| count.is_some_and(|count| count > MOST));
+        if let Some((name, Some(count))) = large {
+            return Err(NoUsage::Count(name, *count));
+        }
+        if usage.cost.is_some() != usage.currency.is_some() {
+            return Err(NoUsage::Currency);
+        }
+        if usage.cached_tokens > Some(usage.input_tokens.unwrap_or(0)) {
+            return Err(NoUsage::Cached);
+        }
+    }
+    Ok(())
+}
+
+impl ModelUsage {
+    fn counts(&self) -> [(&'static str, Option<u64>); 6] {
+        [
+            ("input_tokens", self.input_tokens),
+            ("output_tokens", self.output_tokens),
+            ("cached_tokens", self.cached_tokens),
+            ("turns", self.turns),
+            ("wall_seconds", self.wall_seconds),
+            ("working_seconds", self.working_seconds),
+        ]
+    }
+}
+
+/// What work took, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spent {
+    /// Claims.
+    pub attempts: u64,
+    /// The seconds for which the work was held.
+    pub seconds: u64,
+    /// Tokens that models read, with those from a cache.
+    pub input_tokens: u64,
+    /// Tokens that models wrote.
+    pub output_tokens: u64,
+    /// Those of `input_tokens` that came from a cache.
+    pub cached_tokens: u64,
+    /// Calls of models.
+    pub turns: u64,
+    /// What it cost, by currency.
+    pub cost: BTreeMap<Currency, Amount>,
+}
+
+impl Spent {
+    /// What a report says.
+    pub fn of(models: &[ModelUsage]) -> Self {
+        let mut spent = Self::default();
+        for usage in models {
+            let add =
+                |sum: &mut u64, more: Option<u64>| *sum = sum.saturating_add(more.unwrap_or(0));
+            add(&mut spent.input_tokens, usage.input_tokens);
+            add(&mut spent.output_tokens, usage.output_tokens);
+            add(&mut spent.cached_tokens, usage.cached_tokens);
+            add(&mut spent.turns, usage.turns);
+            if let (Some(cost), Some(currency)) = (usage.cost, &usage.currency) {
+                let sum = spent.cost.entry(currency.clone()).or_default();
+                *sum = sum.plus(cost);
+            }
+        }
+        spent
+    }
+
+    /// Adds another sum to this one.
+    pub fn add(&mut self, other: &Self) {
+        self.each(other, u64::saturating_add);
+        for (currency, cost) in &other.cost {
+            let sum = self.cost.entry(currency.clone()).or_default();
+            *sum = sum.plus(*cost);
+        }
+    }
+
+    /// Takes a part of this sum away.
+    pub fn subtract(&mut self, part: &Self) {
+        self.each(part, u64::saturating_sub);
+        for (currency, cost) in &part.cost {
+            if let Some(sum) = self.cost.get_mut(currency) {
+                *sum = sum.minus(*cost);
+            }
+        }
+        self.cost.retain(|_, sum| *sum != Amount::default());
+    }
+
+    fn each(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+        let pairs = [
+            (&mut self.attempts, other.attempts),
+            (&mut self.seconds, other.seconds),
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cached_tokens, other.cached_tokens),
+            (&mut self.turns, other.turns),
+        ];
+        for (sum, more) in pairs {
+            *sum = with(*sum, more);
+        }
+    }
+
+    /// Input and output tokens together.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// In a few words: `0.42 USD, 12,000 tokens`; none if no usage was reported.
+    pub fn text(&self) -> Option<String> {
+        let costs = self
+            .cost
+            .iter()
+            .map(|(currency, cost)| format!("{cost} {currency}"));
+        let tokens = Some(self.tokens()).filter(|tokens| *tokens > 0);
+        let tokens = tokens.map(|tokens| format!("{} tokens", grouped(tokens)));
+        let parts: Vec<String> = costs.chain(tokens).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+impl Record {
+    /// What a claim of it took, as far as it was reported.
+    pub fn spent(&self, token: u32) -> Spent {
+        let own = self.usage.iter().filter(|usage| usage.token == token);
+        own.fold(Spent::default(), |mut sum, usage| {
+            sum.add(&Spent::of(&usage.models));
+            sum
+        })
+    }
+
+    /// What all that was reported of it adds up to.
+    pub fn all_spent(&self) -> Spent {
+        self.usage.iter().fold(Spent::default(), |mut sum, usage| {
+            sum.add(&Spent::of(&usage.models));
+            sum
+        })
+    }
+
+    /// When the claim with this number was made.
+    pub(crate) fn claimed_at(&self, token: u32) -> Option<Moment> {
+        let claims = self
+            .transitions
+            .iter()
+            .filter(|t| t.event.is_some_and(Event::is_claim));
+        let index = usize::try_from(token).ok()?.checked_sub(1)?;
+        claims.map(|t| t.at).nth(index)
+    }
+
+    /// The report that a step added to this record or replaced in it.
+    pub fn usage_since<'a>(&'a self, before: Option<&Self>) -> Option<&'a Usage> {
+        let known = |usage: &Usage| before.is_some_and(|before| before.usage.contains(usage));
+        self.usage.iter().find(|usage| !known(usage))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{NoUsage, Spent, read_usage};
+
+    #[test]
+    fn a_report_is_an_object_or_a_list() {
+        let one = br#"{"model": "m", "input_tokens": 10, "cached_tokens": 4, "output_tokens": 2}"#;
+        assert_eq!(Spent::of(&read_usage(one).unwrap()).tokens(), 12);
+        let two = br#"[{"cost": 0.1, "currency": "USD"}, {"cost": 0.2, "currency": "USD"},
+                       {"cost": 1, "currency": "EUR", "output_tokens": 5}]"#;
+        let spent = Spent::of(&read_usage(two).unwrap());
+        assert_eq!(spent.text().unwrap(), "1.00 EUR, 0.30 USD, 5 tokens");
+    }
+
+    #[test]
+    fn what_no_record_may_hold_is_refused() {
+        let refused = |text: &str| read_usage(text.as_bytes()).unwrap_err();
+        assert_eq!(refused("[]"), NoUsage::Models(0));
+        assert_eq!(refused(r#"{"model": "m"}"#), NoUsage::Empty);
+        assert_eq!(refused(r#"{"cost": 1}"#), NoUsage::Currency);
+        assert_eq!(
+            refused(r#"{"turns": 1, "currency": "USD"}"#),
+            NoUsage::Currency
+        );
+        assert_eq!(
+            refused(r#"{"output_tokens": 1, "cached_tokens": 1}"#),
+            NoUsage::Cached
+        );
+        assert!(matches!(
+            refused(r#"{"turns": 1, "model": "a b"}"#),
+            NoUsage::Name(_)
+        ));
+        assert!(matches!(
+            refused(r#"{"turns": 9999999999999999}"#),
+            NoUsage::Count("turns", _)
+        ));
+        for form in [
+            "",
+            "1",
+            "{\"turns\": -1}",
+            "{\"turn\": 1}",
+            r#"{"cost": -1, "currency": "USD"}"#,
+        ] {
+            assert!(matches!(refused(form), NoUsage::Form(_)), "{form}");
+        }
+    }
+
+    #[test]
+    fn a_sum_without_its_part_is_the_rest() {
+        let report = read_usage(br#"{"turns": 2, "cost": 3, "currency": "USD"}"#).unwrap();
+        let mut sum = Spent::of(&report);
+        sum.add(&Spent::of(&report));
+        sum.subtract(&Spent::of(&report));
+        assert_eq!(sum, Spent::of(&report));
+        sum.subtract(&Spent::of(&report));
+        assert_eq!(sum, Spent::default());
+    }
+}

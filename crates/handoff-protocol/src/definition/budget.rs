@@ -1,0 +1,107 @@
+//! Budgets: what work under a protocol may cost.
+
+use handoff_base::ids::AgentName;
+use handoff_base::{Amount, Currency};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a budget adds up.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Per {
+    /// One claim, from when the work is claimed until its worker no longer holds it.
+    Run,
+    /// All claims in an issue.
+    Issue,
+    /// All claims under the protocol that began on one day, in UTC.
+    Day,
+}
+
+impl Per {
+    /// The word in `protocol.json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Issue => "issue",
+            Self::Day => "day",
+        }
+    }
+}
+
+/// What a budget is measured in.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetUnit {
+    /// Money that was reported.
+    Cost,
+    /// Input and output tokens that were reported.
+    Tokens,
+    /// Claims.
+    Attempts,
+    /// The seconds for which the work was held.
+    Seconds,
+}
+
+impl BudgetUnit {
+    /// The word in `protocol.json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cost => "cost",
+            Self::Tokens => "tokens",
+            Self::Attempts => "attempts",
+            Self::Seconds => "seconds",
+        }
+    }
+}
+
+/// A budget: once as much is spent, nothing more is claimed. It has at least one of `cost`,
+/// `tokens`, `attempts` and `seconds`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// What it is for: one claim (`run`), an `issue`, or all claims that began on one `day` (UTC).
+    pub per: Per,
+    /// The only agent whose claims count; every agent's count together, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// The most money, as `--usage` reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Amount>,
+    /// The currency of `cost`; costs in others do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
+    /// The most input and output tokens, as `--usage` reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The most claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
+    /// The longest time for which work is held, in seconds, added up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+impl Budget {
+    /// Whether the claims of an agent count.
+    pub fn counts(&self, agent: &AgentName) -> bool {
+        self.agent.as_ref().is_none_or(|own| own == agent)
+    }
+
+    /// What it limits.
+    pub fn limited(&self) -> impl Iterator<Item = BudgetUnit> {
+        let given = [
+            (BudgetUnit::Cost, self.cost.is_some()),
+            (BudgetUnit::Tokens, self.tokens.is_some()),
+            (BudgetUnit::Attempts, self.attempts.is_some()),
+            (BudgetUnit::Seconds, self.seconds.is_some()),
+        ];
+        given
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(of, _)| of)
+    }
+}

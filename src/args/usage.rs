@@ -1,0 +1,37 @@
+//! What the work took, as `--usage` gives it.
+
+use clap::Args;
+use handoff_model::{ModelUsage, read_usage};
+
+use crate::context::Context;
+use crate::contracts::input;
+use crate::failure::{Failure, usage_refused};
+
+/// A report of what the work took.
+#[derive(Args)]
+pub(crate) struct UsageReport {
+    /// What the work took so far, since its claim: JSON, or a file with it. An object, or a list
+    /// of one for each model, with some of provider, model, `input_tokens`, `output_tokens`,
+    /// `cached_tokens`, cost and currency, turns, `wall_seconds`, `working_seconds`. A later
+    /// report of the claim replaces it
+    #[arg(long, value_name = "JSON|FILE")]
+    usage: Option<String>,
+}
+
+impl UsageReport {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it can't be read, or is not a report.
+    pub(crate) fn read(&self, context: &Context) -> Result<Vec<ModelUsage>, Failure> {
+        let Some(text) = &self.usage else {
+            return Ok(Vec::new());
+        };
+        let bytes = if text.trim_start().starts_with(['{', '[']) {
+            text.as_bytes().to_vec()
+        } else {
+            input::report(context, text)?
+        };
+        read_usage(&bytes).map_err(|error| usage_refused(&error))
+    }
+}
