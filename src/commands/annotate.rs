@@ -5,6 +5,7 @@ use handoff_model::Update;
 use serde_json::{Map, Value};
 
 use crate::args::text;
+use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::writer::decided;
 use crate::failure::{ErrorCode, Failure};
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
     /// A fact that changed; contracts must agree with it
     #[arg(long = "fact", value_name = "NAME=VALUE")]
     facts: Vec<String>,
+    #[command(flatten)]
+    usage: UsageReport,
 }
 
 impl Arguments {
@@ -79,7 +82,8 @@ impl Arguments {
             facts: self.facts()?,
         };
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
+        let (mut ledger, mut session) = context.requester(&repository, output)?;
+        session.usage = self.usage.read(context)?;
         let agent = context.acting_agent(&repository)?;
         let done = decided(&mut ledger, &session, output, |ledger| {
             ledger.update(&session, &agent, &issue, &annotate)

@@ -83,7 +83,7 @@ impl Supervisor<'_> {
                 continue;
             }
             let told = format!("{}: not decided: {}", one.id, said.message());
-            if self.undecided.insert(told.clone()) {
+            if self.told.insert(told.clone()) {
                 output.say(&told);
             }
         }

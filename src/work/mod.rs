@@ -17,7 +17,9 @@ mod program;
 mod prompt;
 pub(crate) mod roles;
 mod run;
+mod share;
 mod slot;
+mod usage;
 mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,8 +153,8 @@ pub(crate) struct Supervisor<'a> {
     kept: BTreeSet<PathBuf>,
     /// Held by the worker of this clone that decides.
     deciding: Option<File>,
-    /// What it failed to decide, which is told once.
-    undecided: BTreeSet<String>,
+    /// What is told once: what it failed to decide, and budgets that are spent.
+    told: BTreeSet<String>,
 }
 
 impl<'a> Supervisor<'a> {
@@ -193,7 +195,7 @@ impl<'a> Supervisor<'a> {
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
             deciding: None,
-            undecided: BTreeSet::new(),
+            told: BTreeSet::new(),
         })
     }
 
@@ -402,7 +404,15 @@ impl<'a> Supervisor<'a> {
             self.resting.remove(&role);
             let agent = &self.plan.roles[role].agent;
             let wanted = match &self.plan.issue {
-                None => claimable(tip, agent, now)?.first,
+                None => {
+                    let found = claimable(tip, agent, now)?;
+                    let spent = found.spent.filter(|_| found.first.is_none());
+                    let text = spent.map(|spent| format!("{agent}: {spent}"));
+                    if let Some(text) = text.filter(|text| self.told.insert(text.clone())) {
+                        output.say(&text);
+                    }
+                    found.first
+                }
                 Some(key) => waiting_in(tip, key, agent, now)?,
             };
             let Some(wanted) = wanted else { continue };
@@ -436,6 +446,7 @@ impl<'a> Supervisor<'a> {
             cut_off: 0,
             is_left: false,
             contract: None,
+            usage: Vec::new(),
             group: Some(group.clone()),
         };
         // Before the claim: should this process be killed meanwhile, whoever takes the slot looks for it.

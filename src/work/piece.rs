@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use handoff_base::ids::HandoffId;
+use handoff_model::ModelUsage;
 use serde_json::Value;
 
 use super::process::ProcessGroup;
@@ -15,7 +16,9 @@ use super::program::{Actor, Program, word};
 use super::prompt::{self, Work};
 use super::roles::Role;
 use super::run::{End, Files, Lease, Line, Notice, Room, Stop};
+use super::share::Share;
 use super::slot::{Note, Slot};
+use super::usage;
 use super::worktree::{Trouble, Wanted, Worktree, Worktrees};
 
 /// How often a step that met a busy or absent remote is made again, and after which time.
@@ -70,6 +73,8 @@ struct Fault {
     message: String,
     details: Option<String>,
     recoverable: bool,
+    /// What the work took, as an option.
+    used: Option<String>,
 }
 
 /// Where the work is done.
@@ -97,9 +102,10 @@ impl Piece {
             Ok(place) => place,
             Err(Trouble::CheckedOut(path)) => {
                 let branch = self.branch();
-                return self.block(&format!(
+                let reason = format!(
                     "branch {branch} is checked out in {path}: switch to another one there, then answer"
-                ));
+                );
+                return self.block(&reason, None);
             }
             Err(Trouble::Other(why)) => {
                 return self.fail(
@@ -110,6 +116,7 @@ impl Piece {
                         message: format!("there is no worktree for it: {}", one_line(&why)),
                         details: None,
                         recoverable: true,
+                        used: None,
                     },
                 );
             }
@@ -132,6 +139,7 @@ impl Piece {
                         message: format!("there is no temporary folder: {error}"),
                         details: None,
                         recoverable: true,
+                        used: None,
                     },
                 );
             }
@@ -156,8 +164,7 @@ impl Piece {
 
     /// Runs the command, and again with the findings about a refused contract.
     fn work(&self, place: &Place, files: &Files, say: &dyn Fn(String)) -> Outcome {
-        let cut_off = self.earlier.as_ref();
-        let cut_off = cut_off.map_or(0, |note| note.cut_off + u32::from(!note.is_left));
+        let cut_off = self.cut_off();
         if cut_off > CUT_OFF {
             return self.fail(
                 Some(place),
@@ -167,12 +174,15 @@ impl Piece {
                     message: format!("{cut_off} workers were killed over it"),
                     details: None,
                     recoverable: false,
+                    used: None,
                 },
             );
         }
         let first = self.prompt(place, self.earlier.is_some());
         let mut prompt = first.clone();
         let mut lease = Lease::of(&self.claimed);
+        let share = Share::of(&self.claimed);
+        let mut used = self.used_before(files);
         // What a killed worker's agent had written is as good as what one writes now.
         let mut end = (self.earlier.is_some() && files.left().is_some()).then_some(End {
             stopped: None,
@@ -181,7 +191,7 @@ impl Piece {
         for run in 0..=self.role.bounds.mend {
             let ended = match end.take() {
                 Some(end) => end,
-                None => match self.run_once((place, files), &prompt, &mut lease, cut_off) {
+                None => match self.run_once((place, files), &prompt, &mut lease, (&used, &share)) {
                     Ok(end) => end,
                     Err(message) => {
                         return self.fail(
@@ -192,12 +202,14 @@ impl Piece {
                                 message: one_line(&message),
                                 details: None,
                                 recoverable: true,
+                                used: None,
                             },
                         );
                     }
                 },
             };
-            match self.settle((place, files), ended, say) {
+            usage::add(&mut used, files.used(&self.role.usage));
+            match self.settle((place, files), ended, &used, say) {
                 Ok(outcome) => return outcome,
                 Err((message, findings)) if run < self.role.bounds.mend => {
                     say(format!("{}: run again: {message}", self.id));
@@ -219,12 +231,29 @@ impl Piece {
                             message,
                             details: Some(findings),
                             recoverable: true,
+                            used: usage::option(&used),
                         },
                     );
                 }
             }
         }
         unreachable!("the last run has an outcome")
+    }
+
+    /// How many processes were killed over it.
+    fn cut_off(&self) -> u32 {
+        let note = self.earlier.as_ref();
+        note.map_or(0, |note| note.cut_off + u32::from(!note.is_left))
+    }
+
+    /// What the runs of a killed worker took.
+    fn used_before(&self, files: &Files) -> Vec<ModelUsage> {
+        let mut used = Vec::new();
+        if let Some(note) = &self.earlier {
+            used.clone_from(&note.usage);
+            usage::add(&mut used, files.used(&self.role.usage));
+        }
+        used
     }
 
     fn place(&self) -> Result<Place, Trouble> {
@@ -294,7 +323,7 @@ impl Piece {
         (place, files): (&Place, &Files),
         prompt: &str,
         lease: &mut Lease,
-        cut_off: u32,
+        (before, share): (&[ModelUsage], &Share),
     ) -> Result<End, String> {
         let mut variables = vec![
             ("GIT_HANDOFF_ISSUE", self.id.issue().to_string()),
@@ -315,15 +344,18 @@ impl Piece {
             actor: &self.actor,
             folder: &place.folder,
             files,
+            before,
+            share,
             variables,
         };
         let mut note = Note {
             agent: self.actor.agent.clone(),
             worker: self.actor.worker.clone(),
             id: Some(self.id.clone()),
-            cut_off,
+            cut_off: self.cut_off(),
             is_left: false,
             contract: Some(files.contract()),
+            usage: before.to_vec(),
             group: Some(self.group.clone()),
         };
         let noted = |note: &Note| self.slot.write(note).map_err(|error| error.to_string());
@@ -350,13 +382,15 @@ impl Piece {
         &self,
         (place, files): (&Place, &Files),
         end: End,
+        used: &[ModelUsage],
         say: &dyn Fn(String),
     ) -> Result<Outcome, (String, String)> {
         match end.stopped {
             Some(Stop::Leave) => return Ok(Outcome::Left),
             Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why)),
-            Some(Stop::Time) | None => {}
+            Some(Stop::Time | Stop::Spent(_)) | None => {}
         }
+        let used = usage::option(used);
         let details = self.push(place);
         if let Some(why) = &details {
             say(format!(
@@ -366,12 +400,13 @@ impl Piece {
             ));
         }
         if !self.is_held() {
+            self.report(used.as_deref());
             return Ok(Outcome::HandedOn);
         }
         // What a run leaves that goes wrong is kept with the failure.
         let went_well = end.stopped.is_none() && end.status.is_none_or(|status| status.success());
         if went_well && files.left().is_some() {
-            return self.send(&files.contract());
+            return self.send(&files.contract(), used.as_deref());
         }
         let needs_person = || {
             let tail = files.tail();
@@ -391,7 +426,8 @@ impl Piece {
         if end.stopped.is_none()
             && let Some(asked) = needs_person()
         {
-            return Ok(self.block(&format!("its agent waits for a permission: {asked}")));
+            let reason = format!("its agent waits for a permission: {asked}");
+            return Ok(self.block(&reason, used.as_deref()));
         }
         let (code, message) = why(&end, &self.role);
         Ok(self.fail(
@@ -402,6 +438,7 @@ impl Piece {
                 message,
                 details,
                 recoverable: true,
+                used,
             },
         ))
     }
@@ -419,17 +456,27 @@ impl Piece {
     }
 
     /// Sends the contract that was left.
-    fn send(&self, contract: &Path) -> Result<Outcome, (String, String)> {
+    fn send(&self, contract: &Path, used: Option<&str>) -> Result<Outcome, (String, String)> {
         let token = self.claimed["token"].to_string();
         let issue = self.id.issue().to_string();
         let path = word(contract);
-        let words = ["send", &path, "--issue", &issue, "--token", &token];
+        let mut words = vec!["send", &path, "--issue", &issue, "--token", &token];
+        words.extend(used);
         let said = self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
         match said.exit {
             0 | 8 => Ok(Outcome::HandedOn),
             5 => Ok(Outcome::Lost(said.message().to_owned())),
             _ => Err((said.message().to_owned(), said.findings())),
         }
+    }
+
+    /// Records what the work took that its agent handed on itself.
+    fn report(&self, used: Option<&str>) {
+        let Some(used) = used else { return };
+        let id = self.id.to_string();
+        let words = ["annotate", &id, "--note=what the work took", used];
+        // The work is done, whether this is known or not.
+        self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
     }
 
     /// Pushes the branch. Returns why it was not.
@@ -488,6 +535,7 @@ impl Piece {
         if fault.recoverable {
             words.push("--recoverable");
         }
+        words.extend(fault.used.as_deref());
         let bare = words.clone();
         if place.is_some() {
             words.push("--snapshot");
@@ -556,11 +604,12 @@ impl Piece {
     }
 
     /// Records that only a person can decide something.
-    fn block(&self, reason: &str) -> Outcome {
+    fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
         let token = self.claimed["token"].to_string();
         let id = self.id.to_string();
         let reason_word = format!("--reason={reason}");
-        let words = ["block", &id, &reason_word, "--token", &token];
+        let mut words = vec!["block", &id, &reason_word, "--token", &token];
+        words.extend(used);
         let said = self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
         match said.exit {
             0 | 8 => Outcome::Blocked(reason.to_owned()),
@@ -600,6 +649,9 @@ fn why(end: &End, role: &Role) -> (&'static str, String) {
             "TIME_SPENT",
             format!("it took longer than {}", humantime::format_duration(time)),
         );
+    }
+    if let Some(Stop::Spent(text)) = &end.stopped {
+        return ("BUDGET_SPENT", text.clone());
     }
     let program = Path::new(&role.command[0]).file_name();
     let program = program

@@ -12,6 +12,7 @@ use handoff_git::Repository;
 use regex::Regex;
 use serde::Deserialize;
 
+use super::usage::UsageRule;
 use crate::args::duration;
 use crate::failure::{ErrorCode, Failure};
 
@@ -26,6 +27,8 @@ pub(crate) struct Role {
     pub(crate) command: Vec<String>,
     /// What the end of its output holds if a person has to decide something.
     pub(crate) needs_person: Vec<Regex>,
+    /// Where its output tells what it used.
+    pub(super) usage: Vec<UsageRule>,
     pub(crate) bounds: Bounds,
 }
 
@@ -162,6 +165,8 @@ struct Profile {
     command: Vec<String>,
     #[serde(default)]
     needs_person: Vec<String>,
+    #[serde(default)]
+    usage: Vec<UsageRule>,
 }
 
 /// The roles of a file, and the folder that it names for worktrees.
@@ -256,6 +261,7 @@ impl RoleEntry {
         }
         Ok(Role {
             needs_person: needs_person.collect::<Result<_, String>>()?,
+            usage: profile.map_or_else(Vec::new, |profile| profile.usage),
             bounds: Bounds {
                 jobs,
                 time: time(self.time)?.or(bounds.time),
@@ -290,10 +296,17 @@ fn profile(name: &str, own: &BTreeMap<String, Profile>) -> Result<Profile, Strin
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::usage::UsageRule;
     use super::{Bounds, Profile, SHIPPED, of_command};
+
+    /// Where a profile that ships finds what was used.
+    pub(in crate::work) fn rules(name: &str) -> Vec<UsageRule> {
+        let mut shipped: BTreeMap<String, Profile> = toml::from_str(SHIPPED).expect("it is TOML");
+        shipped.remove(name).expect("it ships").usage
+    }
 
     /// What ends a run of each agent that had to ask a person, and of one that had not.
     const ENDS: [(&str, &str, &str); 3] = [

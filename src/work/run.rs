@@ -9,15 +9,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use handoff_model::usage::ensure_usage;
+use handoff_model::{ModelUsage, read_usage};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::process::{MARK, ProcessGroup};
 use super::program::{Actor, Program, alone};
 use super::roles::Role;
+use super::share::Share;
+use super::usage::{self, UsageRule};
 
 /// The variable that names the file in which a contract may be left.
 pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
+
+/// The variable that names the file in which a command may say what it used.
+const USAGE: &str = "GIT_HANDOFF_USAGE";
+
+/// How much of the end of a command's output is searched for what it used, in bytes.
+const SEARCHED: u64 = 16 * 1024 * 1024;
+
+/// How often a run's usage is compared with its budget.
+const COMPARED: Duration = Duration::from_secs(2);
 
 /// How much of the end of a command's output is kept of a failure, in bytes.
 const KEPT: u64 = 64 * 1024;
@@ -37,6 +50,8 @@ pub(super) enum Stop {
     Lost(String),
     /// Its time is up.
     Time,
+    /// It used what its budget has, in words.
+    Spent(String),
 }
 
 /// What a run is told.
@@ -99,16 +114,44 @@ impl Files {
         Some(text).filter(|text| !text.trim().is_empty())
     }
 
-    /// The end of the output, as a file to attach.
-    pub(super) fn end_of_output(&self) -> Option<PathBuf> {
+    fn usage(&self) -> PathBuf {
+        self.folder.join("usage.json")
+    }
+
+    /// What the run used so far: as its command says it, else as its output shows.
+    pub(super) fn used(&self, rules: &[UsageRule]) -> Vec<ModelUsage> {
+        let said = fs::read(self.usage()).ok();
+        if let Some(usage) = said.and_then(|bytes| read_usage(&bytes).ok()) {
+            return usage;
+        }
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let output = self.last(SEARCHED).unwrap_or_default();
+        let usage = usage::in_output(rules, &String::from_utf8_lossy(&output));
+        // What an agent prints may be no report.
+        Some(usage)
+            .filter(|usage| ensure_usage(usage).is_ok())
+            .unwrap_or_default()
+    }
+
+    /// The last bytes of the output.
+    fn last(&self, most: u64) -> Option<Vec<u8>> {
         let mut log = File::open(self.log()).ok()?;
         let size = log.metadata().ok()?.len();
+        log.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
+        let mut bytes = Vec::new();
+        log.take(most).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The end of the output, as a file to attach.
+    pub(super) fn end_of_output(&self) -> Option<PathBuf> {
+        let size = fs::metadata(self.log()).ok()?.len();
         if size <= KEPT {
             return Some(self.log()).filter(|_| size > 0);
         }
-        log.seek(SeekFrom::Start(size - KEPT)).ok()?;
-        let mut bytes = Vec::new();
-        log.take(KEPT).read_to_end(&mut bytes).ok()?;
+        let bytes = self.last(KEPT)?;
         let whole = bytes
             .iter()
             .position(|byte| *byte == b'\n')
@@ -148,12 +191,15 @@ impl Lease {
         }
     }
 
-    /// Extends it if half of it is over.
-    fn keep(&mut self, program: &Program, actor: &Actor) -> Option<Stop> {
+    /// Extends it if half of it is over, with what the work took so far.
+    fn keep(&mut self, room: &Room<'_>, program: &Program) -> Option<Stop> {
         if self.due.is_none_or(|due| Instant::now() < due) {
             return None;
         }
-        let said = program.run(actor, &["extend", &self.id, "--token", &self.token]);
+        let usage = usage::option(&room.used());
+        let mut words = vec!["extend", &self.id, "--token", &self.token];
+        words.extend(usage.as_deref());
+        let said = program.run(room.actor, &words);
         if matches!(said.exit, 4 | 5) && !said.may_pass() {
             return Some(Stop::Lost(said.message().to_owned()));
         }
@@ -181,6 +227,10 @@ pub(super) struct Room<'a> {
     pub(super) actor: &'a Actor,
     pub(super) folder: &'a Path,
     pub(super) files: &'a Files,
+    /// What earlier runs of the work took.
+    pub(super) before: &'a [ModelUsage],
+    /// What the work may take.
+    pub(super) share: &'a Share,
     /// More variables.
     pub(super) variables: Vec<(&'static str, String)>,
 }
@@ -196,6 +246,7 @@ impl Room<'_> {
         fs::write(&path, prompt).map_err(|error| failed(&path, error))?;
         // What an earlier run left is not this one's.
         let _ = fs::remove_file(self.files.contract());
+        let _ = fs::remove_file(self.files.usage());
         let log =
             File::create(self.files.log()).map_err(|error| failed(&self.files.log(), error))?;
         let errors = log
@@ -219,6 +270,7 @@ impl Room<'_> {
         command
             .env(MARK, &group.mark)
             .env(CONTRACT, self.files.contract())
+            .env(USAGE, self.files.usage())
             .env("GIT_HANDOFF_AGENT", self.actor.agent.as_str())
             .env("GIT_HANDOFF_WORKER", self.actor.worker.as_str())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -226,6 +278,13 @@ impl Room<'_> {
         command
             .spawn()
             .map_err(|error| format!("{program} can't be started: {error}"))
+    }
+
+    /// What the work took so far.
+    pub(super) fn used(&self) -> Vec<ModelUsage> {
+        let mut used = self.before.to_vec();
+        usage::add(&mut used, self.files.used(&self.role.usage));
+        used
     }
 
     /// Waits for the end of the command, and ends what it leaves behind.
@@ -238,17 +297,27 @@ impl Room<'_> {
     ) -> End {
         tell_end(&child, line.sender.clone());
         let bounds = &self.role.bounds;
-        let over = bounds
-            .time
-            .and_then(|time| Instant::now().checked_add(time));
+        let after = |time: Option<Duration>| time.and_then(|time| Instant::now().checked_add(time));
+        let (over, out_of_budget) = (after(bounds.time), after(self.share.time()));
+        let is_past = |end: Option<Instant>| end.is_some_and(|end| Instant::now() >= end);
         let stopped = loop {
-            if over.is_some_and(|over| Instant::now() >= over) {
+            if is_past(over) {
                 break Some(Stop::Time);
             }
-            if let Some(lost) = lease.keep(line.program, self.actor) {
+            if is_past(out_of_budget) {
+                break Some(Stop::Spent("its time is spent".to_owned()));
+            }
+            if let Some(spent) = self.share.exceeded_by(|| self.used()) {
+                break Some(Stop::Spent(spent));
+            }
+            if let Some(lost) = lease.keep(self, line.program) {
                 break Some(lost);
             }
-            let next = [over, lease.due].into_iter().flatten().min();
+            let compared = self.share.is_measured().then(|| Instant::now() + COMPARED);
+            let next = [over, out_of_budget, lease.due, compared]
+                .into_iter()
+                .flatten()
+                .min();
             let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
             match line
                 .notices

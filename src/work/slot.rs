@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
+use handoff_model::ModelUsage;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -37,6 +38,9 @@ pub(super) struct Note {
     pub(super) is_left: bool,
     /// Where the contract may be left.
     pub(super) contract: Option<PathBuf>,
+    /// What earlier runs of the work took.
+    #[serde(default)]
+    pub(super) usage: Vec<ModelUsage>,
     /// The agent's processes.
     pub(super) group: Option<ProcessGroup>,
 }

@@ -77,22 +77,49 @@ fn each_claim_has_its_own_totals_and_a_later_report_replaces_them() {
             r#""prep-agent" attempt 2 claim 2: 0.5+0.5"#,
         ]
     );
+    // What is known only later is told with a note.
+    let late = [
+        "annotate",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--note",
+        "all of it",
+        "--usage",
+    ];
+    let report = usage(20, 20, 1.5);
+    env.handoff(&[&late[..], &[&report]].concat()).success();
+    env.handoff(&[&late[..], &[&report]].concat())
+        .success()
+        .says("already has this note");
+    assert_eq!(told("87.1")[2], r#""prep-agent" attempt 2 claim 2: 1.5"#);
+    let other = [
+        "annotate",
+        "87.1",
+        "--as",
+        "orchestrator",
+        "--note",
+        "x",
+        "--usage",
+    ];
+    env.handoff(&[&other[..], &[&report]].concat()).success();
+    assert_eq!(told("87.1").len(), 3, "only what its own agent says counts");
     assert!(record(&env, "87.2")["usage"].is_null());
     insta::assert_snapshot!(done(&env, "status 87").stdout.lines().take(6).collect::<Vec<_>>().join("\n"), @r#"
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:05:00Z)
       Export delivery history as CSV
-      took 1.55 USD, 1,452 tokens
+      took 2.05 USD, 1,470 tokens
         issue-manager 0.25 USD, 1,000 tokens
-        prep-agent 1.30 USD, 452 tokens
+        prep-agent 1.80 USD, 470 tokens
       issue_title: Export delivery history as CSV
     "#);
     insta::assert_snapshot!(done(&env, "metrics").stdout.split("\nusage").nth(1).unwrap(), @r#"
                   input  cached  output  turns  cost
-    all                1,311  655     141     12     1.55 USD
+    all                1,320  660     150     9      2.05 USD
     by issue-manager   900    450     100     3      0.25 USD
-    by prep-agent      411    205     41      9      1.30 USD
-    of anthropic/opus  1,311  655     141     12     1.55 USD
-    on 2026-03-02      1,311  655     141     12     1.55 USD
+    by prep-agent      420    210     50      6      1.80 USD
+    of anthropic/opus  1,320  660     150     9      2.05 USD
+    on 2026-03-02      1,320  660     150     9      2.05 USD
     "#);
     let text = done(&env, "metrics --format openmetrics").stdout;
     let samples = text
@@ -100,7 +127,7 @@ fn each_claim_has_its_own_totals_and_a_later_report_replaces_them() {
         .filter(|line| line.starts_with("git_handoff_usage_cost{"));
     insta::assert_snapshot!(samples.collect::<Vec<_>>().join("\n"), @r#"
     git_handoff_usage_cost{protocol="issue-to-pr",agent="issue-manager",provider="anthropic",model="opus",currency="USD"} 0.25
-    git_handoff_usage_cost{protocol="issue-to-pr",agent="prep-agent",provider="anthropic",model="opus",currency="USD"} 1.3
+    git_handoff_usage_cost{protocol="issue-to-pr",agent="prep-agent",provider="anthropic",model="opus",currency="USD"} 1.8
     "#);
     env.assert_sound();
     assert_goes_there_and_back(&env, "issue-to-pr");

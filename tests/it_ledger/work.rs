@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::json;
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::running::Running;
+use test_support::time::own;
 use test_support::{Ran, TestEnvironment, until};
 
 /// What prep-agent sets in its contract.
@@ -563,4 +565,97 @@ fn a_branch_that_would_be_an_option_of_git_is_none() {
         env.git(&env.repo(), &["branch", "--show-current"]),
         "main\n"
     );
+}
+
+/// A ledger whose protocol has these budgets, in which issue 87 waits for prep-agent.
+fn budgeted(budgets: serde_json::Value) -> TestEnvironment {
+    let env = own("issue-to-pr", |protocol| protocol["budgets"] = budgets);
+    env.send(opening(87)).success();
+    env
+}
+
+#[test]
+fn what_a_run_took_is_recorded_whoever_hands_the_work_on() {
+    let env = opened();
+    let report = r#"printf '{"model":"m","output_tokens":%s,"cost":0.5,"currency":"EUR"}' $1 > $GIT_HANDOFF_USAGE"#;
+    let used = || {
+        let record = env.data(&["show", "87.1"])["record"].take();
+        let all = record["usage"].as_array().cloned().unwrap_or_default();
+        let all = all
+            .iter()
+            .map(|one| format!("{} {}", one["token"], one["models"]));
+        all.collect::<Vec<_>>()
+    };
+    // It fails: with the failure.
+    let failing = agent(&env, &format!("set 10\n{report}\nexit 3"));
+    assert_eq!(outcome(&work(&env, &[], &failing)).0, "failed");
+    let first = r#"1 [{"model":"m","output_tokens":10,"cost":0.5,"currency":"EUR"}]"#;
+    assert_eq!(used(), [first]);
+    retry(&env);
+    // Its contract is refused first: both runs count. Then it hands the work on itself.
+    let text = format!(
+        "set 7\n{report}\nif [ ! -e $OUT/again ]; then\n  touch $OUT/again\n  echo '<handoff/>' > $GIT_HANDOFF_CONTRACT\n\
+         else\n  git handoff send {PREPARED}\nfi"
+    );
+    let handing_on = agent(&env, &text);
+    assert_eq!(outcome(&work(&env, &[], &handing_on)).0, "handed_on");
+    let second = r#"2 [{"model":"m","output_tokens":14,"cost":1.0,"currency":"EUR"}]"#;
+    assert_eq!(used(), [first, second]);
+    env.assert_sound();
+}
+
+#[test]
+fn a_profile_says_where_the_output_tells_what_was_used() {
+    let env = opened();
+    let script = agent(
+        &env,
+        "echo started\necho '{\"kind\": \"end\", \"tokens\": {\"in\": 5, \"out\": 6}, \"usd\": 0.125}'\nexit 1",
+    );
+    let roles = env.file(
+        "roles.toml",
+        format!(
+            "[[role]]\nagent = \"prep-agent\"\nprofile = \"own\"\n\n[profile.own]\ncommand = [\"{}\"]\n\
+             usage = [{{when = {{\"/kind\" = \"end\"}}, input_tokens = \"/tokens/in\", output_tokens = \"/tokens/out\", \
+             cost = \"/usd\", currency = \"USD\"}}]\n",
+            script.display()
+        ),
+    );
+    let args = ["--file", &roles, "--until-idle", "--json"];
+    env.run(worker(&env, &args), &args, None).exits(1);
+    let models = &env.data(&["show", "87.1"])["record"]["usage"][0]["models"];
+    assert_eq!(
+        models.to_string(),
+        r#"[{"input_tokens":5,"output_tokens":6,"cost":0.125,"currency":"USD"}]"#
+    );
+}
+
+#[test]
+fn a_run_ends_at_its_share_and_nothing_is_claimed_beyond_the_budget() {
+    let env = budgeted(json!({
+        "run": {"per": "run", "tokens": 100},
+        "issue": {"per": "issue", "tokens": 150},
+    }));
+    let greedy = agent(
+        &env,
+        "echo '{\"output_tokens\": 160}' > $GIT_HANDOFF_USAGE\nsleep 600",
+    );
+    let (came_of_it, why) = outcome(&work(&env, &["--grace", "1s"], &greedy));
+    assert_eq!(came_of_it, "failed");
+    assert_eq!(
+        why,
+        "it used 160 of 100 tokens that were left per run (budget run)"
+    );
+    let failed = record(&env);
+    assert_eq!(failed["transitions"][2]["failure"]["code"], "BUDGET_SPENT");
+    retry(&env);
+    let words = [
+        "--as",
+        "prep-agent",
+        "--until-idle",
+        "--",
+        greedy.to_str().unwrap(),
+    ];
+    let ran = env.run(worker(&env, &words), &words, None).success();
+    ran.says("prep-agent: 87.1 cannot be claimed: 160 tokens of 150 tokens per issue");
+    assert!(record(&env)["lease"].is_null());
 }

@@ -114,8 +114,7 @@ impl Fan {
         let mut wanted: Vec<String> = (1..=self.clones.len()).map(|n| format!("{n}.1")).collect();
         wanted.sort_unstable();
         assert_eq!(ids, wanted);
-        let args = ["-C", self.bare.to_str().unwrap(), "verify"];
-        self.env.handoff(&args).success();
+        self.env.handoff_in(&self.bare, &["verify"]).success();
         assert_whole(&self.env, &self.bare);
     }
 }

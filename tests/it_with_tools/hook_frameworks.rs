@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::stand_in::StandIn;
 use test_support::tools::HOOK;
-use test_support::TestEnvironment;
 
 /// The blocks of code under a heading of docs/hooks.md.
 fn snippets(heading: &str) -> Vec<String> {

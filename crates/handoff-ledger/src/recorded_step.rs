@@ -110,6 +110,16 @@ impl States<'_> {
             handoffs + 1
         } else {
             match &self.about(changes)?[..] {
+                [number] if self.is_annotated() => {
+                    let record = self.after.shared_record(*number)?;
+                    let old = self.before.shared_record(*number)?;
+                    let usage = record.map(|record| reported(old.as_deref(), &record));
+                    let step = self.issue_update(changes);
+                    return Ok(step.map(|step| RecordedStep {
+                        usage: usage.unwrap_or_default(),
+                        ..step
+                    }));
+                }
                 [number] => *number,
                 [] => return Ok(self.issue_update(changes)),
                 _ => {
@@ -134,6 +144,12 @@ impl States<'_> {
 
     pub(super) fn handoffs_before(&self) -> u32 {
         self.was.as_ref().map_or(0, |issue| issue.handoffs)
+    }
+
+    /// Whether the step added a note.
+    fn is_annotated(&self) -> bool {
+        let had = self.was.as_ref().map_or(0, |issue| issue.annotations.len());
+        self.is.annotations.len() > had
     }
 
     /// The outside event that the step carried out.

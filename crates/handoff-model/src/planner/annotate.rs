@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::annotation::Annotation;
 use crate::message::StepEvent;
-use crate::planner::{Planner, trail};
+use crate::planner::{Changed, Planner, trail};
 use crate::record::Issue;
 use crate::refusal::ContractRefusal;
 use crate::request::Update;
@@ -25,7 +25,7 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
+        let mut record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
         let id = number.map(|_| record.id.clone());
         let by = self.actor.name;
         let same = |known: &Annotation| {
@@ -39,8 +39,11 @@ impl<V> Planner<'_, V> {
         } else {
             known.next().is_some_and(same)
         };
+        // What the work took is said by the agent that did it.
+        let is_own = number.is_some() && record.to == *by;
+        let is_reported = is_own && self.report_usage(&mut record)?;
         // A different event is news even if its note is the same.
-        if self.actor.delivery.is_none() && is_known {
+        if self.actor.delivery.is_none() && is_known && !is_reported {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -59,6 +62,14 @@ impl<V> Planner<'_, V> {
         });
         let account = trail::remark(StepEvent::Annotate, &about, "annotated", note);
         let transition = format!("{about} {state}..{state}");
+        if is_reported {
+            let mut changed = Changed {
+                quiet: vec![record.clone()],
+                ..Changed::of(issue, record.id, Vec::new())
+            };
+            self.await_somebody(&mut changed)?;
+            return Ok(Planned::Write(Box::new(self.commit(changed, &account)?)));
+        }
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }

@@ -463,8 +463,16 @@ impl<V> Planner<'_, V> {
         ));
         let record = records
             .into_iter()
+            .chain(quiet)
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");
+        if changes.is_empty() {
+            changes.push(Change {
+                id: record.id.clone(),
+                from: Some(record.state),
+                to: record.state,
+            });
+        }
         let transitions: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let message = self.message(&issue, &record, &transitions, account);
         let receipt = self.receipt(record, issue, changes);

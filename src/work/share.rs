@@ -1,0 +1,134 @@
+//! What a piece of work may take: the part of the protocol's budgets that its claim has.
+
+use std::time::Duration;
+
+use handoff_model::{ModelUsage, Spent};
+use serde_json::Value;
+
+/// The limits of one claim, as `claim` answered them.
+#[derive(Debug, Default)]
+pub(super) struct Share(Vec<Limit>);
+
+#[derive(Debug)]
+struct Limit {
+    budget: String,
+    per: String,
+    unit: String,
+    currency: Option<String>,
+    most: f64,
+}
+
+impl Share {
+    /// Of the answer of a claim. What it has itself taken of a budget per run is counted again.
+    pub(super) fn of(claimed: &Value) -> Self {
+        let budgets = claimed["budget"].as_array().into_iter().flatten();
+        let limits = budgets.filter_map(|budget| {
+            let text = |name: &str| budget[name].as_str().map(str::to_owned);
+            let per = text("per")?;
+            let most = if per == "run" { "most" } else { "left" };
+            Some(Limit {
+                budget: text("budget")?,
+                unit: text("unit")?,
+                currency: text("currency"),
+                most: budget[most].as_f64()?,
+                per,
+            })
+        });
+        Self(limits.collect())
+    }
+
+    /// For how long it may be held.
+    pub(super) fn time(&self) -> Option<Duration> {
+        let seconds = self.0.iter().filter(|limit| limit.unit == "seconds");
+        let seconds = seconds.map(|limit| limit.most).reduce(f64::min)?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    /// Whether tokens or money are limited.
+    pub(super) fn is_measured(&self) -> bool {
+        self.0.iter().any(Limit::is_measured)
+    }
+
+    /// The limit that this exceeds most, in words.
+    pub(super) fn exceeded_by(&self, used: impl FnOnce() -> Vec<ModelUsage>) -> Option<String> {
+        if !self.is_measured() {
+            return None;
+        }
+        let spent = Spent::of(&used());
+        let reached = |limit: &&Limit| limit.is_measured() && limit.amount(&spent) >= limit.most;
+        let part = |limit: &Limit| limit.amount(&spent) / limit.most;
+        let reached = self.0.iter().filter(reached);
+        let limit = reached.max_by(|one, other| part(one).total_cmp(&part(other)))?;
+        let (used, most) = (limit.amount(&spent), limit.most);
+        let unit = limit.currency.as_ref().unwrap_or(&limit.unit);
+        let Limit { budget, per, .. } = limit;
+        Some(format!(
+            "it used {used} of {most} {unit} that were left per {per} (budget {budget})"
+        ))
+    }
+}
+
+impl Limit {
+    fn is_measured(&self) -> bool {
+        ["cost", "tokens"].contains(&self.unit.as_str())
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts are far below what a float has exactly"
+    )]
+    fn amount(&self, spent: &Spent) -> f64 {
+        let of_currency = |own: &str| {
+            let cost = spent
+                .cost
+                .iter()
+                .find(|(currency, _)| currency.as_str() == own);
+            cost.map_or(0.0, |(_, cost)| f64::from(*cost))
+        };
+        match &self.currency {
+            Some(currency) => of_currency(currency),
+            None => spent.tokens() as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handoff_model::read_usage;
+    use serde_json::json;
+
+    use super::Share;
+
+    #[test]
+    fn a_run_ends_at_the_first_limit_that_it_reaches() {
+        let limit = |budget, per, unit, currency, most, left| json!({"budget": budget, "per": per, "unit": unit, "currency": currency, "most": most, "left": left});
+        let share = Share::of(&json!({"budget": [
+            limit("run", "run", "cost", Some("USD"), 2.0, 1.5),
+            limit("day", "day", "tokens", None, 1000.0, 400.0),
+            limit("day", "day", "attempts", None, 3.0, 2.0),
+            limit("time", "issue", "seconds", None, 600.0, 90.0),
+        ]}));
+        assert_eq!(share.time().map(|time| time.as_secs()), Some(90));
+        let used = |json: &str| {
+            let usage = read_usage(json.as_bytes()).unwrap_or_default();
+            share.exceeded_by(|| usage)
+        };
+        assert_eq!(
+            used(r#"{"cost": 1.9, "currency": "USD", "output_tokens": 399}"#),
+            None
+        );
+        assert_eq!(used(r#"{"cost": 9, "currency": "EUR"}"#), None);
+        let told = used(r#"{"cost": 2.25, "currency": "USD"}"#);
+        assert_eq!(
+            told.as_deref(),
+            Some("it used 2.25 of 2 USD that were left per run (budget run)")
+        );
+        let told = used(r#"{"output_tokens": 400}"#);
+        assert_eq!(
+            told.as_deref(),
+            Some("it used 400 of 400 tokens that were left per day (budget day)")
+        );
+        let none = Share::of(&json!({"budget": []}));
+        assert!(!none.is_measured() && none.time().is_none());
+    }
+}
