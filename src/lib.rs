@@ -5,11 +5,12 @@
 //! help, and it holds no Git logic. `args` are values that many commands take, `context` opens
 //! what they need, `contracts` reads and writes contracts. `failure` gives everything that goes
 //! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
-//! and `render` makes text and JSON of records. `prime`, `hook`, `mcp` and `http` are for
-//! agents, for git, for tools and for browsers. `work` runs
+//! and `render` makes text and JSON of records. `prime`, `hook`, `mcp`, `http` and `board` are
+//! for agents, for git, for tools, for browsers and for people at a terminal. `work` runs
 //! agents. `readers` is for tests alone.
 
 mod args;
+mod board;
 mod commands;
 mod context;
 mod contracts;

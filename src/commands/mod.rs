@@ -7,6 +7,7 @@ pub(crate) mod alerts;
 mod annotate;
 mod answer;
 pub(crate) mod archive;
+mod board;
 mod change;
 pub(crate) mod check;
 pub(crate) mod claim;
@@ -180,6 +181,7 @@ commands! {
         reads "alerts" Alerts(alerts::Arguments),
         reads "report" Report(report::Arguments),
         reads "serve" Serve(serve::Arguments),
+        works "board" Board(board::Arguments),
         reads "explain" Explain(explain::Arguments),
     }
     "Trust it" {

@@ -1,8 +1,11 @@
+use std::rc::Rc;
+
 use clap::Args;
-use handoff_base::text::fenced;
+use handoff_base::ids::HandoffId;
+use handoff_base::text::{fenced, plain};
 use handoff_contract::Format;
-use handoff_ledger::OtherProtocol;
-use handoff_model::{Annotation, Record, Refusal, RefusedContract, View};
+use handoff_ledger::{Ledger, OtherProtocol, Snapshot};
+use handoff_model::{Annotation, Issue, Record, Refusal, RefusedContract, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,6 +38,27 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
+        let stored = Stored::read(&tip, &id)?;
+        if self.contract {
+            return output.raw(&stored.contract);
+        }
+        output.answer(&stored.view(&ledger, &tip)?)
+    }
+}
+
+/// A handoff as the ledger has it.
+pub(crate) struct Stored {
+    pub(crate) issue: Issue,
+    pub(crate) record: Record,
+    contract: Rc<[u8]>,
+}
+
+impl Stored {
+    /// Reads a handoff.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is none, or it can't be read.
+    pub(crate) fn read(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Self, Failure> {
         let folder = tip.issue(id.issue())?;
         let Some(issue) = folder.issue()? else {
             let issue = id.issue().clone();
@@ -42,11 +66,25 @@ impl Arguments {
         };
         let record = folder
             .record(id.number())?
-            .ok_or_else(|| Refusal::no_handoff(&id))?;
-        let bytes = folder.contract(&record)?;
-        if self.contract {
-            return output.raw(&bytes);
-        }
+            .ok_or_else(|| Refusal::no_handoff(id))?;
+        let contract = folder.contract(&record)?;
+        Ok(Self {
+            issue,
+            record,
+            contract,
+        })
+    }
+
+    /// What is shown of it.
+    ///
+    /// # Errors
+    /// A [`Failure`] if what else is known of it can't be read.
+    pub(crate) fn view(self, ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<ShowView, Failure> {
+        let Self {
+            issue,
+            record,
+            contract,
+        } = self;
         let now = now()?;
         let rules = tip.rules(record.protocol.as_str())?;
         let options = options(rules.protocol(), &record, now);
@@ -58,7 +96,7 @@ impl Arguments {
         });
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
-        output.answer(&ShowView {
+        Ok(ShowView {
             other_protocol: tip.other_protocol(&record.protocol)?,
             unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
@@ -67,7 +105,7 @@ impl Arguments {
             options,
             contract: ContractText {
                 format: record.contract.format,
-                text: String::from_utf8_lossy(&bytes).into_owned(),
+                text: String::from_utf8_lossy(&contract).into_owned(),
             },
             record,
         })
@@ -108,19 +146,31 @@ struct ContractText {
     text: String,
 }
 
-impl Answer for ShowView {
-    fn text(&self, look: &Look) -> String {
+impl ShowView {
+    /// Everything but the contract.
+    pub(crate) fn about(&self, look: &Look) -> String {
         let unpublished = self.unpublished.as_ref();
         let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
-        let about = format!(
+        format!(
             "{}{}{}{}{}",
             render::record_text(&self.record, look),
             render::other_protocol(self.other_protocol.as_ref()),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),
             options_text(&self.options),
-        );
+        )
+    }
+
+    /// The contract's text, with every character visible.
+    pub(crate) fn contract_text(&self) -> String {
+        plain(&self.contract.text)
+    }
+}
+
+impl Answer for ShowView {
+    fn text(&self, look: &Look) -> String {
+        let about = look.sentences(&self.about(look));
         let contract = fenced(&self.contract.text, self.contract.format.extension());
-        format!("{}\n{contract}", look.sentences(&about))
+        format!("{about}\n{contract}")
     }
 }

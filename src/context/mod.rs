@@ -175,6 +175,25 @@ impl Context {
         self.global.agent.as_deref()
     }
 
+    /// The global options, for another context on a thread of its own.
+    pub(crate) fn global(&self) -> Global {
+        self.global.clone()
+    }
+
+    /// The options of the command line that another command on the same ledger needs, besides the
+    /// agent.
+    pub(crate) fn other_options(&self, offline: bool) -> Vec<String> {
+        let options = [
+            ("--worker", self.global.worker.as_ref()),
+            ("--branch", self.global.branch.as_ref()),
+        ];
+        let named = options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?.clone()]));
+        let offline = offline.then(|| "--offline".to_owned());
+        named.flatten().chain(offline).collect()
+    }
+
     /// The branch that was named on the command line.
     pub(crate) fn branch(&self) -> Option<&str> {
         self.global.branch.as_deref()

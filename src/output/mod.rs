@@ -230,6 +230,11 @@ impl Output {
         self.screen.is_some()
     }
 
+    /// Whether answers have colours.
+    pub(crate) fn has_colors(&self) -> bool {
+        self.stdout.has_colors()
+    }
+
     /// Whether the answer is one JSON document.
     pub(crate) fn is_json(&self) -> bool {
         self.json

@@ -33,6 +33,17 @@ pub(super) fn worded(at: Moment, now: Moment) -> String {
     relative(at, now).unwrap_or_else(|| at.format("%Y-%m-%d").to_string())
 }
 
+/// How long ago a moment was, in its largest unit: `3m`.
+pub(crate) fn short(at: Moment, now: Moment) -> String {
+    let seconds = (now - at).num_seconds();
+    match seconds {
+        ..MINUTE => "now".to_owned(),
+        MINUTE..HOUR => format!("{}m", seconds / MINUTE),
+        HOUR..DAY => format!("{}h", seconds / HOUR),
+        _ => format!("{}d", seconds / DAY),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, TimeDelta};

@@ -14,9 +14,10 @@ mod wishes;
 
 use anstyle::{AnsiColor, Style};
 
+pub(crate) use ago::short as age;
 pub(crate) use pager::Pager;
 pub(crate) use screen::{Screen, is_dumb, is_for_git_pager};
-pub(crate) use table::{columns, cut_to_columns};
+pub(crate) use table::{columns, cut_to_columns, wrapped};
 pub(crate) use wishes::Wishes;
 
 use handoff_base::ids::HandoffId;
@@ -39,6 +40,11 @@ impl Look {
     /// For anything but a terminal.
     pub(crate) fn plain(now: Moment) -> Self {
         Self::new(now, None)
+    }
+
+    /// The same at another moment.
+    pub(crate) fn at(self, now: Moment) -> Self {
+        Self { now, ..self }
     }
 
     pub(crate) fn now(&self) -> Moment {
@@ -69,6 +75,11 @@ impl Look {
             }
             None => colored(state),
         }
+    }
+
+    /// The symbol of a state.
+    pub(crate) fn symbol(&self, state: State) -> char {
+        symbol(state, !self.is_ascii())
     }
 
     /// A number of handoffs in a state.
@@ -200,7 +211,7 @@ pub(crate) fn colored(state: State) -> String {
 }
 
 /// A state's colour.
-fn style(state: State) -> Style {
+pub(crate) fn style(state: State) -> Style {
     match state {
         State::Pending => AnsiColor::Yellow.on_default(),
         State::InProgress => AnsiColor::Blue.on_default(),

@@ -166,7 +166,7 @@ fn room_for(cluster: &str) -> usize {
 
 /// Lines no wider than this: broken between words, the rest indented below its line. A wider
 /// word is not broken.
-pub(super) fn wrapped(text: &str, most: usize) -> String {
+pub(crate) fn wrapped(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.lines() {
         let content = line.trim_start_matches(' ');

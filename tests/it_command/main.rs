@@ -8,6 +8,8 @@
 #[cfg(unix)]
 mod agents;
 mod architecture;
+#[cfg(unix)]
+mod board;
 mod calls;
 mod documentation;
 mod environment;

@@ -159,17 +159,29 @@ impl Repository {
         Ok(parsed(&id).filter(known))
     }
 
+    /// The commit at which a branch left another, and its own, if both are here.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn added_range(
+        &self,
+        base: &str,
+        branch: &str,
+    ) -> Result<Option<(ObjectId, ObjectId)>, GitError> {
+        let added = self.added_by(base, branch)?;
+        let tip = self.find_code_branch(branch).map(object_id);
+        Ok(added.map(|added| added.fork).zip(tip))
+    }
+
     /// Counts the files that a branch changed since it left another.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn files_changed(&self, base: &str, branch: &str) -> Result<Option<usize>, GitError> {
-        let (Some(added), Some(tip)) =
-            (self.added_by(base, branch)?, self.find_code_branch(branch))
-        else {
+        let Some((fork, tip)) = self.added_range(base, branch)? else {
             return Ok(None);
         };
-        match self.differences(added.fork, object_id(tip)) {
+        match self.differences(fork, tip) {
             Ok(changed) => Ok(Some(changed.len())),
             Err(FactError::Unknown(_)) => Ok(None),
             Err(FactError::Git(error)) => Err(error),

@@ -465,6 +465,13 @@ pub struct Listed {
     blob: ObjectId,
 }
 
+impl Listed {
+    /// What its entry holds, by which a record that was read before is known again.
+    pub fn content(&self) -> ObjectId {
+        self.blob
+    }
+}
+
 /// The open handoffs that are with one agent.
 pub(super) struct OpenFolder<'r> {
     path: String,

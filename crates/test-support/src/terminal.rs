@@ -3,15 +3,19 @@
 
 use std::io::{Read, Write};
 use std::num::NonZero;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pty_process::Size;
-use pty_process::blocking;
+use pty_process::blocking::{self, Pty};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
 
-use crate::{PATIENCE, TestEnvironment};
+use crate::{PATIENCE, TestEnvironment, until};
 
 /// How long a program may take to answer keys before they are typed again.
 const UNANSWERED: Duration = Duration::from_secs(1);
@@ -60,6 +64,37 @@ impl<'e> Terminal<'e> {
         self.run(self.env.program(args), &[])
     }
 
+    /// Starts the program, which goes on until it is told to end.
+    pub fn start(&self, args: &[&str]) -> Live {
+        let mut command = self.env.program(args);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let (pty, pts) = blocking::open().unwrap();
+        pty.resize(Size::new(self.rows, self.columns)).unwrap();
+        let modes = tcgetattr(&pty).unwrap().local_modes;
+        let child = blocking::Command::from(command).spawn(pts).unwrap();
+        let pty = Arc::new(pty);
+        let screen = Arc::new(Mutex::new(parser(self.columns, self.rows)));
+        let reader = {
+            let (pty, screen) = (Arc::clone(&pty), Arc::clone(&screen));
+            thread::spawn(move || {
+                let (mut raw, mut bytes) = (Vec::new(), [0; 4096]);
+                // Reading a terminal fails once its last user is gone.
+                while let Ok(count @ 1..) = (&*pty).read(&mut bytes) {
+                    screen.lock().unwrap().process(&bytes[..count]);
+                    raw.extend(&bytes[..count]);
+                }
+                raw
+            })
+        };
+        Live {
+            pty,
+            modes,
+            child,
+            screen,
+            reader,
+        }
+    }
+
     /// Runs a command; each time that something was shown since the last keys and a text is on the
     /// screen, types the keys that go with it. Keys are typed again, as a person would, if the
     /// text is still there and nothing else has been shown for a second.
@@ -68,8 +103,7 @@ impl<'e> Terminal<'e> {
         let (pty, pts) = blocking::open().unwrap();
         pty.resize(Size::new(self.rows, self.columns)).unwrap();
         let mut child = blocking::Command::from(command).spawn(pts).unwrap();
-        let size = [self.rows, self.columns].map(|n| NonZero::new(n).unwrap());
-        let mut screen = vt100::Parser::new(size[0], size[1], 0);
+        let mut screen = parser(self.columns, self.rows);
         let (mut raw, mut typed) = (Vec::new(), typed.iter().peekable());
         let status = thread::scope(|scope| {
             let (pty, (sender, shown)) = (&pty, channel());
@@ -125,4 +159,104 @@ impl<'e> Terminal<'e> {
             status: status.code().unwrap_or(-1),
         }
     }
+}
+
+/// A program on a terminal that goes on until it is told to end.
+pub struct Live {
+    pty: Arc<Pty>,
+    /// How the terminal was found.
+    modes: LocalModes,
+    child: Child,
+    screen: Arc<Mutex<vt100::Parser>>,
+    reader: JoinHandle<Vec<u8>>,
+}
+
+/// A terminal that a program left.
+pub struct Left {
+    pub status: std::process::ExitStatus,
+    /// Every byte that was written to it.
+    pub raw: Vec<u8>,
+    /// What keeps it from being as it was found.
+    pub changed: Vec<&'static str>,
+}
+
+impl Live {
+    /// The screen, row by row.
+    pub fn screen(&self) -> String {
+        let parser = self.screen.lock().unwrap();
+        let columns = parser.screen().size().1.get();
+        let rows = parser.screen().rows(0, columns);
+        let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
+        rows.join("\n").trim_end().to_owned()
+    }
+
+    /// Waits until a text is on the screen, and returns the screen.
+    #[track_caller]
+    pub fn shows(&self, text: &str) -> String {
+        self.is_so(text, |screen| screen.contains(text))
+    }
+
+    /// Waits until a text is no more on the screen, and returns the screen.
+    #[track_caller]
+    pub fn lacks(&self, text: &str) -> String {
+        self.is_so(text, |screen| !screen.contains(text))
+    }
+
+    #[track_caller]
+    fn is_so(&self, text: &str, is: impl Fn(&str) -> bool) -> String {
+        let start = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is(&screen) {
+                return screen;
+            }
+            assert!(start.elapsed() < PATIENCE, "never: {text}\n{screen}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn types(&self, keys: &str) {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let [high, wide] = [rows, columns].map(|n| NonZero::new(n).unwrap());
+        self.screen.lock().unwrap().set_size(high, wide);
+        self.pty.resize(Size::new(rows, columns)).unwrap();
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn left(mut self) -> Left {
+        let mut status = None;
+        until("its end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let modes = tcgetattr(&*self.pty).unwrap().local_modes;
+        let raw = self.reader.join().unwrap();
+        let parser = self.screen.lock().unwrap();
+        let screen = parser.screen();
+        let changed = [
+            (screen.alternate_screen(), "the alternate screen is shown"),
+            (screen.hide_cursor(), "the cursor is hidden"),
+            (screen.bracketed_paste(), "pasted text is marked"),
+            (modes != self.modes, "keys are not handled as before"),
+        ];
+        let changed = changed.into_iter().filter(|(is, _)| *is);
+        Left {
+            status: status.unwrap(),
+            raw,
+            changed: changed.map(|(_, what)| what).collect(),
+        }
+    }
+}
+
+fn parser(columns: u16, rows: u16) -> vt100::Parser {
+    let [rows, columns] = [rows, columns].map(|n| NonZero::new(n).unwrap());
+    vt100::Parser::new(rows, columns, 0)
 }
