@@ -9,6 +9,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 use test_support::contracts::{Format, implementer_error, sample};
+use test_support::terminal::Terminal;
 use test_support::{Ran, TestEnvironment};
 
 /// An example: the command that it belongs to, and what a shell is given.
@@ -354,6 +355,9 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
             kept["rejected"][0]["name"].as_str().unwrap(),
         );
     }
+    if command == "board" {
+        return on_terminal(&env, &line);
+    }
     // These go on until they are interrupted.
     let endless = match command.as_str() {
         "serve" | "mcp" => true,
@@ -376,6 +380,17 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     } else {
         Err(format!("{command}: {line}\n{}", ran.shown))
     }
+}
+
+/// Runs one on a terminal, and closes it once it shows the ledger.
+fn on_terminal(env: &TestEnvironment, line: &str) -> Result<(), String> {
+    let words: Vec<&str> = line.split(' ').skip(2).collect();
+    let live = Terminal::new(env, 80).start(&words);
+    live.shows("ledger handoffs at ");
+    live.types("q");
+    let left = live.left();
+    let is_well = left.status.success() && left.changed.is_empty();
+    is_well.then_some(()).ok_or_else(|| line.to_owned())
 }
 
 /// Does this for each, four at a time.
