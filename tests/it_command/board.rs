@@ -35,7 +35,8 @@ fn desk() -> TestEnvironment {
 fn board(env: &TestEnvironment, args: &[&str]) -> Live {
     let terminal = Terminal::new(env, 80).rows(24);
     let live = terminal.start(&[&["board"], args].concat());
-    live.shows("ledger handoffs at ");
+    // What is drawn last.
+    live.shows("c: cancel");
     live
 }
 
