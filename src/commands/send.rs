@@ -103,14 +103,7 @@ impl Arguments {
         let (mut ledger, mut session) = context.requester(&repository, output)?;
         session.usage = self.usage.read(context)?;
         let agent = context.agent(&repository)?;
-        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        if let Some(key) = issue
-            .as_ref()
-            .filter(|key| key.as_str().bytes().all(|b| b == b'0'))
-        {
-            let text = format!("{key} is not an issue's number: the first is 1");
-            return Err(Failure::usage(text).advice("give its number with --issue N"));
-        }
+        let issue = self.issue()?;
         let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
         let reports = self.reports(context)?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
@@ -178,6 +171,18 @@ impl Arguments {
                     remarks = about_findings(&failure);
                     text = edited;
                 }
+            }
+        }
+    }
+
+    fn issue(&self) -> Result<Option<IssueKey>, Failure> {
+        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
+        let is_zero = |key: &&IssueKey| key.as_str().bytes().all(|b| b == b'0');
+        match issue.as_ref().filter(is_zero) {
+            None => Ok(issue),
+            Some(key) => {
+                let text = format!("{key} is not an issue's number: the first is 1");
+                Err(Failure::usage(text).advice("give its number with --issue N"))
             }
         }
     }

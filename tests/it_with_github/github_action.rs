@@ -11,7 +11,7 @@ use serde_json::json;
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::remote::{Access, Http, bare};
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, repository_kind};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -314,6 +314,7 @@ fn git_finds_the_token_in_the_environment_and_nowhere_else() {
     let claim = ["claim", "87", "--as", "prep-agent"];
     let mut command = env.program(&claim);
     command.current_dir(&ledger).env("GH_TOKEN", token);
+    repository_kind::name_bare(&mut command, &ledger);
     env.run(command, &claim, None).success();
     let there = env.git(&desk, &["rev-parse", "handoffs"]);
     assert_eq!(there, env.git(&ledger, &["rev-parse", "handoffs"]));
@@ -323,6 +324,7 @@ fn git_finds_the_token_in_the_environment_and_nowhere_else() {
     command
         .current_dir(&ledger)
         .env("GH_TOKEN", "wrong-token-0123456789");
+    repository_kind::name_bare(&mut command, &ledger);
     let refused = env.run(command, &complete, None);
     assert_ne!(refused.status, 0, "{}", refused.shown);
     assert!(!refused.shown.contains("wrong-token"), "{}", refused.shown);

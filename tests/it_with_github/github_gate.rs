@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::runner::{Event, Run, Runner, TOKEN};
 use crate::yaml;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, sample};
+use test_support::{TestEnvironment, repository_kind};
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -165,6 +165,7 @@ impl Gate {
         let tree = |kind: &str, id: &str, name: &str| {
             let mut command = env.command("git");
             command.current_dir(&remote).arg("mktree");
+            repository_kind::name_bare(&mut command, &remote);
             let line = format!("{kind} {id}\t{name}\n");
             let ran = env.run(command, &["mktree"], Some(line.as_bytes()));
             ran.success().stdout.trim().to_owned()

@@ -672,3 +672,47 @@ fn a_file_is_replaced_as_a_whole_and_standard_output_gets_the_same() {
     // Nothing is written to the repository.
     assert_eq!(env.git(&env.repo(), &["status", "--porcelain"]), "");
 }
+
+#[test]
+fn what_work_took_has_charts_and_a_table() {
+    let env = TestEnvironment::with_ledger();
+    let usage = |model: &str, cost: f64| {
+        let usage = json!({
+            "provider": "anthropic", "model": model, "input_tokens": 12_000, "cached_tokens": 9_000,
+            "output_tokens": 345, "cost": cost, "currency": "USD",
+        });
+        format!("--usage={usage}")
+    };
+    let send = |args: &str, contract: String| {
+        env.handoff_with(&["send", "-", args], contract).success();
+    };
+    send(&usage("opus", 0.125), opening(87));
+    env.claim("87.1", "prep-agent").success();
+    send(&usage("<script>", 2.5), prepared(87));
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    let open = json!([
+        "evaluate",
+        "document.querySelectorAll('#cost details').forEach(d => d.open = true)"
+    ]);
+    let found = look(
+        &at,
+        &json!({ "axe": true, "steps": [open, ["text", "#cost"], ["text", "#i-87 .meta"]] }),
+    );
+    assert_quiet(&found, &at);
+    let said = found["answers"][1].as_str().unwrap();
+    for needed in ["Tokens per hour", "Cost per hour, USD", "2.63", "24,690"] {
+        assert!(said.contains(needed), "no {needed:?} in {said}");
+    }
+    let rows: Vec<&str> = said.lines().filter(|line| line.contains('\t')).collect();
+    assert_eq!(
+        rows,
+        [
+            "Agent\tModel\tInput\tCached\tOutput\tCost",
+            "prep-agent\tanthropic <script>\t12,000\t9,000\t345\t2.50 USD",
+            "issue-manager\tanthropic opus\t12,000\t9,000\t345\t0.13 USD",
+        ]
+    );
+    let meta = found["answers"][2].as_str().unwrap();
+    assert!(meta.contains("2.63 USD, 24,690 tokens"), "{meta}");
+}

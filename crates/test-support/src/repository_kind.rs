@@ -88,9 +88,10 @@ pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
             "{names:?} in {}",
             folder.display()
         );
+        // A git that was killed may not have made it yet.
         let heads = fs::metadata(folder.join("refs/heads"));
         assert!(
-            heads.is_ok_and(|heads| heads.is_file()),
+            heads.map_or(true, |heads| heads.is_file()),
             "{}",
             folder.display()
         );

@@ -78,6 +78,44 @@ impl Unit {
     }
 }
 
+/// The columns of charts over the same time.
+pub(super) struct Columns {
+    unit: Unit,
+    start: i64,
+    end: i64,
+}
+
+impl Columns {
+    /// Those for what happened at these times, up to now or the newest of them; `None` if nothing did.
+    pub(super) fn of(times: &[Moment], now: Moment) -> Option<Self> {
+        let (first, last) = (times.iter().min()?, times.iter().max()?);
+        let newest = now.max(*last);
+        let unit = Unit::of(newest - *first);
+        let end = unit.column(newest);
+        let start = unit.column(*first).max(end - MOST as i64 + 1);
+        Some(Self { unit, start, end })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.end - self.start + 1).unwrap_or(1)
+    }
+
+    /// The column of a moment, if it is not before all of them.
+    pub(super) fn index(&self, at: Moment) -> Option<usize> {
+        let index = usize::try_from(self.unit.column(at) - self.start).ok();
+        index.filter(|index| *index < self.len())
+    }
+
+    pub(super) fn unit(&self) -> &'static str {
+        self.unit.word()
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        let columns = self.start..=self.end;
+        columns.map(|column| self.unit.name(column)).collect()
+    }
+}
+
 /// The issues of one column.
 #[derive(Clone, Debug, Default)]
 struct Column {
@@ -99,38 +137,32 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey<'_>], now: Momen
             (handoff.state == State::Completed && !handoff.is_note()).then_some(last.at)
         });
     let ends: Vec<Moment> = ends.collect();
-    let Some(first) = ends.iter().min() else {
+    let Some(over) = Columns::of(&ends, now) else {
         page.push_str("<p class=\"calm\">No handoff has been completed yet.</p>\n</section>\n");
         return;
     };
-    let newest = ends.iter().max().map_or(now, |at| now.max(*at));
-    let unit = Unit::of(newest - *first);
-    let end = unit.column(newest);
-    let start = unit.column(*first).max(end - MOST as i64 + 1);
-    let mut columns = vec![Column::default(); usize::try_from(end - start + 1).unwrap_or(1)];
-    let index = |at: Moment| usize::try_from(unit.column(at) - start).ok();
+    let mut columns = vec![Column::default(); over.len()];
     for at in &ends {
-        if let Some(column) = index(*at).and_then(|i| columns.get_mut(i)) {
-            column.handoffs += 1;
+        if let Some(index) = over.index(*at) {
+            columns[index].handoffs += 1;
         }
     }
     for issue in issues {
         if let (Some(at), Some(length)) = (issue.completed_at, cycle_time(issue))
-            && let Some(column) = index(at).and_then(|i| columns.get_mut(i))
+            && let Some(index) = over.index(at)
         {
-            column.issues += 1;
-            column.cycles.push(length);
+            columns[index].issues += 1;
+            columns[index].cycles.push(length);
         }
     }
-    let word = unit.word();
-    let names: Vec<String> = (start..=end).map(|column| unit.name(column)).collect();
+    let (word, names) = (over.unit(), over.names());
     page.push_str("<div class=\"charts\">\n");
     let handoffs: Vec<usize> = columns.iter().map(|c| c.handoffs).collect();
     bars(
         page,
         &format!("Handoffs completed per {word}"),
         "bar",
-        &handoffs,
+        (&handoffs, &thousands),
         &names,
     );
     let done: Vec<usize> = columns.iter().map(|c| c.issues).collect();
@@ -138,7 +170,7 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey<'_>], now: Momen
         page,
         &format!("Issues completed per {word}"),
         "bar two",
-        &done,
+        (&done, &thousands),
         &names,
     );
     let cycles: Vec<Option<(TimeDelta, TimeDelta)>> = columns
@@ -206,16 +238,23 @@ fn tenths(number: usize) -> String {
     format!("{}.{}", number / 10, number % 10)
 }
 
-fn bars(page: &mut String, title: &str, class: &str, counts: &[usize], names: &[String]) {
+/// A chart with a bar for each count, which are shown like this.
+pub(super) fn bars(
+    page: &mut String,
+    title: &str,
+    class: &str,
+    (counts, shown): (&[usize], &dyn Fn(usize) -> String),
+    names: &[String],
+) {
     let most = counts.iter().copied().max().unwrap_or(0);
-    let sum: usize = counts.iter().sum();
-    let description = format!("{} in all, at most {}", thousands(sum), thousands(most));
-    frame(page, title, &description, &thousands(most), names);
+    let sum = counts.iter().copied().fold(0, usize::saturating_add);
+    let description = format!("{} in all, at most {}", shown(sum), shown(most));
+    frame(page, title, &description, &shown(most), names);
     let (floor, room) = (HEIGHT - BOTTOM, HEIGHT - BOTTOM - TOP);
     let mut path = String::new();
     for (i, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let (left, step) = position(i, counts.len());
-        let height = (room * count / most.max(1)).max(1);
+        let height = (room.saturating_mul(*count) / most.max(1)).max(1);
         let wide = (step * 8 / 10).max(8);
         path += &format!(
             "M{} {floor}v-{height}h{}v{height}z",

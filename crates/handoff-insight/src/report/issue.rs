@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::text::{cut, fit};
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, IssueStatus};
+use handoff_model::{Issue, IssueStatus, Spent};
 use handoff_protocol::State;
 
 use super::escape::{Escaped, escaped};
@@ -74,6 +74,12 @@ fn about(facts: &Facts<'_>) -> String {
             ago(issue.updated_at, now)
         )),
     }
+    let mut sum = Spent::default();
+    let handoffs = facts.survey.handoffs.iter();
+    handoffs
+        .flat_map(|handoff| &handoff.usage)
+        .for_each(|usage| sum.add(&usage.spent));
+    parts.extend(sum.text());
     parts.join(" · ")
 }
 

@@ -10,6 +10,7 @@
 mod attention;
 mod charts;
 mod contract;
+mod cost;
 mod escape;
 mod flow;
 mod handoff;
@@ -151,6 +152,7 @@ impl<'a> Report<'a> {
         attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
         open::section(&mut page, &self.issues, &shown, self.now);
         charts::section(&mut page, &self.issues, self.now);
+        cost::section(&mut page, &self.issues, self.now);
         timeline::section(
             &mut page,
             &self.issues,
