@@ -10,10 +10,7 @@ use crate::failure::{Failure, usage_refused};
 /// A report of what the work took.
 #[derive(Args)]
 pub(crate) struct UsageReport {
-    /// What the work took so far, since its claim: JSON, or a file with it. An object, or a list
-    /// of one for each model, with some of provider, model, `input_tokens`, `output_tokens`,
-    /// `cached_tokens`, cost and currency, turns, `wall_seconds`, `working_seconds`. A later
-    /// report of the claim replaces it
+    /// What the work took (docs/work.md): JSON, or a file with it
     #[arg(long, value_name = "JSON|FILE")]
     usage: Option<String>,
 }

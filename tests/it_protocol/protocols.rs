@@ -211,7 +211,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
 #[test]
 fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     let env = with_protocol("delegation");
-    insta::assert_snapshot!(run(&env, "protocol set delegation").stdout, @"
+    insta::assert_snapshot!(run(&env, "protocol set delegation").stdout, @r#"
     evidence                              default  enforce, warn, off or default                                                      what happens to statements that the repository contradicts
     evidence.*                            default  enforce, warn, off or default                                                      the same for one check, such as evidence.coverage
     consistency.prior-attempts            warn     enforce, warn, off or default                                                      what happens to contracts that break this rule
@@ -225,9 +225,13 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     limits.deadline_seconds               default  a whole number or default                                                          how long after its start an issue may be handed on
     limits.cooldown_seconds               5        a whole number or default                                                          how long a sender waits between two handoffs to one receiver
     limits.rounds.*                       default  a whole number                                                                     how many rounds of this name an issue may have
+    budgets.cost.*                        default  a sum of money                                                                     what this budget allows in money
+    budgets.tokens.*                      default  a whole number                                                                     how many tokens this budget allows
+    budgets.attempts.*                    default  a whole number                                                                     how many claims this budget allows
+    budgets.seconds.*                     default  a whole number                                                                     for how long this budget lets work be held, in seconds
     on_record                             default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
     archive                               default  a whole number or default                                                          how long after its end an issue is archived, in seconds
-    ");
+    "#);
     let tip = env.tip();
     let mut text = String::new();
     for given in [

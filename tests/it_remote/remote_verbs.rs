@@ -230,7 +230,8 @@ const VERBS: [Verb; 24] = [
 
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
-const READERS: [&str; 16] = [
+const READERS: [&str; 17] = [
+    "board",
     "prime",
     "inbox",
     "status",

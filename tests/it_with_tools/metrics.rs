@@ -82,6 +82,7 @@ fn figures_are_what_was_done() {
         "waiting_seconds": 60 + 30 + 20 + 10,
         "working_seconds": 600 + 100 + 1000 + 40,
         "blocked_seconds": 300, "failed_seconds": 50,
+        "usage": { "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "turns": 0, "cost": {} },
         "issues": { "open": 1, "completed": 0, "cycle_seconds": times(0, &[]) },
     });
     assert_eq!(*figures, expected, "{figures:#}");

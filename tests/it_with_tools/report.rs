@@ -686,7 +686,7 @@ fn what_work_took_has_charts_and_a_table() {
     let send = |args: &str, contract: String| {
         env.handoff_with(&["send", "-", args], contract).success();
     };
-    send(&usage("opus", 0.125), opening(87));
+    send(&usage("opus", 0.25), opening(87));
     env.claim("87.1", "prep-agent").success();
     send(&usage("<script>", 2.5), prepared(87));
     let (path, _) = report(&env, &[]);
@@ -701,7 +701,7 @@ fn what_work_took_has_charts_and_a_table() {
     );
     assert_quiet(&found, &at);
     let said = found["answers"][1].as_str().unwrap();
-    for needed in ["Tokens per hour", "Cost per hour, USD", "2.63", "24,690"] {
+    for needed in ["Tokens per hour", "Cost per hour, USD", "2.75", "24,690"] {
         assert!(said.contains(needed), "no {needed:?} in {said}");
     }
     let rows: Vec<&str> = said.lines().filter(|line| line.contains('\t')).collect();
@@ -710,9 +710,9 @@ fn what_work_took_has_charts_and_a_table() {
         [
             "Agent\tModel\tInput\tCached\tOutput\tCost",
             "prep-agent\tanthropic <script>\t12,000\t9,000\t345\t2.50 USD",
-            "issue-manager\tanthropic opus\t12,000\t9,000\t345\t0.13 USD",
+            "issue-manager\tanthropic opus\t12,000\t9,000\t345\t0.25 USD",
         ]
     );
     let meta = found["answers"][2].as_str().unwrap();
-    assert!(meta.contains("2.63 USD, 24,690 tokens"), "{meta}");
+    assert!(meta.contains("2.75 USD, 24,690 tokens"), "{meta}");
 }

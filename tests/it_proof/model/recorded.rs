@@ -36,7 +36,20 @@ pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
     if is.handoffs > handoffs {
         return sent(taken, handoffs + 1, act);
     }
+    let had = was.map_or(0, |issue| issue.annotations.len());
+    let is_noted = is.annotations.len() > had;
     match &about(taken)?[..] {
+        [number] if is_noted => {
+            let (agent, update) = recorded_update(was, is).ok_or("not an update of the issue")?;
+            let before = record(taken.before, *number);
+            let after = record(taken.after, *number).ok_or("no record")?;
+            Ok(Act {
+                agent,
+                usage: reported(before.as_ref(), &after),
+                asked: Asked::Update(update),
+                ..act
+            })
+        }
         [number] => Ok(changed(taken, *number, (was, is), act)),
         [] => {
             let (agent, update) = recorded_update(was, is).ok_or("not an update of the issue")?;

@@ -416,7 +416,7 @@ pub struct Definition {
     /// Limits on the number and the rate of handoffs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What work may cost, by a name that is shown; see [work.md](work.md#budgets).
+    /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budgets: BTreeMap<String, Budget>,
     /// The kinds of refused contracts that are kept on record in their issue, without their content,
