@@ -20,7 +20,11 @@ fn a_step_that_waits_for_its_push_survives_collections() {
     env.pace(0);
     let write = |writer: u32| {
         for step in 0..STEPS {
-            env.send(opening(1 + writer * STEPS + step)).success();
+            let ran = env.send(opening(1 + writer * STEPS + step));
+            // A git that pushes while another one replaces its commit-graph may give up; the step is
+            // kept then, and the sync below brings it.
+            let is_kept = ran.status == 8 && ran.stderr.contains("commit-graph");
+            assert!(ran.status == 0 || is_kept, "{}", ran.shown);
         }
     };
     let times = thread::scope(|scope| {
