@@ -184,10 +184,11 @@ impl Piece {
         let share = Share::of(&self.claimed);
         let mut used = self.used_before(files);
         // What a killed worker's agent had written is as good as what one writes now.
-        let mut end = (self.earlier.is_some() && files.left().is_some()).then_some(End {
-            stopped: None,
-            status: None,
-        });
+        let mut end =
+            (self.earlier.is_some() && matches!(files.left(), Ok(Some(_)))).then_some(End {
+                stopped: None,
+                status: None,
+            });
         for run in 0..=self.role.bounds.mend {
             let ended = match end.take() {
                 Some(end) => end,
@@ -208,12 +209,18 @@ impl Piece {
                     }
                 },
             };
+            if let Err(why) = files.reported() {
+                say(format!(
+                    "{}: what it reports to have used is not recorded: {why}",
+                    self.id
+                ));
+            }
             usage::add(&mut used, files.used(&self.role.usage));
             match self.settle((place, files), ended, &used, say) {
                 Ok(outcome) => return outcome,
                 Err((message, findings)) if run < self.role.bounds.mend => {
                     say(format!("{}: run again: {message}", self.id));
-                    let contract = files.left().unwrap_or_default();
+                    let contract = files.left().ok().flatten().unwrap_or_default();
                     prompt = prompt::mend(&first, &contract, &message, &findings);
                 }
                 Err((message, findings)) => {
@@ -405,8 +412,14 @@ impl Piece {
         }
         // What a run leaves that goes wrong is kept with the failure.
         let went_well = end.stopped.is_none() && end.status.is_none_or(|status| status.success());
-        if went_well && files.left().is_some() {
-            return self.send(&files.contract(), used.as_deref());
+        if went_well {
+            match files.left() {
+                Ok(Some(_)) => return self.send(&files.contract(), used.as_deref()),
+                Ok(None) => {}
+                Err(why) => {
+                    return Err((format!("the contract can't be read: {why}"), String::new()));
+                }
+            }
         }
         let needs_person = || {
             let tail = files.tail();

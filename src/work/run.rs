@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -9,8 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use handoff_contract::MAX_BYTES;
 use handoff_model::usage::ensure_usage;
 use handoff_model::{ModelUsage, read_usage};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -28,6 +31,9 @@ const USAGE: &str = "GIT_HANDOFF_USAGE";
 
 /// How much of the end of a command's output is searched for what it used, in bytes.
 const SEARCHED: u64 = 16 * 1024 * 1024;
+
+/// The longest report of what a command used, in bytes.
+const MOST_OF_REPORT: u64 = 64 * 1024;
 
 /// How often a run's usage is compared with its budget.
 const COMPARED: Duration = Duration::from_secs(2);
@@ -108,20 +114,34 @@ impl Files {
     }
 
     /// The contract that was left, if one was.
-    pub(super) fn left(&self) -> Option<String> {
-        let text = fs::read(self.contract()).ok()?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        Some(text).filter(|text| !text.trim().is_empty())
+    ///
+    /// # Errors
+    /// Why what is there can't be one.
+    pub(super) fn left(&self) -> Result<Option<String>, String> {
+        let text = regular(&self.contract(), MAX_BYTES as u64)?;
+        let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(text.filter(|text| !text.trim().is_empty()))
     }
 
     fn usage(&self) -> PathBuf {
         self.folder.join("usage.json")
     }
 
+    /// What the command says that it used; none if it says nothing.
+    ///
+    /// # Errors
+    /// Why its report can't be recorded.
+    pub(super) fn reported(&self) -> Result<Option<Vec<ModelUsage>>, String> {
+        let Some(bytes) = regular(&self.usage(), MOST_OF_REPORT)? else {
+            return Ok(None);
+        };
+        let usage = read_usage(&bytes).map_err(|error| error.to_string())?;
+        Ok(Some(usage))
+    }
+
     /// What the run used so far: as its command says it, else as its output shows.
     pub(super) fn used(&self, rules: &[UsageRule]) -> Vec<ModelUsage> {
-        let said = fs::read(self.usage()).ok();
-        if let Some(usage) = said.and_then(|bytes| read_usage(&bytes).ok()) {
+        if let Ok(Some(usage)) = self.reported() {
             return usage;
         }
         if rules.is_empty() {
@@ -137,8 +157,7 @@ impl Files {
 
     /// The last bytes of the output.
     fn last(&self, most: u64) -> Option<Vec<u8>> {
-        let mut log = File::open(self.log()).ok()?;
-        let size = log.metadata().ok()?.len();
+        let (mut log, size) = opened(&self.log()).ok()??;
         log.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
         let mut bytes = Vec::new();
         log.take(most).read_to_end(&mut bytes).ok()?;
@@ -163,7 +182,9 @@ impl Files {
 
     /// The end of the output, as text.
     pub(super) fn tail(&self) -> String {
-        let bytes = self.end_of_output().and_then(|path| fs::read(path).ok());
+        let bytes = self
+            .end_of_output()
+            .and_then(|path| regular(&path, KEPT).ok()?);
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
 
@@ -171,6 +192,38 @@ impl Files {
         // What stays is in a temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Opens a file that a command may have put there: it may be anything, such as a device without end,
+/// or a pipe that nobody writes to. Returns its size too; `None` if there is no such file.
+fn opened(path: &Path) -> Result<Option<(File, u64)>, String> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    if found.is_file() {
+        Ok(Some((file, found.len())))
+    } else {
+        Err("it is not a regular file".to_owned())
+    }
+}
+
+/// Reads such a file, which may have so many bytes at most.
+fn regular(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
+    let Some((file, _)) = opened(path)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    // One byte more shows that there is too much.
+    let read = file.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    Ok(Some(bytes))
 }
 
 /// The lease of a piece of work.
@@ -247,6 +300,7 @@ impl Room<'_> {
         // What an earlier run left is not this one's.
         let _ = fs::remove_file(self.files.contract());
         let _ = fs::remove_file(self.files.usage());
+        let _ = fs::remove_file(self.files.log());
         let log =
             File::create(self.files.log()).map_err(|error| failed(&self.files.log(), error))?;
         let errors = log

@@ -659,3 +659,80 @@ fn a_run_ends_at_its_share_and_nothing_is_claimed_beyond_the_budget() {
     ran.says("prep-agent: 87.1 cannot be claimed: 160 tokens of 150 tokens per issue");
     assert!(record(&env)["lease"].is_null());
 }
+
+#[test]
+fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
+    let env = opened();
+    let odd = [
+        ("ln -sf /dev/zero", "it is not a regular file"),
+        ("mkfifo", "it is not a regular file"),
+        ("mkdir", "it is not a regular file"),
+    ];
+    for (made, why) in odd {
+        let make = |file: &str| {
+            let target = if made == "ln -sf /dev/zero" {
+                format!("{made} ${file}")
+            } else {
+                format!("{made} \"${file}\"")
+            };
+            format!("rm -rf \"${file}\"\n{target}")
+        };
+        let script = format!(
+            "{}\n{}",
+            make("GIT_HANDOFF_USAGE"),
+            make("GIT_HANDOFF_CONTRACT")
+        );
+        let command = agent(&env, &script);
+        let words = [
+            "--as",
+            "prep-agent",
+            "--until-idle",
+            "--mend",
+            "1",
+            "--",
+            command.to_str().unwrap(),
+        ];
+        let ran = env.run(worker(&env, &words), &words, None).exits(1);
+        let ran = ran.says(&format!(
+            "what it reports to have used is not recorded: {why}"
+        ));
+        ran.says(&format!(
+            "its contract was refused: the contract can't be read: {why}"
+        ));
+        assert!(record(&env)["usage"].is_null());
+        retry(&env);
+    }
+    // Reports that are none are told, and what the output has counts then.
+    for (report, why) in [
+        ("{\"cost\": 1}", "cost and currency"),
+        ("not JSON", "expected"),
+        ("", "EOF"),
+    ] {
+        let command = agent(
+            &env,
+            &format!("printf '{report}' > $GIT_HANDOFF_USAGE\nexit 1"),
+        );
+        let words = [
+            "--as",
+            "prep-agent",
+            "--until-idle",
+            "--",
+            command.to_str().unwrap(),
+        ];
+        let ran = env.run(worker(&env, &words), &words, None).exits(1);
+        ran.says("what it reports to have used is not recorded")
+            .says(why);
+        retry(&env);
+    }
+    let big = agent(&env, "head -c 70000 /dev/zero > $GIT_HANDOFF_USAGE\nexit 1");
+    let words = [
+        "--as",
+        "prep-agent",
+        "--until-idle",
+        "--",
+        big.to_str().unwrap(),
+    ];
+    let ran = env.run(worker(&env, &words), &words, None).exits(1);
+    ran.says("it has more than 65536 bytes");
+    env.assert_sound();
+}
