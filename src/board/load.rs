@@ -1,18 +1,17 @@
 //! The thread that reads the ledger: once, and again whenever it changed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_base::{Moment, ObjectId};
 use handoff_git::Waker;
-use handoff_ledger::attention::{Attention, of_record, protocols};
-use handoff_ledger::{Ledger, Listed, Snapshot};
-use handoff_model::{Record, person};
+use handoff_ledger::attention::{Attention, Watched, protocols};
+use handoff_ledger::{Ledger, Snapshot};
+use handoff_model::person;
 use handoff_protocol::{AgentKind, Protocol};
 
 use super::Message;
@@ -51,7 +50,7 @@ impl Loader {
             let reader = Reader {
                 acting,
                 stopped,
-                records: HashMap::new(),
+                watched: Watched::default(),
             };
             if let Err(failure) = reader.follow(&context, looks, &ready, &to) {
                 // Without a receiver, nobody looks.
@@ -79,8 +78,7 @@ impl Loader {
 struct Reader {
     acting: Option<AgentName>,
     stopped: Arc<AtomicBool>,
-    /// The records that the last board was made of: only what changed is read again.
-    records: HashMap<ObjectId, Arc<Record>>,
+    watched: Watched,
 }
 
 impl Reader {
@@ -146,50 +144,19 @@ impl Reader {
         tip: &Snapshot<'_>,
         now: Moment,
     ) -> Result<(Board, Moment), Failure> {
-        let before = std::mem::take(&mut self.records);
-        let mut read = |listed: Vec<Listed>| -> Result<Vec<(Listed, Arc<Record>)>, Failure> {
-            let mut records = Vec::with_capacity(listed.len());
-            for listed in listed {
-                let known = before.get(&listed.content());
-                let record = match known {
-                    Some(record) => Arc::clone(record),
-                    None if self.stopped.load(Ordering::SeqCst) => break,
-                    None => Arc::new(tip.open_record(&listed)?),
-                };
-                self.records.insert(listed.content(), Arc::clone(&record));
-                records.push((listed, record));
-            }
-            Ok(records)
-        };
-        let (open, awaiting) = (read(tip.open()?)?, read(tip.awaiting()?)?);
         let protocols = protocols(tip)?;
-        let mut attention = Vec::new();
-        let all = open.iter().map(|(_, record)| (record, None));
-        let ended = awaiting
-            .iter()
-            .map(|(entry, record)| (record, Some(&entry.to)));
-        for (record, awaited) in all.chain(ended) {
-            let Some(protocol) = protocols.get(&record.protocol) else {
-                continue;
-            };
-            if let Some(found) = of_record(tip, record, awaited, protocol, now)? {
-                let is_own = self.is_own(&found, protocol);
-                let card = Card {
-                    record: Arc::clone(record),
-                    attention: Some(Arc::new(found)),
-                };
-                attention.push((is_own, card));
-            }
-        }
-        let ends = open.iter().filter_map(|(_, record)| {
-            let waits = record.waits_until(now);
-            record.expires_at().filter(|end| *end > now).or(waits)
+        let stopped = || self.stopped.load(Ordering::SeqCst);
+        let standing = self.watched.look(tip, &protocols, now, stopped)?;
+        let attention = standing.needs.into_iter().map(|(found, record)| {
+            let is_own = self.is_own(&found, &protocols[&record.protocol]);
+            let attention = Some(Arc::new(found));
+            (is_own, Card { record, attention })
         });
         let latest = now + FRESH;
-        let until = ends.min().map_or(latest, |end| end.min(latest));
+        let until = standing.until.map_or(latest, |end| end.min(latest));
         let found = Found {
-            open: open.into_iter().map(|(_, record)| record).collect(),
-            attention,
+            attention: attention.collect(),
+            open: standing.open,
             agents: agents(tip)?,
         };
         let board = Board {

@@ -4,12 +4,13 @@
 //! tip's entries and a survey of the whole ledger give the same; every view that shows what needs
 //! somebody takes it from here.
 
-use handoff_base::text::word;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::word;
+use handoff_base::{Moment, ObjectId};
 use handoff_model::{IssueStatus, Record, View, decider, person};
 use handoff_protocol::{
     AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
@@ -18,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::LedgerError;
-use crate::snapshot::{IssueFolder, Snapshot};
+use crate::snapshot::{IssueFolder, Listed, Snapshot};
 use crate::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues, Survey};
 
 /// How long a handoff may stay unclaimed if its protocol has no leases.
@@ -209,6 +210,73 @@ pub fn of_tip(
         judge(&tip.open_record(&entry)?, Some(&entry.to))?;
     }
     Ok(sorted(found))
+}
+
+/// What is open and what needs somebody, for whoever looks again and again: a record that did not
+/// change is not read again.
+#[derive(Default)]
+pub struct Watched {
+    records: HashMap<ObjectId, Arc<Record>>,
+}
+
+/// What is open at a tip, and what needs somebody.
+#[derive(Default)]
+pub struct Standing {
+    /// The open handoffs.
+    pub open: Vec<Arc<Record>>,
+    /// What needs somebody, with its handoff.
+    pub needs: Vec<(Attention, Arc<Record>)>,
+    /// When a lease or a pause ends next, which changes it without a step.
+    pub until: Option<Moment>,
+}
+
+impl Watched {
+    /// Reads the tip. If it `is_stopped` meanwhile, the result is not complete.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if something can't be read.
+    pub fn look(
+        &mut self,
+        tip: &Snapshot<'_>,
+        protocols: &Protocols,
+        now: Moment,
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<Standing, LedgerError> {
+        let before = std::mem::take(&mut self.records);
+        let mut read = |listed: Vec<Listed>| -> Result<Vec<(Listed, Arc<Record>)>, LedgerError> {
+            let mut records = Vec::with_capacity(listed.len());
+            for listed in listed {
+                let known = before.get(&listed.content());
+                let record = match known {
+                    Some(record) => Arc::clone(record),
+                    None if is_stopped() => break,
+                    None => Arc::new(tip.open_record(&listed)?),
+                };
+                self.records.insert(listed.content(), Arc::clone(&record));
+                records.push((listed, record));
+            }
+            Ok(records)
+        };
+        let (open, awaiting) = (read(tip.open()?)?, read(tip.awaiting()?)?);
+        let mut needs = Vec::new();
+        let all = open.iter().map(|(_, record)| (record, None));
+        let ended = awaiting
+            .iter()
+            .map(|(entry, record)| (record, Some(&entry.to)));
+        for (record, awaited) in all.chain(ended) {
+            if let Some(protocol) = protocols.get(&record.protocol) {
+                let found = of_record(tip, record, awaited, protocol, now)?;
+                needs.extend(found.map(|found| (found, Arc::clone(record))));
+            }
+        }
+        let ends = open.iter().filter_map(|(_, record)| {
+            let waits = record.waits_until(now);
+            record.expires_at().filter(|end| *end > now).or(waits)
+        });
+        let until = ends.min();
+        let open = open.into_iter().map(|(_, record)| record).collect();
+        Ok(Standing { open, needs, until })
+    }
 }
 
 pub(crate) fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
@@ -432,6 +500,10 @@ fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
 
 /// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
 fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
+    // A person runs no loop that claims.
+    if protocol.is_kind(handoff.to.as_str(), AgentKind::Human) {
+        return Some(ready_at(handoff, last(handoff)?));
+    }
     ready_at(handoff, last(handoff)?).checked_add_signed(patience(protocol))
 }
 
