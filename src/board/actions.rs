@@ -15,7 +15,8 @@ use crate::exit;
 pub(super) struct Action {
     pub(super) key: char,
     pub(super) command: &'static str,
-    /// The events that it causes: it is for a state that accepts one of them.
+    /// The events that it causes: it is for a state that accepts one of them. With none, it says what a
+    /// person thinks of the work, also once that is completed.
     events: &'static [Event],
     asks: &'static [Asked],
 }
@@ -48,6 +49,8 @@ pub(super) const ACTIONS: &[Action] = &[
         &[Asked::Receiver, Asked::Reason],
     ),
     Action::new('c', "cancel", &[Event::Cancel], &[Asked::Reason]),
+    Action::new('p', "approve", &[], &[Asked::Reason]),
+    Action::new('x', "reject", &[], &[Asked::Reason]),
 ];
 
 impl Action {
@@ -67,6 +70,9 @@ impl Action {
 
     /// Whether it can be done in a state.
     pub(super) fn is_for(&self, state: State) -> bool {
+        if self.events.is_empty() {
+            return !matches!(state, State::Rejected | State::Cancelled);
+        }
         self.events.iter().any(|event| state.on(*event).is_ok())
     }
 }
@@ -310,6 +316,13 @@ mod tests {
                 "git handoff answer 8.1 --as lead port=80 'host=a b'",
             ),
             (
+                'p',
+                "7.2",
+                &nobody,
+                &["owner", ""],
+                "git handoff approve 7.2 --as owner",
+            ),
+            (
                 'a',
                 "1.1",
                 &nobody,
@@ -329,7 +342,7 @@ mod tests {
         };
         assert_eq!(
             State::ALL.map(keys),
-            ["sc", "c", "ac", "rsc", "rc", "", "", ""]
+            ["scpx", "cpx", "acpx", "rscpx", "rcpx", "px", "", ""]
         );
     }
 }

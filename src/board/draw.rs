@@ -294,6 +294,7 @@ fn standing(record: &Record, now: Moment) -> String {
         worker,
         waits.map(|id| format!("waits for {id}")),
         attempt,
+        record.all_spent().text(),
         record.reason().map(str::to_owned),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -355,23 +356,29 @@ fn footer(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     }
     let line = match &app.note {
         Some(note) => Line::styled(paint.cut(note, area.width), paint.urgent()),
-        None => Line::raw(keys(app)),
+        None => Line::raw(keys(app, usize::from(area.width))),
     };
     frame.render_widget(line, area);
 }
 
-/// The keys that can be used, with the actions for what is selected.
-fn keys(app: &App) -> String {
+/// The keys that can be used, with the actions for what is selected, as far as they fit.
+fn keys(app: &App, width: usize) -> String {
     let selected = app.selected();
     let for_it = |action: &&Action| selected.is_some_and(|r| action.is_for(r.state_at(app.now)));
     let actions = ACTIONS.iter().filter(for_it);
-    let actions = actions.map(|action| format!("{}: {}  ", action.key, action.command));
-    let actions: String = actions.collect();
-    if app.detail.is_some() {
-        format!("?: help  q: back  left/right: tabs  {actions}")
+    let mut text = if app.detail.is_some() {
+        "?: help  q: back  left/right: tabs".to_owned()
     } else {
-        format!("?: help  q: quit  Enter: look  /: filter  {actions}")
+        "?: help  q: quit  Enter: look  /: filter".to_owned()
+    };
+    for action in actions {
+        let key = format!("  {}: {}", action.key, action.command);
+        if text.len() + key.len() > width {
+            break;
+        }
+        text += &key;
     }
+    text
 }
 
 fn popup(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
@@ -493,7 +500,7 @@ mod tests {
     #[test]
     fn columns_are_what_needs_somebody_and_each_agent() {
         let mut app = app();
-        assert_snapshot!(drawn(&mut app, 80, 18), @r"
+        assert_snapshot!(drawn(&mut app, 80, 18), @r#"
         ledger handoffs at 0123456789
         needs attention            writer                     checker
         ? 1  ✗ 1                   ◐ 1  ? 1  ✗ 1              ○ 1
@@ -511,8 +518,8 @@ mod tests {
 
 
 
-        ?: help  q: quit  Enter: look  /: filter  a: answer  c: cancel
-        ");
+        ?: help  q: quit  Enter: look  /: filter  a: answer  c: cancel  p: approve
+        "#);
     }
 
     #[test]
@@ -544,7 +551,7 @@ mod tests {
     fn an_action_shows_its_command() {
         let mut app = app();
         press(&mut app, KeyCode::Char('a'));
-        assert_snapshot!(drawn(&mut app, 60, 16), @r"
+        assert_snapshot!(drawn(&mut app, 60, 16), @r#"
         ledger handoffs at 0123456789
         needs attention                writer
         ? 1  ✗ 1                       ◐ 1  ? 1  ✗ 1        1 more >
@@ -560,7 +567,7 @@ mod tests {
                                         \u{1b}]0;x\u{7}Two
                                         in_progress, desk-1
 
-        ?: help  q: quit  Enter: look  /: filter  a: answer  c: canc
-        ");
+        ?: help  q: quit  Enter: look  /: filter  a: answer
+        "#);
     }
 }

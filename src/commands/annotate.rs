@@ -80,6 +80,7 @@ impl Arguments {
             handoff: handoff.as_ref().map(HandoffId::number),
             note,
             facts: self.facts()?,
+            approval: None,
         };
         let repository = context.repository()?;
         let (mut ledger, mut session) = context.requester(&repository, output)?;

@@ -13,9 +13,9 @@ use crate::output::Output;
 /// it has one, and reads only what is open.
 ///
 /// The arrows or hjkl move, Enter looks into a handoff (history, contract, failure, the
-/// branch's diff), / filters, q leaves, ? shows all keys. The keys a, r, s and c answer,
-/// retry, reassign and cancel: each asks for what it needs, shows the command, and runs it
-/// as the agent that --as names.
+/// branch's diff), / filters, q leaves, ? shows all keys. The keys a, r, s, c, p and x answer,
+/// retry, reassign, cancel, approve and reject: each asks for what it needs, shows the command,
+/// and runs it as the agent that --as names.
 ///
 /// Ends with exit code 0 when it is closed or interrupted, and leaves the terminal as it was.
 #[derive(Args)]

@@ -10,6 +10,7 @@ use handoff_protocol::{Event, State};
 
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::args::usage::UsageReport;
+use crate::commands::approve;
 use crate::commands::send::deliver;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
@@ -118,7 +119,9 @@ pub(crate) struct Reassign {
 
 /// Reject a handoff that is waiting for you
 ///
-/// This ends the handoff; its sender may send again.
+/// This ends the handoff; its sender may send again. A person can reject what is waiting for
+/// anybody. If the work was taken up already, a person's reject changes no state: requirements that
+/// ask for an approval stay unmet until that person approves it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent \\\n      --reason 'the branch has no commits'"
@@ -411,15 +414,20 @@ pub(super) fn act(
     choose: impl Fn(&Snapshot<'_>, &HandoffId) -> Result<(Event, EventArgs), Failure>,
 ) -> Result<(), Failure> {
     let agent = context.acting_agent(ledger.repository())?;
-    let done = decided(&mut ledger, &session, output, |ledger| {
+    let (event, done) = decided(&mut ledger, &session, output, |ledger| {
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, id, Some(&agent))?;
         let (event, args) = choose(&tip, &id)?;
         let change = Update::change(id.number(), event, args);
-        Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &change)?)
+        let done = ledger.update(&session, &agent, id.issue(), &change)?;
+        Ok::<_, Failure>((event, done))
     })??;
     output.follow(&ledger);
     let receipt = ReceiptView::new(&done, output);
+    // A person's no to work that was taken up already.
+    if event == Event::Reject && done.receipt.record.state != State::Rejected {
+        return output.answer(&receipt.with_text(approve::said(&done).unwrap_or_default()));
+    }
     output.answer(&receipt)?;
     receipt.say_next(output);
     Ok(())

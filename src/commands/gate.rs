@@ -5,7 +5,8 @@ use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_issue;
 use handoff_ledger::{Issues, OtherProtocol, required};
-use handoff_model::{Answered, View};
+use handoff_model::{Answered, Remedy, View};
+use handoff_protocol::{AgentKind, PERSON, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -115,9 +116,12 @@ impl Arguments {
                 "find out who opened it under {0}: `git handoff log {key}`; a gate for that protocol has `--protocol {0}`",
                 issue.protocol
             )),
-            None => failure.hint(format!(
-                "see `git handoff status {key}` for whose turn it is"
-            )),
+            None => match person_asked(rules.protocol(), &view) {
+                Some(hint) => failure.hint(hint),
+                None => failure.hint(format!(
+                    "see `git handoff status {key}` for whose turn it is"
+                )),
+            },
         };
         if output.is_json() {
             return Err(failure.data(&view));
@@ -125,6 +129,37 @@ impl Arguments {
         output.answer(&view)?;
         Err(failure)
     }
+}
+
+/// What a person can do about the first requirement that lacks an approval.
+fn person_asked(protocol: &Protocol, view: &GateView<'_>) -> Option<String> {
+    let definition = protocol.definition();
+    let mut missing = view.requirements.iter().filter(|one| !one.met);
+    let one = missing.find(|one| one.remedy != Remedy::None)?;
+    let asked = definition.requirements.get(&one.requirement)?;
+    let named = asked.approved_by.first()?;
+    let mut agents = definition.agents.iter();
+    let person = match named.as_str() {
+        PERSON => agents
+            .find(|agent| agent.kind == AgentKind::Human)?
+            .id
+            .as_str(),
+        named => named,
+    };
+    Some(match (&one.remedy, view.head) {
+        (Remedy::ApproveCode(id), Some(head)) => format!(
+            "if that commit is right too: `git handoff approve {id} --as {person} --head {head}`"
+        ),
+        (Remedy::Another, _) => format!(
+            "another {} than the code's has to approve: `git handoff show {}`",
+            asked.apart_by.as_str(),
+            one.by.as_ref()?
+        ),
+        (Remedy::Approve(id) | Remedy::ApproveCode(id), _) => {
+            format!("a person approves it: `git handoff approve {id} --as {person}`")
+        }
+        (Remedy::None, _) => return None,
+    })
 }
 
 /// Whether an issue meets the requirements of a merge.

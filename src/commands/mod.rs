@@ -6,6 +6,7 @@ pub(crate) mod agents;
 pub(crate) mod alerts;
 mod annotate;
 mod answer;
+mod approve;
 pub(crate) mod archive;
 mod board;
 mod change;
@@ -165,6 +166,7 @@ commands! {
         sends "reassign" Reassign(Write<change::Reassign>),
         sends "cancel" Cancel(Write<change::Cancel>),
         sends "reopen" Reopen(Write<reopen::Arguments>),
+        sends "approve" Approve(Write<approve::Arguments>),
         sends "annotate" Annotate(Write<annotate::Arguments>),
         sends "reap" Reap(Write<reap::Arguments>),
     }

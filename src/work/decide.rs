@@ -4,7 +4,7 @@
 use handoff_base::Moment;
 use handoff_ledger::Snapshot;
 use handoff_ledger::attention;
-use handoff_model::{Advice, View, needs_attention};
+use handoff_model::{Advice, View, decider, needs_attention};
 use handoff_protocol::{Action, Need};
 
 use super::Supervisor;
@@ -48,6 +48,7 @@ impl Supervisor<'_> {
                 continue;
             }
             let key = one.issue.to_string();
+            let mut agent = one.turn.clone();
             let words = match one.need {
                 Need::LeaseRanOut | Need::Unclaimed if is_over(&records, &one.id, now) => {
                     vec!["reap"]
@@ -59,22 +60,26 @@ impl Supervisor<'_> {
                     };
                     let rules = tip.rules(issue.protocol.as_str())?;
                     let advised = needs_attention(rules.protocol(), &folder, &issue, now)?;
-                    let Some((advice, _)) = advised else { continue };
+                    let Some((advice, record)) = advised else {
+                        continue;
+                    };
                     if !needs_no_mind(&advice) {
                         continue;
                     }
+                    // Nothing is done in the name of a person.
+                    agent = decider(rules.protocol(), &record.from).clone();
                     vec!["next", &key, "--apply"]
                 }
                 _ => continue,
             };
             let actor = Actor {
-                agent: one.turn.clone(),
+                agent,
                 worker: self.base.clone(),
             };
             let said = self.program.run(&actor, &words);
             if matches!(said.exit, 0 | 8) {
                 let action = said.data()["action"].as_str().unwrap_or("reap");
-                output.say(&format!("{} {}: {action}", one.id, one.turn));
+                output.say(&format!("{} {}: {action}", one.id, actor.agent));
                 self.done.decided += 1;
                 return Ok(true);
             }

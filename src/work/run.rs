@@ -22,6 +22,7 @@ use super::program::{Actor, Program, alone};
 use super::roles::Role;
 use super::share::Share;
 use super::usage::{self, UsageRule};
+use crate::environment;
 
 /// The variable that names the file in which a contract may be left.
 pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
@@ -352,7 +353,8 @@ impl Room<'_> {
         tell_end(&child, line.sender.clone());
         let bounds = &self.role.bounds;
         let after = |time: Option<Duration>| time.and_then(|time| Instant::now().checked_add(time));
-        let (over, out_of_budget) = (after(bounds.time), after(self.share.time()));
+        let share = environment::now().ok().and_then(|now| self.share.time(now));
+        let (over, out_of_budget) = (after(bounds.time), after(share));
         let is_past = |end: Option<Instant>| end.is_some_and(|end| Instant::now() >= end);
         let stopped = loop {
             if is_past(over) {

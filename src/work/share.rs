@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use handoff_base::Moment;
 use handoff_model::{ModelUsage, Spent};
 use serde_json::Value;
 
 /// The limits of one claim, as `claim` answered them.
 #[derive(Debug, Default)]
-pub(super) struct Share(Vec<Limit>);
+pub(super) struct Share {
+    limits: Vec<Limit>,
+    /// When the claim was made.
+    since: Option<Moment>,
+}
 
 #[derive(Debug)]
 struct Limit {
@@ -34,19 +39,29 @@ impl Share {
                 per,
             })
         });
-        Self(limits.collect())
+        let since = claimed["record"]["lease"]["since"].as_str();
+        Self {
+            limits: limits.collect(),
+            since: since.and_then(|since| since.parse().ok()),
+        }
     }
 
-    /// For how long it may be held.
-    pub(super) fn time(&self) -> Option<Duration> {
-        let seconds = self.0.iter().filter(|limit| limit.unit == "seconds");
+    /// For how long it may still be held: all runs of a claim share its time.
+    pub(super) fn time(&self, now: Moment) -> Option<Duration> {
+        let all = self.seconds()?;
+        let held = self.since.map(|since| (now - since).to_std());
+        Some(all.saturating_sub(held.and_then(Result::ok).unwrap_or_default()))
+    }
+
+    fn seconds(&self) -> Option<Duration> {
+        let seconds = self.limits.iter().filter(|limit| limit.unit == "seconds");
         let seconds = seconds.map(|limit| limit.most).reduce(f64::min)?;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
     /// Whether tokens or money are limited.
     pub(super) fn is_measured(&self) -> bool {
-        self.0.iter().any(Limit::is_measured)
+        self.limits.iter().any(Limit::is_measured)
     }
 
     /// The limit that this exceeds most, in words.
@@ -57,7 +72,7 @@ impl Share {
         let spent = Spent::of(&used());
         let reached = |limit: &&Limit| limit.is_measured() && limit.amount(&spent) >= limit.most;
         let part = |limit: &Limit| limit.amount(&spent) / limit.most;
-        let reached = self.0.iter().filter(reached);
+        let reached = self.limits.iter().filter(reached);
         let limit = reached.max_by(|one, other| part(one).total_cmp(&part(other)))?;
         let (used, most) = (limit.amount(&spent), limit.most);
         let unit = limit.currency.as_ref().unwrap_or(&limit.unit);
@@ -102,13 +117,25 @@ mod tests {
     #[test]
     fn a_run_ends_at_the_first_limit_that_it_reaches() {
         let limit = |budget, per, unit, currency, most, left| json!({"budget": budget, "per": per, "unit": unit, "currency": currency, "most": most, "left": left});
-        let share = Share::of(&json!({"budget": [
-            limit("run", "run", "cost", Some("USD"), 2.0, 1.5),
-            limit("day", "day", "tokens", None, 1000.0, 400.0),
-            limit("day", "day", "attempts", None, 3.0, 2.0),
-            limit("time", "issue", "seconds", None, 600.0, 90.0),
-        ]}));
-        assert_eq!(share.time().map(|time| time.as_secs()), Some(90));
+        let share = Share::of(
+            &json!({"record": {"lease": {"since": "2026-05-01T10:00:00Z"}}, "budget": [
+                limit("run", "run", "cost", Some("USD"), 2.0, 1.5),
+                limit("day", "day", "tokens", None, 1000.0, 400.0),
+                limit("day", "day", "attempts", None, 3.0, 2.0),
+                limit("time", "issue", "seconds", None, 600.0, 90.0),
+            ]}),
+        );
+        let seconds = |text: &str| {
+            let now = text.parse().unwrap_or_default();
+            share.time(now).map(|time| time.as_secs())
+        };
+        assert_eq!(seconds("2026-05-01T10:00:00Z"), Some(90));
+        assert_eq!(
+            seconds("2026-05-01T10:01:00Z"),
+            Some(30),
+            "of the whole claim"
+        );
+        assert_eq!(seconds("2026-05-01T11:00:00Z"), Some(0));
         let used = |json: &str| {
             let usage = read_usage(json.as_bytes()).unwrap_or_default();
             share.exceeded_by(|| usage)
@@ -129,6 +156,6 @@ mod tests {
             Some("it used 400 of 400 tokens that were left per day (budget day)")
         );
         let none = Share::of(&json!({"budget": []}));
-        assert!(!none.is_measured() && none.time().is_none());
+        assert!(!none.is_measured() && none.seconds().is_none());
     }
 }

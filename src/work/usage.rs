@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::{Amount, Currency};
 use handoff_model::ModelUsage;
+use handoff_model::usage::ensure_usage;
 use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 
@@ -191,10 +192,12 @@ pub(super) fn add(known: &mut Vec<ModelUsage>, more: Vec<ModelUsage>) {
 }
 
 /// The option that reports it; none if nothing was used.
+///
+/// Runs that each were a report may not be one together; work is not lost for that.
 pub(super) fn option(usage: &[ModelUsage]) -> Option<String> {
     let json = serde_json::to_string(usage)
         .ok()
-        .filter(|_| !usage.is_empty())?;
+        .filter(|_| ensure_usage(usage).is_ok())?;
     Some(format!("--usage={json}"))
 }
 

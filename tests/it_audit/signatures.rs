@@ -528,6 +528,8 @@ fn the_list_is_checked_and_shown() {
           add a line: issue-manager TYPE KEY
       allowed_signers warning signers.no_key no key is listed for orchestrator, so that every step of it is refused
           add a line: orchestrator TYPE KEY
+      allowed_signers warning signers.no_key no key is listed for maintainer, so that every step of it is refused
+          add a line: maintainer TYPE KEY
       allowed_signers warning signers.unjudged nothing here says whether there is a key 0123456789ABCDEF0123456789ABCDEF01234567, and whether it may sign
           look: gpg --list-keys 0123456789ABCDEF0123456789ABCDEF01234567
       allowed_signers warning signers.no_person no key is listed for a person, so that nobody can change the protocol or the list later

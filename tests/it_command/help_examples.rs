@@ -347,7 +347,8 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     assert!(copied.unwrap().success());
     env.wait(3_600);
     // What only a run can name.
-    let mut line = without_remark(line).replace("4f2c81d90b", "$(git rev-parse handoffs~1)");
+    let mut line = without_remark(line)
+        .replace("4f2c81d90b", "$(git rev-parse handoffs~1)");
     if line.contains("7.3-1a2b3c4d5e") {
         let kept = env.data(&["refused"]);
         line = line.replace(
@@ -369,6 +370,7 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     let well: &[i32] = match command.as_str() {
         // Both answers are ones.
         "gate" | "alerts" | "agents doctor" => &[0, 1],
+        "approve" if line.contains("gate") => &[0, 1],
         "agents" if line.contains("doctor") => &[0, 1],
         // Nothing there ended so long ago.
         "archive" => &[0, 6],

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, sample};
+use test_support::contracts::{Format, opening, sample};
 use test_support::workflow::{Step, workflow};
 
 /// Whether the gate is open, by the exit code and by the answer.
@@ -312,5 +312,123 @@ fn a_review_says_which_commit_it_is_about() {
         (&Value::from(elsewhere), &Value::Null)
     );
     assert!(!open(&env, &head(&env)));
+    env.assert_sound();
+}
+
+#[test]
+fn a_person_other_than_who_wrote_the_code_approves_it() {
+    let env = approved();
+    let asked = ["87", "--require", "approved-by-person"];
+    let approve = |worker: &str, rest: &[&str]| {
+        let own = ["approve", "87.4", "--as", "maintainer", "--worker", worker];
+        env.handoff(&[&own[..], rest].concat())
+    };
+    assert_snapshot!(env.handoff(&[&["gate"], &asked[..]].concat()).exits(1).shown, @"
+    $ git handoff gate 87 --require approved-by-person
+    ✗ not approved-by-person: nobody approved it since 87.3 (implementer-agent-to-reviewer-agent) was sent
+    --- stderr
+    error: issue 87 is not approved-by-person
+    hint: a person approves it: `git handoff approve 87.4 --as maintainer`
+    --- exit 1
+    ");
+    // No agent is a person.
+    let agent = ["approve", "87.4", "--as", "reviewer-agent"];
+    assert_snapshot!(env.handoff(&agent).exits(4).shown, @"
+    $ git handoff approve 87.4 --as reviewer-agent
+    --- stderr
+    error: reviewer-agent is no person: only a person approves or disapproves
+    hint: who can: maintainer; see `git handoff explain not_yours`
+    --- exit 4
+    ");
+    // The approval of whoever sent the code, from the same working tree, is none.
+    approve("desk", &[]).success();
+    assert_snapshot!(env.handoff(&[&["gate"], &asked[..]].concat()).exits(1).stderr, @"
+    error: issue 87 is not approved-by-person
+    hint: another worker than the code's has to approve: `git handoff show 87.4`
+    ");
+    assert_snapshot!(approve("robin", &["--note", "tried it"]).success().shown, @"
+    $ git handoff approve 87.4 --as maintainer --worker robin --note 'tried it'
+    87.4 approved at [commit] by maintainer
+      commit [commit]
+    ");
+    let tip = env.tip();
+    approve("robin", &["--note", "tried it"]).success();
+    assert_eq!(env.tip(), tip, "the same again writes nothing");
+    assert!(is_open(&env, &asked));
+    assert!(is_open(&env, &[&asked[..], &["--head", "HEAD"]].concat()));
+
+    // The opposite closes it, until the person approves once more.
+    let reject = [
+        "reject",
+        "87.3",
+        "--as",
+        "maintainer",
+        "--reason",
+        "no tests",
+    ];
+    assert_snapshot!(env.handoff(&reject).success().shown, @"
+    $ git handoff reject 87.3 --as maintainer --reason 'no tests'
+    87.3 disapproved at [commit] by maintainer
+      commit [commit]
+      requirements that ask for an approval stay unmet until it is approved
+    ");
+    assert!(!is_open(&env, &asked));
+    approve("robin", &[]).success();
+    assert!(is_open(&env, &asked));
+
+    // It is of the code as it was.
+    std::fs::write(env.repo().join("late.txt"), "x").unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "After the approval"]);
+    let now = [&asked[..], &["--head", "HEAD"]].concat();
+    assert!(!is_open(&env, &now));
+    let said = env.handoff(&[&["gate"], &now[..]].concat()).exits(1).stderr;
+    let again = said.split('`').nth(1).unwrap();
+    assert!(
+        again.starts_with("git handoff approve 87.4 --as maintainer --head "),
+        "{said}"
+    );
+    approve("robin", &["--head", "HEAD"]).success();
+    assert!(is_open(&env, &now));
+    let log = env.handoff(&["log", "87", "--event", "approve,disapprove", "--oneline"]);
+    assert_eq!(log.success().stdout.lines().count(), 5);
+    env.handoff(&["show", "87.4"]).success().says("tried it");
+
+    // What waits for an agent, a person can reject; then its approval is none, and can't be given.
+    let reject = ["reject", "87.4", "--as", "maintainer", "--reason", "no"];
+    env.handoff(&reject).success().says("rejected");
+    assert!(!is_open(&env, &asked));
+    assert_snapshot!(approve("robin", &["--head", "HEAD"]).exits(4).stderr, @"
+    error: 87.4 is rejected: there is nothing to approve
+    hint: `git handoff status 87` shows what came after it
+    ");
+    env.assert_sound();
+}
+
+#[test]
+fn new_code_takes_a_new_approval() {
+    let env = TestEnvironment::with_ledger();
+    let mut open = Vec::new();
+    // What holds no code is not what a person has to approve.
+    env.send(opening(87)).success();
+    let approve = ["approve", "87", "--as", "maintainer", "--worker", "robin"];
+    env.handoff(&approve).success();
+    let gate = ["gate", "87", "--require", "approved-by-person"];
+    env.handoff(&gate)
+        .exits(1)
+        .says("there is nothing to approve yet");
+    for step in workflow(|_| Format::Xml) {
+        match step {
+            Step::Send(contract) => env.send(contract).success(),
+            Step::Run(args) => env.handoff(args).success(),
+        };
+        let is_met = || is_open(&env, &["87", "--require", "approved-by-person"]);
+        let before = is_met();
+        if env.handoff(&approve).status == 0 && is_met() {
+            open.push((before, is_met()));
+        }
+    }
+    let renewed = open.iter().filter(|(before, _)| !before).count();
+    assert_eq!(renewed, 3, "by the work and by each fix: {open:?}");
     env.assert_sound();
 }

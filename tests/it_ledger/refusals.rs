@@ -66,7 +66,7 @@ fn routes_and_senders_are_enforced() {
     --- stderr
     error: the contract was refused
       3:3 /handoff/to agent.unknown "deployer" is not an agent of protocol issue-to-pr
-          use one of: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+          use one of: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     $ git handoff send - --as implementer-agent
@@ -77,7 +77,7 @@ fn routes_and_senders_are_enforced() {
     $ git handoff send - --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff send - --issue 88
     --- stderr
@@ -162,7 +162,7 @@ fn claiming() {
     $ git handoff claim 87.1
     --- stderr
     error: say which agent you are
-    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     --- exit 2
     $ git handoff claim 87.2 --as prep-agent
     --- stderr
@@ -177,7 +177,7 @@ fn claiming() {
     $ git handoff claim 87 --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff claim --as prep-agent
     --- stderr
@@ -514,7 +514,7 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff cancel 87.1 --as workflow-complete
     --- stderr
     error: workflow-complete is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer; see `git handoff explain unknown_agent`
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);

@@ -102,8 +102,14 @@ fn each_claim_has_its_own_totals_and_a_later_report_replaces_them() {
         "x",
         "--usage",
     ];
-    env.handoff(&[&other[..], &[&report]].concat()).success();
-    assert_eq!(told("87.1").len(), 3, "only what its own agent says counts");
+    // Only its own agent says what it took, and totals only grow: a budget can't be cleared.
+    env.handoff(&[&other[..], &[&report]].concat()).exits(3);
+    let less = usage(20, 20, 1.25);
+    env.handoff(&[&late[..], &[&less]].concat())
+        .exits(3)
+        .says("less than was reported before");
+    assert_eq!(told("87.1").len(), 3);
+    assert_eq!(told("87.1")[2], r#""prep-agent" attempt 2 claim 2: 1.5"#);
     assert!(record(&env, "87.2")["usage"].is_null());
     insta::assert_snapshot!(done(&env, "status 87").stdout.lines().take(6).collect::<Vec<_>>().join("\n"), @r#"
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:05:00Z)
@@ -334,4 +340,27 @@ fn a_sum_that_was_changed_by_hand_is_found() {
     env.git(&repo, &["update-ref", "refs/heads/handoffs", commit.trim()]);
     let ran = env.handoff(&["verify"]).exits(10);
     ran.says("the commit is not a step");
+}
+
+#[test]
+fn sums_of_any_size_can_be_read_again() {
+    let env = budgeted(json!({
+        "day": {"per": "day", "tokens": 1_000_000_000_000_000_u64},
+    }));
+    let much = r#"{"cost": 999999999.5, "currency": "VND", "output_tokens": 5}"#;
+    for issue in [87, 88, 89] {
+        env.send(opening(issue)).success();
+        let id = format!("{issue}.1");
+        env.claim(&id, "prep-agent").success();
+        env.handoff(&["complete", &id, "--as", "prep-agent", "--usage", much])
+            .success();
+    }
+    let too_much = much.replace("999999999.5", "1e9");
+    let add = ["annotate", "87.1", "--as", "prep-agent", "--note", "x"];
+    env.handoff(&[&add[..], &["--usage", &too_much]].concat())
+        .exits(3)
+        .says("cost is");
+    env.handoff(&["status", "87"]).success();
+    env.handoff(&["metrics"]).success().says("VND");
+    env.assert_sound();
 }

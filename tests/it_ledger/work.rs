@@ -705,7 +705,7 @@ fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
     // Reports that are none are told, and what the output has counts then.
     for (report, why) in [
         ("{\"cost\": 1}", "cost and currency"),
-        ("not JSON", "expected"),
+        ("not JSON", "not JSON"),
         ("", "EOF"),
     ] {
         let command = agent(

@@ -428,8 +428,8 @@ fn each_end_is_told_in_issue_to_pr() {
     cancel its own: cancelled, issue-manager, orchestrator
     cancel under its holder: cancelled, issue-manager, orchestrator; cancelled, prep-agent
     fail: failed, orchestrator
-    fail, no attempt left: dead, orchestrator
-    block: blocked, orchestrator
+    fail, no attempt left: dead, maintainer, orchestrator
+    block: blocked, orchestrator, maintainer
     answer: answered, prep-agent
     complete: not_handed_on, prep-agent, orchestrator
     nobody claims: unclaimed, prep-agent, orchestrator
@@ -463,7 +463,7 @@ fn each_end_is_told_in_task_breakdown() {
     cancel under its holder: cancelled, task-orchestrator
     fail: failed, task-orchestrator
     fail, no attempt left: dead, operator, task-orchestrator; failed, task-orchestrator
-    block: blocked, task-orchestrator
+    block: blocked, task-orchestrator, operator
     answer: answered, task-orchestrator
     complete: nobody
     nobody claims: unclaimed, task-orchestrator; unclaimed, task-orchestrator
@@ -480,7 +480,7 @@ fn each_end_is_told_in_delegation() {
     cancel under its holder: cancelled, document_generator, orchestrator; cancelled, research_agent
     fail: failed, orchestrator
     fail, no attempt left: dead, human, orchestrator
-    block: blocked, orchestrator
+    block: blocked, orchestrator, human
     answer: answered, research_agent
     complete: refused with 4
     nobody claims: unclaimed, research_agent, orchestrator
@@ -497,7 +497,7 @@ fn each_end_is_told_in_directive() {
     cancel under its holder: cancelled, MetaGPT; cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
     fail, no attempt left: dead, USER, MetaGPT
-    block: blocked, MetaGPT
+    block: blocked, MetaGPT, USER
     answer: answered, MetaGPT
     complete: refused with 4
     nobody claims: unclaimed, MetaGPT

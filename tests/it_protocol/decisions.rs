@@ -1,5 +1,7 @@
 //! What should happen next and why, and answers to what was asked.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
@@ -213,7 +215,7 @@ fn each_action_is_advised_with_its_reason() {
         issues/87/00/87/0001-failure/4
     --- stderr
     next: git handoff show 87.1
-      or: git handoff next 87 --apply --as orchestrator
+      or: git handoff next 87 --apply --as maintainer
     $ git handoff next 87
     escalate: 87.1 is failed (FAILED): its agent says that another attempt will fail alike
       prep-agent: broken
@@ -222,7 +224,7 @@ fn each_action_is_advised_with_its_reason() {
         issues/87/00/87/0001-failure/1
     --- stderr
     next: git handoff show 87.1
-      or: git handoff next 87 --apply --as orchestrator
+      or: git handoff next 87 --apply --as maintainer
     $ git handoff next weir
     terminate: weir.1 is dead (FAILED): the work failed as often as it may
       MetaGPT: unreadable
@@ -277,7 +279,8 @@ fn advice_is_data_as_well() {
           "with": "research_agent",
           "turn": "orchestrator",
           "told": [
-            "orchestrator"
+            "orchestrator",
+            "human"
           ],
           "since": "2026-03-02T09:04:03Z",
           "why": "without a critical input: budget",
@@ -905,7 +908,7 @@ fn what_was_decided_is_not_advised_again_but_what_comes_after() {
         assert_eq!(after["decided"]["by"], "orchestrator");
         assert_eq!(after["decided"]["action"], action);
         let told = done(&env, "next 87");
-        let begins = "orchestrator's turn: 87.1 is ";
+        let begins = "maintainer's turn: 87.1 is ";
         assert!(told.stdout.starts_with(begins), "{}", told.shown);
         let decided = format!("orchestrator decided to {action} ");
         assert!(told.stdout.contains(&decided), "{}", told.shown);
@@ -943,4 +946,58 @@ fn a_decision_to_ask_says_that_the_handoff_stays_blocked() {
     env.handoff(&["next", "87", "--apply", "--as", "orchestrator"])
         .success()
         .says("87.1 stays blocked until it is answered\nnext: git handoff answer 87.1 port=VALUE --as orchestrator\n");
+}
+
+#[test]
+fn what_is_dead_gets_new_attempts_after_a_time_and_so_often() {
+    let rule = r#"{"when": {"state": "dead", "after_seconds": 3600, "redriven_below": 1}, "action": "retry", "why": "the service may be back"}"#;
+    let with = |rule: &str| {
+        let env = TestEnvironment::with_repository();
+        done(&env, "protocol copy issue-to-pr own");
+        let file = env.repo().join("own/protocol.json");
+        let text = fs::read_to_string(&file).unwrap();
+        let first = r#""decisions": ["#;
+        assert!(text.contains(first));
+        fs::write(&file, text.replace(first, &format!("{first}\n    {rule},"))).unwrap();
+        env
+    };
+    let endless = with(&rule.replace(r#", "redriven_below": 1"#, ""));
+    let told = endless.handoff(&["protocol", "check", "own"]).exits(1);
+    told.says("/decisions/0/when").says("redriven_below");
+
+    let env = with(rule);
+    done(&env, "init --protocol own");
+    env.send(opening(87)).success();
+    let fails = |env: &TestEnvironment| {
+        loop {
+            done(env, "claim 87.1 --as prep-agent");
+            done(
+                env,
+                "fail 87.1 --as prep-agent --message broken --recoverable",
+            );
+            if env.data(&["show", "87.1"])["record"]["state"] == "dead" {
+                break;
+            }
+            done(env, "retry 87.1 --as orchestrator");
+            env.wait_minutes(60);
+        }
+    };
+    fails(&env);
+    assert_eq!(env.data(&["next", "87"])["action"], "fall_back");
+    done(&env, "next 87 --apply --as orchestrator");
+    env.wait_minutes(61);
+    let advised = env.data(&["next", "87"]);
+    assert_eq!(advised["action"], "retry");
+    assert_eq!(advised["decided"], json!(null));
+    done(&env, "next 87 --apply --as orchestrator");
+    let record = env.data(&["show", "87.1"])["record"].take();
+    assert_eq!(record["state"], "pending");
+    let last = record["transitions"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["event"], "redrive");
+    // Once is enough: the next time a person decides.
+    env.wait_minutes(60);
+    fails(&env);
+    env.wait_minutes(120);
+    assert_eq!(env.data(&["next", "87"])["action"], "fall_back");
+    env.assert_sound();
 }

@@ -440,7 +440,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /merge/0 = "blessed"
       protocol.requirement /merge/0: there is no requirement `blessed`
     issue-to-pr /requirements/approved/shown_by = []
-      protocol.requirement /requirements/approved/shown_by: no contract can show it
+      protocol.requirement /requirements/approved/shown_by: neither a contract nor an approval can show it
     issue-to-pr /requirements/approved/status = ["fine"]
       protocol.unknown_status /requirements/approved/status/0: the protocol has no status word `fine`
     issue-to-pr /requirements/approved/undone_by/0 = "reviewer-agent-to-validator-agent"
@@ -478,7 +478,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /facts/review_iterations = {"count":["letter"]}
       protocol.unknown_type /facts/review_iterations/count/0: no contract type is called `letter`
     issue-to-pr /agents/- = {"id":"idler","role":"Waits","kind":"specialist"}
-      protocol.unreachable_agent /agents/9: no route reaches `idler` from where issues are opened
+      protocol.unreachable_agent /agents/10: no route reaches `idler` from where issues are opened
     issue-to-pr /routes/4/contracts = ["reviewer-agent-to-fixer-agent"]
       protocol.unused_type /contracts/4: no route has contracts of type `reviewer-agent-to-validator-agent`
       protocol.github /github/rules/11/do/draft/contract: no such contract goes from reviewer-agent to validator-agent

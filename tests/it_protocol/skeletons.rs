@@ -390,7 +390,7 @@ fn what_cannot_be_written_is_refused() {
     $ git handoff new --issue 87 --from prep-agent --to deployer
     --- stderr
     error: deployer is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, workflow-complete; see `git handoff explain unknown_agent`
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer, workflow-complete; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff new --issue 87 --from prep-agent --to orchestrator --type workflow-complete
     --- stderr
@@ -400,7 +400,7 @@ fn what_cannot_be_written_is_refused() {
     $ git handoff new --issue 87 --to prep-agent
     --- stderr
     error: say which agent you are
-    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+    hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     --- exit 2
     ");
 }

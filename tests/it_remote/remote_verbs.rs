@@ -136,7 +136,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 24] = [
+const VERBS: [Verb; 25] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "id"),
     verb("claim", opened, CLAIM, "record"),
@@ -168,6 +168,7 @@ const VERBS: [Verb; 24] = [
         "retry 87.1 --as orchestrator --reason up",
         "id",
     ),
+    verb("approve", claimed, "approve 87.1 --as maintainer", "id"),
     verb("reap", expired, "reap --as orchestrator", "handoffs"),
     verb(
         "reject",

@@ -461,7 +461,7 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       see `git handoff claim -h`
     claim {"next":true}
       no_agent: say which agent you are
-      with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+      with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     claim {"next":true,"as":"no agent"}
       usage: agent name "no agent" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
       see `git handoff claim -h`

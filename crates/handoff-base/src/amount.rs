@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sum of money in its currency's unit, exact to a billionth; a number in JSON.
+/// A sum of money in its currency's unit, exact to a billionth below nine million; a number in JSON.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[schemars(with = "f64")]
 pub struct Amount(u64);
 
-/// A number that is not a sum of money: negative, not finite, or a million or more.
+/// A number that is not a sum of money: negative, not finite, or 20 billion or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a sum of money is a number from 0 to less than a million")]
+#[error("a sum of money is a number from 0 to less than 20 billion")]
 pub struct NoAmount;
 
 /// The parts of a unit.
@@ -28,7 +28,8 @@ impl TryFrom<f64> for Amount {
         reason = "the range is checked, and a billionth is as exact as it gets"
     )]
     fn try_from(number: f64) -> Result<Self, NoAmount> {
-        if (0.0..1e6).contains(&number) {
+        // Every sum that `plus` gives can be read again: the largest there is has 18 billion units.
+        if (0.0..2e10).contains(&number) {
             Ok(Self((number * UNIT).round() as u64))
         } else {
             Err(NoAmount)
@@ -133,18 +134,29 @@ mod tests {
 
     #[test]
     fn a_sum_is_stored_as_it_was_given() {
-        for text in ["0.0", "0.0780315", "12.5", "999999.999999999", "1e-9"] {
+        for text in [
+            "0.0",
+            "0.0780315",
+            "12.5",
+            "999999.999999999",
+            "1e-9",
+            "18000000000.0",
+        ] {
             let amount: Amount = serde_json::from_str(text).unwrap();
             let again = serde_json::to_string(&amount).unwrap();
             assert_eq!(serde_json::from_str::<Amount>(&again).unwrap(), amount);
             assert_eq!(f64::from(amount), text.parse::<f64>().unwrap());
         }
-        for refused in ["-0.1", "1e6", "\"1\"", "null"] {
+        for refused in ["-0.1", "2e10", "\"1\"", "null"] {
             assert!(
                 serde_json::from_str::<Amount>(refused).is_err(),
                 "{refused}"
             );
         }
+        // Also the largest sum there is.
+        let largest = Amount::from_billionths(u64::MAX).plus(Amount::from_billionths(1));
+        let stored = serde_json::to_string(&largest).unwrap();
+        assert_eq!(serde_json::from_str::<Amount>(&stored).unwrap(), largest);
         let shown = |number: f64| Amount::try_from(number).unwrap().to_string();
         assert_eq!(
             [shown(0.0), shown(3.5), shown(0.25)],

@@ -196,7 +196,9 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
                     .get(known(|issue| issue.annotations.len())..);
                 let noted = noted.and_then(<[_]>::last);
                 let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
-                other.reason = why.map(|(why, _)| why.clone());
+                other.reason = why
+                    .map(|(why, _)| why.clone())
+                    .filter(|why| !why.is_empty());
                 other.id = why.and_then(|(_, id)| id.cloned());
                 (other.kind, other.issue) = (Kind::Issue, Some(issue.issue));
             }

@@ -26,7 +26,7 @@ use super::snapshot::{IssueFolder, Parsed, Rules};
 pub(super) struct RecordedStep {
     /// The agent that made the step.
     pub(super) actor: AgentName,
-    /// The worker that made it as that agent, if it changed a handoff.
+    /// The worker that made it as that agent, if it changed or approved a handoff.
     pub(super) worker: Option<WorkerId>,
     pub(super) path: String,
     pub(super) request: RecordedRequest,
@@ -167,9 +167,10 @@ impl States<'_> {
             let all = changes.iter().map(|change| difference(change, false));
             return Err(all.collect());
         };
+        let approved = self.is_annotated().then(|| self.is.annotations.last());
         Ok(RecordedStep {
             actor,
-            worker: None,
+            worker: approved.flatten().and_then(|note| note.worker.clone()),
             path: layout::issue_file(self.after.key()),
             request: RecordedRequest::Update(update),
             traceparent: None,

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_git::{Stored, Tree};
-use handoff_model::message::trailers;
-use handoff_model::{Answered, GatePolicy, Record};
+use handoff_model::message::{StepEvent, trailers};
+use handoff_model::{Answered, GatePolicy, Remedy, Said};
 use handoff_protocol::{Event, Identity, Signers};
 
 use super::error::LedgerError;
@@ -50,6 +50,7 @@ pub fn required(
             met: false,
             by: None,
             why: format!("the issue follows {own}{unsigned}, not {asked}"),
+            remedy: Remedy::None,
         }]);
     }
     let code = || match code {
@@ -60,17 +61,23 @@ pub fn required(
         None => Ok(None),
     };
     let sent = OnceCell::new();
-    let sender = |record: &Record, by: Identity| {
+    let sender = |said: Said<'_>, by: Identity| {
         if by == Identity::Worker {
-            let sent = record.transitions.first();
-            let worker = sent.and_then(|sent| sent.worker.as_ref());
-            return Ok(worker.map(ToString::to_string));
+            let worker = match said {
+                Said::Contract(record) => record.transitions.first().map(|t| &t.worker),
+                Said::Approval(_, note) => Some(&note.worker),
+            };
+            return Ok(worker.and_then(|worker| worker.as_ref().map(ToString::to_string)));
         }
         if sent.get().is_none() {
-            let found = sending_commits(tip, folder.key())?;
+            let found = saying_commits(tip, folder.key())?;
             sent.get_or_init(|| found);
         }
-        let commit = sent.get().and_then(|sent| sent.get(&record.id.to_string()));
+        let key = match said {
+            Said::Contract(record) => record.id.to_string(),
+            Said::Approval(id, note) => approval_key(&id.to_string(), note.by.as_str()),
+        };
+        let commit = sent.get().and_then(|sent| sent.get(&key));
         Ok(commit.and_then(|stored| match by {
             Identity::Key => {
                 let signature = stored.signature().ok()??;
@@ -92,6 +99,7 @@ pub fn required(
             by: None,
             why: fault
                 .unwrap_or_else(|| "each step of the issue is signed with a listed key".to_owned()),
+            remedy: Remedy::None,
         });
     }
     Ok(answered)
@@ -151,13 +159,18 @@ fn unsigned(
     Ok(Some("the history of the issue is not all here".to_owned()))
 }
 
-/// The commits that sent the handoffs of an issue, by the handoffs' ids. They are read from the
-/// newest to the one that opened the issue.
-fn sending_commits(
+/// By what the newest approval of a handoff by a person is found.
+fn approval_key(id: &str, by: &str) -> String {
+    format!("{id} {by}")
+}
+
+/// The commits that sent the handoffs of an issue, by the handoffs' ids, and the newest in which a
+/// person approved each. They are read from the newest to the one that opened the issue.
+fn saying_commits(
     tip: &Snapshot<'_>,
     issue: &IssueKey,
 ) -> Result<HashMap<String, Stored>, LedgerError> {
-    let mut sent = HashMap::new();
+    let mut found = HashMap::new();
     let first = format!("{issue}.1");
     for stored in tip.repository().history(tip.commit()) {
         let stored = stored?;
@@ -165,16 +178,23 @@ fn sending_commits(
         if !trailers.contains(&("Issue", issue.as_str())) {
             continue;
         }
+        if trailers.contains(&("Event", StepEvent::Approve.as_str())) {
+            let id = trailers.iter().find(|(name, _)| *name == "Handoff-Id");
+            let key = id.map(|(_, id)| approval_key(id, &stored.commit.author.name));
+            if let Some(key) = key {
+                found.entry(key).or_insert_with(|| stored.clone());
+            }
+        }
         let new = trailers.iter().filter_map(|(name, value)| {
             let (id, change) = value.split_once(' ')?;
             (*name == "Transition" && change.starts_with("none..")).then(|| id.to_owned())
         });
         let new: Vec<String> = new.collect();
         let opens = new.contains(&first);
-        sent.extend(new.into_iter().map(|id| (id, stored.clone())));
+        found.extend(new.into_iter().map(|id| (id, stored.clone())));
         if opens {
             break;
         }
     }
-    Ok(sent)
+    Ok(found)
 }

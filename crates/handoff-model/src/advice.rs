@@ -33,6 +33,8 @@ pub struct Advice {
     pub instructions: Option<String>,
     /// Whether the agent needs a contract to carry it out.
     pub by_contract: bool,
+    /// Whether the handoff is dead, so that another attempt takes new ones.
+    pub revives: bool,
     /// The same decision, if it is recorded since the handoff changed.
     pub decided: Option<Decision>,
 }
@@ -43,6 +45,7 @@ impl Advice {
     pub fn update(&self, jitter: u32) -> Update {
         let handoff = self.id.number();
         let event = match self.action {
+            Action::Retry if !self.by_contract && self.revives => Event::Redrive,
             Action::Retry if !self.by_contract => Event::Retry,
             Action::Reassign if !self.by_contract => Event::Reassign,
             Action::Escalate if self.to.is_some() && !self.by_contract => Event::Reassign,
@@ -85,6 +88,13 @@ pub enum Choice {
 }
 
 impl Record {
+    /// How often it was given new attempts once it was dead.
+    fn redriven(&self) -> u32 {
+        let events = self.transitions.iter().map(|change| change.event);
+        let redriven = events.filter(|event| *event == Some(Event::Redrive));
+        u32::try_from(redriven.count()).unwrap_or(u32::MAX)
+    }
+
     /// Whether the holder's lease or the time to claim it ran out, even if nobody has recorded that
     /// yet.
     pub fn is_expired(&self, at: Moment) -> bool {
@@ -301,6 +311,7 @@ fn waits_in_vain<E>(
             questions: Vec::new(),
             instructions: None,
             by_contract: false,
+            revives: false,
             decided: None,
         };
         return Ok(Some((advice, record)));
@@ -393,6 +404,7 @@ struct Case<'a> {
     answer: Option<&'a Record>,
     /// Whether its contract is with the agent that decides what follows from it.
     to_decide: bool,
+    at: Moment,
     /// Its state once what is overdue is recorded.
     state: State,
     code: Option<&'a str>,
@@ -428,6 +440,7 @@ impl<'a> Case<'a> {
             record,
             answer,
             to_decide: !expired && is_to_decide(protocol, record),
+            at,
             state,
             code,
             recoverable: expired || failure.is_some_and(|failure| failure.recoverable),
@@ -489,8 +502,20 @@ impl<'a> Case<'a> {
             && when
                 .retries_left
                 .is_none_or(|wanted| wanted == self.retries_left)
+            && when.after_seconds.is_none_or(|least| self.lasts(least))
+            && when
+                .redriven_below
+                .is_none_or(|most| self.record.redriven() < most)
             && recommends(&when.recommends)
             && !when.not_to.contains(&self.record.to)
+    }
+
+    /// Whether the handoff has been in its state for this many seconds.
+    fn lasts(&self, seconds: u64) -> bool {
+        let ended = self.record.expires_at().filter(|end| *end <= self.at);
+        let since = ended.or_else(|| Some(self.record.latest()?.at));
+        let lasted = since.map(|since| (self.at - since).num_seconds());
+        lasted.is_some_and(|lasted| u64::try_from(lasted).is_ok_and(|lasted| lasted >= seconds))
     }
 
     /// The advice that a rule gives, if it applies and can be carried out.
@@ -520,6 +545,8 @@ impl<'a> Case<'a> {
                 }
             }
             Action::Retry if self.retries_left => {}
+            // Only a rule that says how often: others would go on for ever.
+            Action::Retry if self.state == State::Dead && rule.when.redriven_below.is_some() => {}
             Action::Reassign if self.state == State::Failed => {
                 let others = self.others();
                 let named = rule.to.as_ref();
@@ -559,6 +586,7 @@ impl<'a> Case<'a> {
             questions,
             instructions,
             by_contract: self.to_decide,
+            revives: self.state == State::Dead,
             decided: self.decided(rule.action).cloned(),
         })
     }

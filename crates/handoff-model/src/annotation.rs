@@ -1,7 +1,7 @@
 //! Notes that correct the record; the record itself stays unchanged.
 
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::{Moment, moment};
+use handoff_base::ids::{AgentName, HandoffId, WorkerId};
+use handoff_base::{Code, Moment, moment, short_id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,7 +21,8 @@ pub struct Annotation {
     /// The handoff that it is about; `None` if it is about the whole issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<HandoffId>,
-    /// The text of the note.
+    /// The text of the note; empty in an approval without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The outside event that it tells, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,20 +30,57 @@ pub struct Annotation {
     /// The facts that it states, by their names in skeletons.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,
+    /// What a person decided about the handoff, if this is an approval or its opposite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The worker that recorded the approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+}
+
+/// What a person decided about what a handoff hands on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Whether the person agrees; if not, requirements that ask for approval stay unmet.
+    pub approved: bool,
+    /// The code that it is about, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+}
+
+impl Approval {
+    /// What was decided, in words: `approved at 1a2b3c4d5e`.
+    pub fn done(&self) -> String {
+        let word = if self.approved {
+            "approved"
+        } else {
+            "disapproved"
+        };
+        match &self.code {
+            Some(code) => format!("{word} at {}", short_id(&code.commit)),
+            None => word.to_owned(),
+        }
+    }
 }
 
 impl Annotation {
-    /// The note followed by its facts.
+    /// What was decided, the note and its facts.
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name} {text}"),
             other => format!("{name} {other}"),
         };
         let facts: Vec<String> = self.facts.iter().map(fact).collect();
+        let note = match &self.approval {
+            Some(approval) if self.note.is_empty() => approval.done(),
+            Some(approval) => format!("{}: {}", approval.done(), self.note),
+            None => self.note.clone(),
+        };
         if facts.is_empty() {
-            self.note.clone()
+            note
         } else {
-            format!("{} ({})", self.note, facts.join(", "))
+            format!("{note} ({})", facts.join(", "))
         }
     }
 }

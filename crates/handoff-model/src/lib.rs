@@ -47,7 +47,7 @@ pub mod waiting;
 pub mod weaker;
 
 pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
-pub use annotation::Annotation;
+pub use annotation::{Annotation, Approval};
 pub use answers::read as read_answer;
 pub use archive::{ArchivedIssue, NotArchivable};
 pub use claim_queue::Claimable;
@@ -77,7 +77,7 @@ pub use refusal::{
     LookupRefusal, QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
-pub use requirement::{Answered, required};
+pub use requirement::{Answered, Remedy, Said, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};

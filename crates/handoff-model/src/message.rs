@@ -50,6 +50,10 @@ pub enum StepEvent {
     Decide,
     /// A note was added.
     Annotate,
+    /// A person approved what a handoff hands on.
+    Approve,
+    /// A person does not approve it.
+    Disapprove,
     /// A completed or cancelled issue was reopened.
     Reopen,
     /// An issue in which nothing was open was given up.
@@ -70,6 +74,7 @@ impl StepEvent {
         std::iter::once(Self::Send)
             .chain(lifecycle.map(Self::Lifecycle))
             .chain([Self::Decide, Self::Annotate])
+            .chain([Self::Approve, Self::Disapprove])
             .chain([Self::Reopen, Self::GiveUp, Self::Refuse])
             .chain([Self::Archive, Self::Unarchive])
     }
@@ -81,6 +86,8 @@ impl StepEvent {
             Self::Lifecycle(event) => event.as_str(),
             Self::Decide => "decide",
             Self::Annotate => "annotate",
+            Self::Approve => "approve",
+            Self::Disapprove => "disapprove",
             Self::Reopen => "reopen",
             Self::GiveUp => "give_up",
             Self::Refuse => "refuse",

@@ -8,6 +8,7 @@ use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::annotation::Approval;
 use crate::evidence::Evidence;
 use crate::intake::Contract;
 use crate::record::{Artifact, Failure, FailureContext, Question};
@@ -79,6 +80,9 @@ pub enum Update {
         /// The facts that it states, by their names in skeletons.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         facts: Map<String, Value>,
+        /// What a person decides about the handoff.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<Approval>,
     },
     /// Gives up an issue in which nothing is open.
     GiveUp {
@@ -192,6 +196,11 @@ impl Update {
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Change { arguments, .. } => arguments.texts(),
+            Self::Annotate {
+                note,
+                approval: Some(_),
+                ..
+            } if note.is_empty() => Vec::new(),
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
             | Self::GiveUp { reason: text }

@@ -1,11 +1,14 @@
 //! Which of its protocol's requirements an issue meets.
 
-use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::short_id;
-use handoff_protocol::{COMPLETED, Identity, Protocol, Requirement, State};
+use std::collections::BTreeMap;
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Code, short_id};
+use handoff_protocol::{AgentKind, COMPLETED, Identity, PERSON, Protocol, Requirement, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::annotation::{Annotation, Approval};
 use crate::record::{IssueStatus, Record};
 use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::{Stop, View};
@@ -22,11 +25,28 @@ pub struct Answered {
     pub by: Option<HandoffId>,
     /// Why.
     pub why: String,
+    /// What a person can do about it.
+    #[serde(skip)]
+    pub remedy: Remedy,
+}
+
+/// What a person can do about a requirement that asks for approval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Remedy {
+    /// Nothing.
+    #[default]
+    None,
+    /// Approve this handoff.
+    Approve(HandoffId),
+    /// Approve this handoff again, for the commit that was asked for.
+    ApproveCode(HandoffId),
+    /// Leave it to another person.
+    Another,
 }
 
 /// Checks for each requirement whether an issue meets it; if none is named, those of a merge. Given
 /// a commit and its tree, a requirement must have been met for that code. `sender` tells who sent a
-/// handoff's contract, by this identity, if that is known.
+/// contract or approved, by this identity, if that is known.
 ///
 /// # Errors
 /// [`LookupRefusal`], and [`Stop::Unreadable`] if a record or the
@@ -37,7 +57,7 @@ pub fn required<E>(
     protocol: &Protocol,
     wanted: &[String],
     code: impl FnOnce() -> Result<Option<(String, String)>, E>,
-    sender: impl Fn(&Record, Identity) -> Result<Option<String>, E>,
+    sender: impl Fn(Said<'_>, Identity) -> Result<Option<String>, E>,
 ) -> Result<Vec<Answered>, Stop<E>> {
     let definition = protocol.definition();
     let issue = view.issue().map_err(Stop::Unreadable)?;
@@ -57,6 +77,7 @@ pub fn required<E>(
                 met,
                 by: None,
                 why: format!("issue {} is {}", issue.issue, issue.status.as_str()),
+                remedy: Remedy::None,
             });
             continue;
         }
@@ -68,10 +89,19 @@ pub fn required<E>(
                 known: known.chain([COMPLETED.to_owned()]).collect(),
             }
         })?;
-        let deciding = deciding(view, issue.handoffs, requirement)?;
+        if !requirement.approved_by.is_empty() {
+            found.push(Answered {
+                requirement: name.clone(),
+                ..approved(view, protocol, requirement, code.as_ref(), &sender)?
+            });
+            continue;
+        }
+        let types = [&requirement.shown_by, &requirement.undone_by];
+        let deciding = newest_of(view, issue.handoffs, types)?;
         let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
         if let Some(record) = deciding.as_ref().filter(|_| met)
-            && let Some(one) = not_apart(view, requirement, record, &sender)?
+            && let shown = Said::Contract(record)
+            && let Some(one) = not_apart(view, requirement, shown, record.id.number(), &sender)?
         {
             (met, why) = (false, one);
         }
@@ -80,22 +110,26 @@ pub fn required<E>(
             met,
             by: deciding.map(|record| record.id),
             why,
+            remedy: Remedy::None,
         });
     }
     Ok(found)
 }
 
-/// The newest handoff that meets or undoes a requirement, among those that were not turned down.
-fn deciding<E>(
+/// The newest handoff of these types, among those that were not turned down.
+fn newest_of<const N: usize, E>(
     view: &impl View<E>,
     handoffs: u32,
-    requirement: &Requirement,
+    types: [&Vec<String>; N],
 ) -> Result<Option<Record>, Stop<E>> {
+    if types.iter().all(|types| types.is_empty()) {
+        return Ok(None);
+    }
     for number in (1..=handoffs).rev() {
         let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
             continue;
         };
-        let mut types = requirement.shown_by.iter().chain(&requirement.undone_by);
+        let mut types = types.into_iter().flatten();
         let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
         if !turned_down && types.any(|kind| *kind == record.contract_type) {
             return Ok(Some(record));
@@ -104,17 +138,141 @@ fn deciding<E>(
     Ok(None)
 }
 
-/// Why the sender of a handoff is not known to be another than those of the contracts that a
-/// requirement keeps apart from it.
+/// What meets a requirement, or must be kept apart from it.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'a> {
+    /// The contract of a handoff.
+    Contract(&'a Record),
+    /// A person's approval of a handoff.
+    Approval(&'a HandoffId, &'a Annotation),
+}
+
+impl<'a> Said<'a> {
+    /// What was done with which handoff: `sent`, 7.3.
+    fn parts(self) -> (&'static str, &'a HandoffId) {
+        match self {
+            Said::Contract(record) => ("sent", &record.id),
+            Said::Approval(id, _) => ("approved", id),
+        }
+    }
+}
+
+/// Whether an approval of a handoff counts: what was turned down, nobody has approved.
+fn can_be_approved<E>(
+    view: &impl View<E>,
+    requirement: &Requirement,
+    id: &HandoffId,
+) -> Result<bool, Stop<E>> {
+    let record = view.record(id.number()).map_err(Stop::Unreadable)?;
+    let shown = &requirement.shown_by;
+    Ok(record.is_some_and(|record| {
+        let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
+        !turned_down && (shown.is_empty() || shown.contains(&record.contract_type))
+    }))
+}
+
+/// The result for a requirement that persons meet by their approval: each of them counts with the
+/// newest word about a handoff, and one that disapproves prevails.
+fn approved<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    requirement: &Requirement,
+    code: Option<&(String, String)>,
+    sender: &impl Fn(Said<'_>, Identity) -> Result<Option<String>, E>,
+) -> Result<Answered, Stop<E>> {
+    let issue = view.issue().map_err(Stop::Unreadable)?;
+    let issue = issue.expect("whoever asks has read it");
+    let undone = newest_of(view, issue.handoffs, [&requirement.undone_by])?;
+    let since = undone.as_ref().map_or(0, |record| record.id.number());
+    let counts = |by: &AgentName| {
+        let mut named = requirement.approved_by.iter();
+        named.any(|one| match one.as_str() {
+            PERSON => protocol.is_kind(by.as_str(), AgentKind::Human),
+            one => one == by.as_str(),
+        })
+    };
+    // By person: the newest approval that counts, and a disapproval after which the person approved
+    // nothing, whatever became of its handoff.
+    let mut newest: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
+    let mut against: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
+    for note in issue.annotations.iter().filter(|note| counts(&note.by)) {
+        let (Some(id), Some(approval)) = (&note.id, &note.approval) else {
+            continue;
+        };
+        if approval.approved {
+            against.remove(&note.by);
+            if id.number() >= since && can_be_approved(view, requirement, id)? {
+                newest.insert(&note.by, (id, note, approval));
+            }
+        } else {
+            newest.remove(&note.by);
+            against.insert(&note.by, (id, note, approval));
+        }
+    }
+    let answer = |met, by: Option<&HandoffId>, why, remedy| Answered {
+        requirement: String::new(),
+        met,
+        by: by.cloned(),
+        why,
+        remedy,
+    };
+    let mut shown = None;
+    for number in (since.max(1)..=issue.handoffs).rev() {
+        let id = HandoffId::new(issue.issue.clone(), number);
+        if can_be_approved(view, requirement, &id)? {
+            shown = Some(id);
+            break;
+        }
+    }
+    let approve = || shown.clone().map_or(Remedy::None, Remedy::Approve);
+    if let Some((id, note, approval)) = against.into_values().next() {
+        let why = format!("{id} {} by {}", approval.done(), note.by);
+        return Ok(answer(false, Some(id), why, approve()));
+    }
+    let mut unmet = None;
+    for (id, note, approval) in newest.into_values() {
+        let said = format!("{id} approved by {}", note.by);
+        let (is_right, why) = about(said, approval.code.as_ref(), code);
+        // Which commit is approved, its person says: all code of the issue counts.
+        let approval = Said::Approval(id, note);
+        let apart = not_apart(view, requirement, approval, issue.handoffs + 1, sender)?;
+        match apart {
+            Some(why) => {
+                unmet.get_or_insert((Some(id), why, Remedy::Another));
+            }
+            None if is_right => return Ok(answer(true, Some(id), why, Remedy::None)),
+            None => unmet = Some((Some(id), why, Remedy::ApproveCode(id.clone()))),
+        }
+    }
+    if let Some((by, why, remedy)) = unmet {
+        return Ok(answer(false, by, why, remedy));
+    }
+    let why = match (&shown, &undone) {
+        (Some(_), Some(undone)) => format!(
+            "nobody approved it since {} ({}) was sent",
+            undone.id, undone.contract_type
+        ),
+        (Some(_), None) => "nobody approved it yet".to_owned(),
+        (None, _) => {
+            let types = requirement.shown_by.join(" or ");
+            format!("there is nothing to approve yet: nobody sent {types}")
+        }
+    };
+    Ok(answer(false, None, why, approve()))
+}
+
+/// Why whoever meets a requirement is not known to be another than the senders of the contracts that
+/// it keeps apart, of those before the handoff with the number `end`.
 fn not_apart<E>(
     view: &impl View<E>,
     requirement: &Requirement,
-    shown: &Record,
-    sender: impl Fn(&Record, Identity) -> Result<Option<String>, E>,
+    shown: Said<'_>,
+    end: u32,
+    sender: impl Fn(Said<'_>, Identity) -> Result<Option<String>, E>,
 ) -> Result<Option<String>, Stop<E>> {
     let by = requirement.apart_by;
     let mut approver = None;
-    for number in 1..shown.id.number() {
+    for number in 1..end {
         let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
             continue;
         };
@@ -124,17 +282,26 @@ fn not_apart<E>(
         if approver.is_none() {
             approver = sender(shown, by).map_err(Stop::Unreadable)?;
         }
-        let own = sender(&record, by).map_err(Stop::Unreadable)?;
+        let sent = Said::Contract(&record);
+        let own = sender(sent, by).map_err(Stop::Unreadable)?;
         let name = by.as_str();
-        let unknown = |id| format!("the {name} that sent {id} is not known");
+        let unknown = |said: Said<'_>| {
+            let (done, id) = said.parts();
+            format!("the {name} that {done} {id} is not known")
+        };
         match (&approver, own) {
-            (None, _) => return Ok(Some(unknown(&shown.id))),
-            (_, None) => return Ok(Some(unknown(&record.id))),
+            (None, _) => return Ok(Some(unknown(shown))),
+            (_, None) => return Ok(Some(unknown(sent))),
             (Some(one), Some(other)) if *one == other => {
-                let (shown, record) = (&shown.id, &record.id);
-                return Ok(Some(format!(
-                    "{shown} and {record} were sent by the same {name}, {other}"
-                )));
+                let same = format!("by the same {name}, {other}");
+                return Ok(Some(match shown {
+                    Said::Contract(shown) => {
+                        format!("{} and {} were sent {same}", shown.id, record.id)
+                    }
+                    Said::Approval(id, _) => {
+                        format!("{id} was approved and {} sent {same}", record.id)
+                    }
+                }));
             }
             _ => {}
         }
@@ -167,8 +334,13 @@ fn weigh(
         return (false, format!("{said} says {word}"));
     }
     let by = format!("{said} by {}", record.from);
-    match (code, &record.code) {
-        (None, _) => (true, by),
+    about(by, record.code.as_ref(), code)
+}
+
+/// Whether what was said is about the given code, if there is any.
+fn about(said: String, known: Option<&Code>, code: Option<&(String, String)>) -> (bool, String) {
+    match (code, known) {
+        (None, _) => (true, said),
         (Some((commit, tree)), Some(known))
             if known.commit == *commit || known.tree.as_ref() == Some(tree) =>
         {
@@ -178,15 +350,18 @@ fn weigh(
             } else {
                 format!(", which has the files of {asked}")
             };
-            (true, format!("{by}, of commit {own}{same}"))
+            (true, format!("{said}, of commit {own}{same}"))
         }
         (Some((commit, _)), Some(known)) => {
             let (known, commit) = (short_id(&known.commit), short_id(commit));
-            (false, format!("{by} is about commit {known}, not {commit}"))
+            (
+                false,
+                format!("{said} is about commit {known}, not {commit}"),
+            )
         }
         (Some(_), None) => {
             let text =
-                format!("{by} does not say which code it is about: its branch was not known");
+                format!("{said} does not say which code it is about: its branch was not known");
             (false, text)
         }
     }

@@ -76,6 +76,12 @@ enum Kind {
 }
 
 impl Movement {
+    /// Whether it ends a claim that these sums hold.
+    pub(crate) fn ends_in(&self, spending: &Spending) -> bool {
+        let own = spending.get(&self.agent);
+        matches!(self.kind, Kind::End(_)) && own.is_some_and(|own| own.held.contains_key(&self.id))
+    }
+
     /// Adds it to what agents spent.
     pub(crate) fn book(&self, spending: &mut Spending) {
         let own = spending.entry(self.agent.clone()).or_default();
@@ -113,7 +119,7 @@ pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> 
     let mut found = Vec::new();
     if let Some(was) = was.filter(|_| !goes_on) {
         let end = was.expires_at.unwrap_or(at).min(at);
-        let mut spent = after.spent(was.token);
+        let mut spent = after.spent(was.token, &was.holder);
         spent.seconds = u64::try_from((end - was.since).num_seconds()).unwrap_or(0);
         found.push(of(was, Kind::End(spent)));
     }
@@ -123,13 +129,15 @@ pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> 
     let Some(usage) = after.usage_since(before) else {
         return found;
     };
-    let now = after.spent(usage.token);
+    let (token, by) = (usage.token, &usage.by);
+    let now = after.spent(token, by);
+    let is_of = |lease: &Lease| lease.token == token && lease.holder == *by;
     match (is, was) {
-        (Some(is), _) if is.token == usage.token => found.push(of(is, Kind::Report(now))),
-        (_, Some(was)) if was.token == usage.token => {}
+        (Some(is), _) if is_of(is) => found.push(of(is, Kind::Report(now))),
+        (_, Some(was)) if is_of(was) => {}
         _ => {
             let before = before
-                .map(|before| before.spent(usage.token))
+                .map(|before| before.spent(token, by))
                 .unwrap_or_default();
             let since = after.claimed_at(usage.token).unwrap_or(usage.at);
             found.push(movement(&usage.by, since, Kind::Late { now, before }));
@@ -278,13 +286,13 @@ impl BudgetLimit<'_> {
     }
 
     /// What counts of the claims that ended, and of those that are held except for that of `own`.
-    fn spent(&self, definition: &Definition, spending: &Spending, own: &HandoffId) -> u64 {
+    fn spent(&self, definition: &Definition, spending: &Spending, own: Option<&HandoffId>) -> u64 {
         let counted = spending
             .iter()
             .filter(|(agent, _)| self.budget.counts(agent));
         let sums = counted.map(|(agent, spent)| {
             let share = self.share(definition, agent);
-            let others = spent.held.iter().filter(|(id, _)| *id != own);
+            let others = spent.held.iter().filter(|(id, _)| Some(*id) != own);
             let held = others.map(|(_, so_far)| self.of(so_far).max(share));
             held.fold(self.of(&spent.ended), u64::saturating_add)
         });
@@ -299,17 +307,27 @@ pub fn left(
     (agent, id): (&AgentName, &HandoffId),
     so_far: SpentSoFar<'_>,
 ) -> Vec<Left> {
+    left_beside(definition, (agent, id), so_far, Some(id))
+}
+
+/// The same, where the claim of `own` is not counted.
+fn left_beside(
+    definition: &Definition,
+    (agent, id): (&AgentName, &HandoffId),
+    so_far: SpentSoFar<'_>,
+    own: Option<&HandoffId>,
+) -> Vec<Left> {
     let none = Spending::new();
     let found = limits(definition).filter(|limit| limit.budget.counts(agent));
     let found = found.map(|limit| {
         let budget = limit.budget;
         let spent = match budget.per {
             Per::Run => {
-                let own = so_far.issue.get(agent).and_then(|own| own.held.get(id));
-                own.map_or(0, |own| limit.of(own))
+                let run = so_far.issue.get(agent).and_then(|own| own.held.get(id));
+                run.map_or(0, |run| limit.of(run))
             }
-            Per::Issue => limit.spent(definition, so_far.issue, id),
-            Per::Day => limit.spent(definition, so_far.day.unwrap_or(&none), id),
+            Per::Issue => limit.spent(definition, so_far.issue, own),
+            Per::Day => limit.spent(definition, so_far.day.unwrap_or(&none), own),
         };
         let most = limit.most();
         Left {
@@ -329,7 +347,8 @@ pub fn left(
     found.collect()
 }
 
-/// Refuses a claim for which a budget leaves nothing. A budget per run is that of the claim itself.
+/// Refuses a claim for which a budget leaves nothing. A budget per run is that of the claim itself; a
+/// claim that it takes over counts as long as it is held.
 ///
 /// # Errors
 /// [`BudgetSpent`].
@@ -338,7 +357,7 @@ pub fn ensure_left(
     (agent, id): (&AgentName, &HandoffId),
     so_far: SpentSoFar<'_>,
 ) -> Result<(), BudgetSpent> {
-    let mut left = left(definition, (agent, id), so_far).into_iter();
+    let mut left = left_beside(definition, (agent, id), so_far, None).into_iter();
     match left.find(|left| left.per != Per::Run && left.is_spent()) {
         None => Ok(()),
         Some(left) => Err(BudgetSpent {

@@ -20,6 +20,9 @@ pub const MOST_MODELS: usize = 20;
 /// The longest name of a model or a provider, in characters.
 const LONGEST_NAME: usize = 100;
 
+/// Costs in a report are below this.
+const MOST_COST: u64 = 1_000_000_000;
+
 /// The largest count in a report.
 const MOST: u64 = 1_000_000_000_000_000;
 
@@ -95,6 +98,15 @@ pub enum NoUsage {
     /// A count is too large.
     #[error("{0} is {1}, more than {MOST}")]
     Count(&'static str, u64),
+    /// A cost is too large.
+    #[error("cost is {0}, and a report has less than {MOST_COST}")]
+    Cost(Amount),
+    /// It is about work that another agent did.
+    #[error("it is for a handoff, from the agent that the handoff is to")]
+    NotIts,
+    /// It says less than the one before.
+    #[error("it says less than was reported before, and a report has the totals so far")]
+    Less,
     /// A cost without its currency, or the other way round.
     #[error("cost and currency are given together")]
     Currency,
@@ -114,7 +126,11 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
         Many(Vec<serde_json::Value>),
         One(serde_json::Value),
     }
-    let form = |error: serde_json::Error| NoUsage::Form(error.to_string());
+    let form = |error: serde_json::Error| {
+        let text = error.to_string().replace("u64", "a whole number");
+        let text = text.replace("expected ident", "it is not JSON");
+        NoUsage::Form(text.replace("f64", "a number"))
+    };
     let entries = match serde_json::from_slice(json).map_err(form)? {
         Form::Many(entries) => entries,
         Form::One(entry) => vec![entry],
@@ -149,6 +165,10 @@ pub fn ensure_usage(models: &[ModelUsage]) -> Result<(), NoUsage> {
             .find(|(_, count)| count.is_some_and(|count| count > MOST));
         if let Some((name, Some(count))) = large {
             return Err(NoUsage::Count(name, *count));
+        }
+        let most = MOST_COST * 1_000_000_000;
+        if let Some(cost) = usage.cost.filter(|cost| cost.billionths() >= most) {
+            return Err(NoUsage::Cost(cost));
         }
         if usage.cost.is_some() != usage.currency.is_some() {
             return Err(NoUsage::Currency);
@@ -265,9 +285,10 @@ impl Spent {
 }
 
 impl Record {
-    /// What a claim of it took, as far as it was reported.
-    pub fn spent(&self, token: u32) -> Spent {
-        let own = self.usage.iter().filter(|usage| usage.token == token);
+    /// What a claim of it by an agent took, as far as it was reported.
+    pub fn spent(&self, token: u32, by: &AgentName) -> Spent {
+        let own = |usage: &&Usage| usage.token == token && usage.by == *by;
+        let own = self.usage.iter().filter(own);
         own.fold(Spent::default(), |mut sum, usage| {
             sum.add(&Spent::of(&usage.models));
             sum

@@ -192,8 +192,8 @@ impl Event {
         )
     }
 
-    /// Whether only the handoff's receiver may cause this event. Other events are open to its
-    /// sender, its receiver, orchestrators and people.
+    /// Whether only the handoff's receiver may cause this event; a person may reject it too. Other
+    /// events are open to its sender, its receiver, orchestrators and people.
     pub fn is_receivers(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,6 @@
 //! Who may act, and who may send.
 
+use handoff_base::ids::AgentName;
 use handoff_model::RoleRefusal;
 
 use crate::failure::{ErrorCode, Failure};
@@ -22,6 +23,18 @@ impl From<RoleRefusal> for Failure {
                     "{sender}, an agent that it awaits, an orchestrator or a person can; \
                      see `git handoff status {issue}`"
                 ))
+            }
+            RoleRefusal::NotAPerson {
+                people, protocol, ..
+            } => {
+                let people: Vec<&str> = people.iter().map(AgentName::as_str).collect();
+                at(ErrorCode::NotYours).advice(match people[..] {
+                    [] => format!(
+                        "{protocol} has no agent of kind `human`: `git handoff protocol copy \
+                         {protocol}`, add one, then `git handoff protocol update` it"
+                    ),
+                    _ => format!("who can: {}", people.join(", ")),
+                })
             }
             RoleRefusal::NotYours { id, event, to, .. } if event.is_receivers() => {
                 at(ErrorCode::NotYours).hint(format!("only {to} can; see `git handoff show {id}`"))

@@ -36,6 +36,12 @@ impl From<StateRefusal> for Failure {
             StateRefusal::NotCompleted(issue) => {
                 at(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
             }
+            StateRefusal::NothingToApprove { id, .. } => {
+                at(ErrorCode::IllegalTransition).hint(format!(
+                    "`git handoff status {}` shows what came after it",
+                    id.issue()
+                ))
+            }
             StateRefusal::Illegal { id, illegal } => {
                 let events = illegal.state.accepts();
                 let events = events.filter(|event| !NOT_COMMANDS.contains(event));

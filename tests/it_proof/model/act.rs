@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use chrono::TimeDelta;
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Amount, Code, Currency, Moment};
+use handoff_model::Approval;
 use handoff_model::evidence::demanded;
 use handoff_model::{
     Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus,
@@ -479,6 +480,15 @@ impl Chooser<'_> {
                 code: "invalid_contract".to_owned(),
                 why: "It is incomplete".to_owned(),
             },
+            4 => Update::Annotate {
+                handoff: Some(self.number()),
+                note: text,
+                facts: Map::new(),
+                approval: Some(Approval {
+                    approved: self.dice.percent(60),
+                    code: None,
+                }),
+            },
             _ => {
                 let mut facts: Map<String, Value> = Map::new();
                 if self.dice.percent(30) {
@@ -488,6 +498,7 @@ impl Chooser<'_> {
                     handoff: self.dice.percent(60).then(|| self.number()),
                     note: text,
                     facts,
+                    approval: None,
                 }
             }
         };

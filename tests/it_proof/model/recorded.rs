@@ -17,10 +17,13 @@ use super::state::State;
 pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
     let (was, is) = (taken.before.issue.as_deref(), taken.after.issue.as_deref());
     let is = is.ok_or("no issue")?;
+    let had = was.map_or(0, |issue| issue.annotations.len());
+    let note = is.annotations.get(had);
     let had = was.map_or(0, |issue| issue.deliveries.len());
     let act = Act {
         agent: taken.world.agents[0].clone(),
-        worker: None,
+        // Of an approval; any other note has none.
+        worker: note.and_then(|note| note.worker.clone()),
         at: is.updated_at,
         traceparent: None,
         usage: Vec::new(),
@@ -36,8 +39,7 @@ pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
     if is.handoffs > handoffs {
         return sent(taken, handoffs + 1, act);
     }
-    let had = was.map_or(0, |issue| issue.annotations.len());
-    let is_noted = is.annotations.len() > had;
+    let is_noted = note.is_some();
     match &about(taken)?[..] {
         [number] if is_noted => {
             let (agent, update) = recorded_update(was, is).ok_or("not an update of the issue")?;

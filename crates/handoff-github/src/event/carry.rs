@@ -256,6 +256,7 @@ impl Work<'_, '_> {
             handoff: None,
             note,
             facts: facts.clone(),
+            approval: None,
         };
         let ledger = &mut self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &annotate);

@@ -86,10 +86,6 @@ pub(super) struct Line {
 /// What a step requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one line is read at a time, and most of them are contracts"
-)]
 pub(super) enum LineRequest {
     Send(Send),
     /// A protocol was activated.

@@ -8,9 +8,10 @@ use crate::annotation::Annotation;
 use crate::message::StepEvent;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::Issue;
-use crate::refusal::ContractRefusal;
+use crate::refusal::{ContractRefusal, RequestRefusal};
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
+use crate::usage::NoUsage;
 
 impl<V> Planner<'_, V> {
     /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note
@@ -41,6 +42,9 @@ impl<V> Planner<'_, V> {
         };
         // What the work took is said by the agent that did it.
         let is_own = number.is_some() && record.to == *by;
+        if !is_own && !self.actor.usage.is_empty() {
+            return Err(RequestRefusal::Usage(NoUsage::NotIts).into());
+        }
         let is_reported = is_own && self.report_usage(&mut record)?;
         // A different event is news even if its note is the same.
         if self.actor.delivery.is_none() && is_known && !is_reported {
@@ -59,6 +63,8 @@ impl<V> Planner<'_, V> {
             note: note.to_owned(),
             event: self.actor.delivery.map(|delivery| delivery.id.clone()),
             facts: facts.clone(),
+            approval: None,
+            worker: None,
         });
         let account = trail::remark(StepEvent::Annotate, &about, "annotated", note);
         let transition = format!("{about} {state}..{state}");
@@ -114,6 +120,7 @@ pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Up
         handoff: new.id.as_ref().map(HandoffId::number),
         note: new.note.clone(),
         facts: new.facts.clone(),
+        approval: new.approval.clone(),
     };
     Some((new.by.clone(), update))
 }

@@ -6,6 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
 use crate::advice::is_to_decide;
+use crate::annotation::Approval;
 use crate::answers::Asked;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
@@ -39,6 +40,14 @@ impl<V> Planner<'_, V> {
         if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        if event == Event::Reject && self.disapproves(&record) {
+            let no = Approval {
+                approved: false,
+                code: None,
+            };
+            let why = args.reason.as_deref().unwrap_or_default();
+            return self.approve(issue, number, why, &no);
         }
         // Whoever may cancel only because the handoff is its own must hold it.
         if event.is_holders() || event == Event::Cancel && self.cancels_as_receiver(&record) {
@@ -349,7 +358,7 @@ impl<V> Planner<'_, V> {
     fn authorize(&self, record: &Record, event: Event) -> Result<(), RoleRefusal> {
         let name = self.actor.name;
         let may = if event.is_receivers() {
-            *name == record.to
+            *name == record.to || event == Event::Reject && self.is_person()
         } else {
             self.may_decide(record)
         };

@@ -7,12 +7,13 @@
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `findings` those of reviews, `given` compares answers with
 //! questions, and `limits` bounds the number of handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
 //! it, `give_up` and `reopen` end it without success and open it again, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
-//! corrections, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
+//! corrections, `approve` records what persons approve, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
 //! `usage` records what work cost and keeps to budgets, and `trail` words what the commit says.
 
 mod admission;
 mod annotate;
 mod answer;
+mod approve;
 mod awaiting;
 mod change;
 mod correct;
@@ -201,7 +202,17 @@ impl<V> Planner<'_, V> {
             Update::Annotate {
                 handoff,
                 note,
+                approval: Some(approval),
+                ..
+            } => {
+                let number = handoff.unwrap_or(issue.handoffs);
+                self.approve(issue, number, note, approval)
+            }
+            Update::Annotate {
+                handoff,
+                note,
                 facts,
+                approval: None,
             } => self.annotate(issue, *handoff, note, facts),
             Update::GiveUp { reason } => self.give_up(issue, reason),
             Update::Reopen { reason } => self.reopen(issue, reason),

@@ -10,8 +10,16 @@ use crate::record::{Issue, Record};
 use crate::refusal::RequestRefusal;
 use crate::spending::{DaySpending, SpentSoFar, day, ensure_left, movements};
 use crate::step::{FileChanges, Stop, View};
-use crate::usage::{Usage, ensure_usage};
+use crate::usage::{ModelUsage, NoUsage, Spent, Usage, ensure_usage};
 use crate::{layout, record};
+
+/// Whether a report says less of anything that budgets count than an earlier one.
+fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
+    let (report, known) = (Spent::of(report), Spent::of(known));
+    let cost = |currency| report.cost.get(currency).copied().unwrap_or_default();
+    let mut costs = known.cost.iter();
+    report.tokens() < known.tokens() || costs.any(|(currency, before)| cost(currency) < *before)
+}
 
 impl<V> Planner<'_, V> {
     /// Records what the actor reports of its claim of a handoff; returns whether that is news.
@@ -31,6 +39,10 @@ impl<V> Planner<'_, V> {
         let same = |known: &&mut Usage| known.token == report.token && known.by == report.by;
         match record.usage.iter_mut().find(same) {
             Some(known) if known.models == report.models => return Ok(false),
+            // Otherwise whoever spent a budget could clear it.
+            Some(known) if is_less(&report.models, &known.models) => {
+                return Err(RequestRefusal::Usage(NoUsage::Less));
+            }
             Some(known) => *known = report,
             None => record.usage.push(report),
         }
@@ -65,7 +77,8 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let definition = self.protocol.definition();
-        if definition.budgets.is_empty() {
+        // What was begun under budgets that are gone is ended all the same.
+        if definition.budgets.is_empty() && changed.issue.spent.is_empty() {
             return Ok(Vec::new());
         }
         let has_days = definition
@@ -79,10 +92,14 @@ impl<V> Planner<'_, V> {
             let before = before.map_err(Stop::Unreadable)?;
             for movement in movements(before.as_deref(), record, self.actor.at) {
                 movement.book(&mut changed.issue.spent);
-                if !has_days {
-                    continue;
-                }
                 let name = day(movement.since);
+                if !has_days {
+                    let known = self.spent_on(&name)?;
+                    let own = known.protocols.get(&definition.name);
+                    if !own.is_some_and(|own| movement.ends_in(own)) {
+                        continue;
+                    }
+                }
                 if !days.contains_key(&name) {
                     let was = self.spent_on(&name)?;
                     days.insert(name.clone(), (was.clone(), was));

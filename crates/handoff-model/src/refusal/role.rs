@@ -34,6 +34,13 @@ pub enum RoleRefusal {
         agent: AgentName,
         sender: AgentName,
     },
+    /// Only a person approves.
+    #[error("{agent} is no person: only a person approves or disapproves")]
+    NotAPerson {
+        agent: AgentName,
+        people: Vec<AgentName>,
+        protocol: String,
+    },
     /// Another agent decides about the handoff.
     #[error("{agent} cannot decide about {id}, which was handed to {to}")]
     NotDecider {

@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_protocol::IllegalEvent;
+use handoff_protocol::{IllegalEvent, State};
 
 use crate::refusal::time;
 
@@ -37,6 +37,9 @@ pub enum StateRefusal {
         id: HandoffId,
         illegal: IllegalEvent,
     },
+    /// What was turned down hands nothing on.
+    #[error("{id} is {state}: there is nothing to approve")]
+    NothingToApprove { id: HandoffId, state: State },
     /// The event was said before the situation that it would apply to now.
     #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {

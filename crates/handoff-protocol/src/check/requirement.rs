@@ -3,7 +3,7 @@
 use handoff_base::finding::FindingCode;
 
 use super::checker::Checker;
-use crate::definition::COMPLETED;
+use crate::definition::{AgentKind, COMPLETED, PERSON, Requirement};
 
 impl Checker<'_> {
     pub(super) fn requirements(&mut self) {
@@ -19,14 +19,7 @@ impl Checker<'_> {
                 let text = "every protocol has `completed`: the issue is completed";
                 self.fault(FindingCode::ProtocolRequirement, &at, text);
             }
-            if requirement.shown_by.is_empty() {
-                let text = "no contract can show it";
-                self.fault(
-                    FindingCode::ProtocolRequirement,
-                    format!("{at}/shown_by"),
-                    text,
-                );
-            }
+            self.shown_or_approved(&at, requirement);
             for (i, word) in requirement.status.iter().enumerate() {
                 if !definition.status.contains_key(word) {
                     let text = format!("the protocol has no status word `{word}`");
@@ -37,9 +30,11 @@ impl Checker<'_> {
                     );
                 }
             }
+            // An approval is of what it names, also of what undid the one before.
             let both = requirement
                 .undone_by
                 .iter()
+                .filter(|_| requirement.approved_by.is_empty())
                 .find(|t| requirement.shown_by.contains(t));
             if let Some(kind) = both {
                 let text = format!("`{kind}` can't both show and undo it");
@@ -59,6 +54,49 @@ impl Checker<'_> {
                     text,
                 );
             }
+        }
+    }
+
+    /// What meets a requirement is either a contract or an approval.
+    fn shown_or_approved(&mut self, at: &str, requirement: &Requirement) {
+        let Requirement {
+            shown_by,
+            approved_by,
+            status,
+            ..
+        } = requirement;
+        let (place, text) = match (shown_by.is_empty(), approved_by.is_empty()) {
+            (true, true) => ("shown_by", "neither a contract nor an approval can show it"),
+            (_, false) if !status.is_empty() => ("status", "an approval has no status word"),
+            _ => ("", ""),
+        };
+        if !text.is_empty() {
+            self.fault(
+                FindingCode::ProtocolRequirement,
+                format!("{at}/{place}"),
+                text,
+            );
+        }
+        let definition = self.definition;
+        let people = definition.agents.iter();
+        let people: Vec<&str> = people
+            .filter(|agent| agent.kind == AgentKind::Human)
+            .map(|agent| agent.id.as_str())
+            .collect();
+        for (i, name) in approved_by.iter().enumerate() {
+            let text = match name.as_str() {
+                PERSON if people.is_empty() => {
+                    "the protocol has no person: no agent is of kind `human`".to_owned()
+                }
+                PERSON => continue,
+                name if people.contains(&name) => continue,
+                name => format!("`{name}` is no agent of kind `human`"),
+            };
+            self.fault(
+                FindingCode::ProtocolRequirement,
+                format!("{at}/approved_by/{i}"),
+                text,
+            );
         }
     }
 }

@@ -229,6 +229,11 @@ impl Checker<'_> {
             let text = "what is to be decided on stands in no such state";
             self.fault(FindingCode::ProtocolDecision, at("when/state"), text);
         }
+        let revives = rule.action == Action::Retry && rule.when.state == Some(State::Dead);
+        if revives && rule.when.redriven_below.is_none() {
+            let text = "it would retry what is dead for ever: say how often, in `redriven_below`";
+            self.fault(FindingCode::ProtocolDecision, at("when"), text);
+        }
         if let Some(state) = rule.when.state
             && !fits(rule.action, state)
         {
@@ -243,7 +248,8 @@ impl Checker<'_> {
 fn fits(action: Action, state: State) -> bool {
     match action {
         Action::Ask => state == State::Blocked,
-        Action::Retry | Action::Reassign => state == State::Failed,
+        Action::Retry => matches!(state, State::Failed | State::Dead),
+        Action::Reassign => state == State::Failed,
         Action::Advance | Action::ProceedPartial => state == State::Completed,
         Action::Skip | Action::FallBack | Action::Escalate | Action::Terminate => {
             matches!(state, State::Failed | State::Dead | State::Blocked)

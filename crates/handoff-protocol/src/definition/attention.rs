@@ -87,7 +87,9 @@ impl Need {
     pub fn told(self) -> &'static [&'static str] {
         match self {
             Self::Dead => &[PERSON, LEAD],
-            Self::Failed | Self::Stranded | Self::Blocked | Self::LeaseRanOut => &[LEAD],
+            // Only a person may know the answer.
+            Self::Blocked => &[LEAD, PERSON],
+            Self::Failed | Self::Stranded | Self::LeaseRanOut => &[LEAD],
             Self::Rejected | Self::Cancelled => &[SENDER, LEAD],
             Self::NotHandedOn | Self::Unclaimed => &[RECEIVER, LEAD],
             Self::LeaseEnding | Self::Answered => &[RECEIVER],

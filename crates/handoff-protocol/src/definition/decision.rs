@@ -14,7 +14,7 @@ pub enum Action {
     Advance,
     /// Somebody must answer.
     Ask,
-    /// The same agent tries again, with adjusted instructions.
+    /// The same agent tries again, with adjusted instructions; what is dead gets new attempts.
     Retry,
     /// Another agent tries.
     Reassign,
@@ -69,6 +69,12 @@ pub struct Circumstances {
     /// Whether attempts are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_left: Option<bool>,
+    /// It has been in its state for at least this many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<u64>,
+    /// It was given new attempts less often than this since it was first dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redriven_below: Option<u32>,
     /// It was handed to none of these agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,

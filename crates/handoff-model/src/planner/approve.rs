@@ -1,0 +1,95 @@
+//! What persons approve and what they do not, kept among the issue's notes.
+
+use handoff_protocol::{AgentKind, State};
+use serde_json::Map;
+
+use crate::annotation::{Annotation, Approval};
+use crate::message::{Account, StepEvent};
+use crate::planner::Planner;
+use crate::record::{Issue, Record};
+use crate::refusal::{RoleRefusal, StateRefusal};
+use crate::step::{Planned, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Records whether a person approves what a handoff hands on. No state changes: requirements ask
+    /// for it.
+    pub(super) fn approve<E>(
+        &self,
+        mut issue: Issue,
+        number: u32,
+        note: &str,
+        approval: &Approval,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(number))?;
+        let by = self.actor.name;
+        if !self.is_person() {
+            let agents = self.protocol.definition().agents.iter();
+            let people = agents.filter(|agent| agent.kind == AgentKind::Human);
+            return Err(RoleRefusal::NotAPerson {
+                agent: by.clone(),
+                people: people.map(|agent| agent.id.clone()).collect(),
+                protocol: self.protocol.name().to_owned(),
+            }
+            .into());
+        }
+        if matches!(record.state, State::Rejected | State::Cancelled) {
+            return Err(StateRefusal::NothingToApprove {
+                id: record.id,
+                state: record.state,
+            }
+            .into());
+        }
+        let approval = Approval {
+            code: approval.code.clone().or_else(|| record.code.clone()),
+            ..approval.clone()
+        };
+        let own = |known: &&Annotation| known.approval.is_some() && known.by == *by;
+        // Another word of the same person in between makes it news.
+        let last = issue.annotations.iter().rev().find(own);
+        let is_same = |last: &Annotation| {
+            let about = last.id.as_ref() == Some(&record.id);
+            about && last.approval.as_ref() == Some(&approval) && last.note == note
+        };
+        if last.is_some_and(is_same) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        let event = if approval.approved {
+            StepEvent::Approve
+        } else {
+            StepEvent::Disapprove
+        };
+        let account = Account {
+            reason: Some(note.to_owned()).filter(|note| !note.is_empty()),
+            ..Account::new(event, record.id.to_string(), approval.done())
+        };
+        issue.annotations.push(Annotation {
+            at: self.actor.at,
+            by: by.clone(),
+            id: Some(record.id.clone()),
+            note: note.to_owned(),
+            event: self.actor.delivery.map(|delivery| delivery.id.clone()),
+            facts: Map::new(),
+            approval: Some(approval),
+            worker: self.actor.worker.cloned(),
+        });
+        let transition = format!("{} {}..{}", record.id, record.state, record.state);
+        let message = self.message(&issue, &record, &[transition], &account);
+        self.in_the_issue(issue, record, message)
+    }
+
+    /// Whether the actor says no to work that was taken up already, which changes no state.
+    pub(super) fn disapproves(&self, record: &Record) -> bool {
+        let is_over = matches!(record.state, State::Rejected | State::Cancelled);
+        record.state != State::Pending && !is_over && self.is_person()
+    }
+
+    /// Whether the actor is a person.
+    pub(super) fn is_person(&self) -> bool {
+        self.protocol
+            .is_kind(self.actor.name.as_str(), AgentKind::Human)
+    }
+}

@@ -1,0 +1,106 @@
+use clap::Args;
+use handoff_base::Code;
+use handoff_base::text::continued;
+use handoff_ledger::{Done, Snapshot};
+use handoff_model::{Approval, Record, Refusal, Update, View};
+
+use crate::args::text;
+use crate::context::writer::decided;
+use crate::context::{Context, commit_id, handoff_id};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::render::receipt::ReceiptView;
+
+/// Approve what a handoff hands on, as a person
+///
+/// Only an agent of kind `human` can approve. No state changes: a requirement with `approved_by`
+/// asks for it, and `git handoff gate` checks that. The approval is of the commit that the handoff
+/// is about, or of the one that --head names. `git handoff reject` takes it back, and tells why.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff approve 123.4 --as maintainer
+  git handoff approve 123.4 --as maintainer --note 'tried it on the test server'
+  git handoff approve 123.4 --as maintainer --head HEAD
+  git handoff gate 123 --require approved-by-person")]
+pub(crate) struct Arguments {
+    /// The handoff, or the issue for the one that is open in it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What to say with it
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_aliases = ["message", "reason"],
+        visible_short_alias = 'm'
+    )]
+    note: Option<String>,
+    /// The commit that is approved; by default the one that the handoff is about
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let note = self.note.as_deref().map(text::kept).transpose()?;
+        let repository = context.repository()?;
+        let head = self.head.as_deref();
+        let head = head.map(|text| commit_id(&repository, text)).transpose()?;
+        let tree = head.map(|head| repository.commit(head)).transpose()?;
+        let tree = tree.map(|commit| commit.tree.to_string());
+        let (mut ledger, session) = context.requester(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let done = decided(&mut ledger, &session, output, |ledger| {
+            let tip = ledger.tip()?;
+            let id = handoff_id(&tip, &self.id, Some(&agent))?;
+            let folder = tip.issue(id.issue())?;
+            let record = folder.record(id.number())?;
+            let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
+            let code = head.map(|head| Code {
+                branch: branch(&tip, &record).unwrap_or_else(|| head.to_string()),
+                commit: head.to_string(),
+                tree: tree.clone(),
+            });
+            let approve = Update::Annotate {
+                handoff: Some(id.number()),
+                note: note.clone().unwrap_or_default(),
+                facts: serde_json::Map::new(),
+                approval: Some(Approval {
+                    approved: true,
+                    code,
+                }),
+            };
+            Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &approve)?)
+        })??;
+        output.follow(&ledger);
+        let text = said(&done).unwrap_or_default();
+        output.answer(&ReceiptView::new(&done, output).with_text(text))
+    }
+}
+
+/// The code branch of a handoff.
+fn branch(tip: &Snapshot<'_>, record: &Record) -> Option<String> {
+    if let Some(code) = &record.code {
+        return Some(code.branch.clone());
+    }
+    let issue = tip.issue(record.id.issue()).ok()?.issue().ok()??;
+    Some(issue.facts.get("branch")?.as_str()?.to_owned())
+}
+
+/// What a person said of a handoff, if that is what the step recorded.
+pub(super) fn said(done: &Done) -> Option<String> {
+    let receipt = &done.receipt;
+    let id = &receipt.record.id;
+    let mut notes = receipt.issue.annotations.iter().rev();
+    let note = notes.find(|note| note.approval.is_some() && note.id.as_ref() == Some(id))?;
+    let approval = note.approval.as_ref()?;
+    let (done_so, by) = (continued(&approval.done()), &note.by);
+    let mut text = match done.commit {
+        Some(commit) => format!("{id} {done_so} by {by}\n  commit {}\n", commit.short()),
+        None => format!("{id} is already {done_so} by {by}; nothing was written\n"),
+    };
+    if !approval.approved {
+        text += "  requirements that ask for an approval stay unmet until it is approved\n";
+    }
+    Some(text)
+}
