@@ -143,6 +143,13 @@ fn identity(repository: &Repository) -> Option<(String, String)> {
     Some((name.or_else(user)?, email?))
 }
 
+/// The web address for notices that the environment names.
+pub(crate) fn webhook() -> Option<String> {
+    env::var("GIT_HANDOFF_WEBHOOK")
+        .ok()
+        .filter(|url| !url.trim().is_empty())
+}
+
 /// The worker that the environment names.
 pub(crate) fn worker() -> Option<String> {
     env::var("GIT_HANDOFF_WORKER")
@@ -312,8 +319,12 @@ pub(crate) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBu
     )
 }
 
-/// Where a program is found by a shell.
+/// Where a program is found by a shell: one that is given by a path, from this folder.
 pub(crate) fn found_by_shell(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = std::path::absolute(program).ok();
+        return path.filter(|path| is_program(path));
+    }
     let path = env::var_os("PATH").unwrap_or_default();
     found_in(program, env::split_paths(&path))
 }
@@ -337,9 +348,11 @@ pub(crate) fn home() -> Option<PathBuf> {
 
 fn found_in(program: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let mut files = folders.map(|folder| {
-        folder
-            .join(program)
-            .with_extension(env::consts::EXE_EXTENSION)
+        let file = folder.join(program);
+        match env::consts::EXE_EXTENSION {
+            "" => file,
+            extension => file.with_extension(extension),
+        }
     });
     files.find(|file| is_program(file))
 }

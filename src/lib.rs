@@ -7,7 +7,7 @@
 //! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
 //! and `render` makes text and JSON of records. `prime`, `hook`, `mcp`, `http` and `board` are
 //! for agents, for git, for tools, for browsers and for people at a terminal. `work` runs
-//! agents. `readers` is for tests alone.
+//! agents, and `notify` tells persons. `readers` is for tests alone.
 
 mod args;
 mod board;
@@ -20,6 +20,7 @@ mod failure;
 mod hook;
 mod http;
 mod mcp;
+mod notify;
 mod output;
 mod prime;
 #[doc(hidden)]

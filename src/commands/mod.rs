@@ -38,6 +38,7 @@ mod mcp;
 pub(crate) mod metrics;
 mod new;
 pub(crate) mod next;
+mod notify;
 pub(crate) mod otlp;
 mod prime;
 pub(crate) mod protocol;
@@ -184,6 +185,7 @@ commands! {
         reads "report" Report(report::Arguments),
         reads "serve" Serve(serve::Arguments),
         works "board" Board(board::Arguments),
+        works "notify" Notify(notify::Arguments),
         reads "explain" Explain(explain::Arguments),
     }
     "Trust it" {

@@ -248,7 +248,7 @@ fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
 }
 
 /// The failure if the ledger could not be read, or not completely.
-fn unreached(lookout: &Lookout<'_>) -> Failure {
+pub(crate) fn unreached(lookout: &Lookout<'_>) -> Failure {
     let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
         // Without a remote, the missing ledger is the one here.
         return match lookout.ledger().tip() {

@@ -44,6 +44,7 @@ error_codes! {
     Alert = "alert", NO;
     AlreadyAnswered = "already_answered", CONFLICT;
     AlreadyClaimed = "already_claimed", CONFLICT;
+    AlreadyTold = "already_told", CONFLICT;
     AnswerRefused = "answer_refused", CONTRACT;
     ArtifactChanged = "artifact_changed", CONTRACT;
     ArtifactRefused = "artifact_refused", CONTRACT;
@@ -145,6 +146,7 @@ error_codes! {
     NotPublished = "not_published", NOT_PUBLISHED;
     NotTaken = "not_taken", CONFLICT;
     NotTheSender = "not_the_sender", PROTOCOL;
+    NotTold = "not_told", ENVIRONMENT;
     NotWorking = "not_working", PROTOCOL;
     NotYours = "not_yours", PROTOCOL;
     NothingFailed = "nothing_failed", PROTOCOL;

@@ -4,11 +4,12 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use handoff_base::text::{cut, plain};
+use handoff_base::text::cut;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
 
+use super::{address, shown};
 use crate::failure::{ErrorCode, Failure, chain};
 
 /// Where a collector is.
@@ -66,31 +67,13 @@ impl Endpoint {
             return Err(Failure::usage("no collector is named")
                 .advice("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
         };
-        // An address may hold a secret: it is not repeated.
-        let wrong = |why: &str| {
-            Failure::usage(format!("the collector's address {why}"))
-                .advice("write it as http://localhost:4318 or https://collector.example/v1/traces")
-        };
-        let uri: Uri = named.trim().parse().map_err(|_| wrong("is no URL"))?;
-        let scheme = uri.scheme_str().unwrap_or_default();
-        if !["http", "https"].contains(&scheme) {
-            return Err(wrong("begins with neither http:// nor https://"));
-        }
-        if uri.authority().is_none_or(|a| a.as_str().contains('@')) {
-            return Err(wrong("holds a user's name or a password")
-                .advice("put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS"));
-        }
-        if scheme == "https" && !has_https {
-            let text = "the collector's address begins with https://, and this git-handoff was built without https";
-            return Err(Failure::new(ErrorCode::HttpsMissing, text).hint(
-                "take a released one, or build it with `cargo install --path . --features https`; \
-                 `git handoff export otlp --output FILE` writes a file instead",
-            ));
-        }
+        let example = "write it as http://localhost:4318 or https://collector.example/v1/traces";
+        let secrets = "put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS";
+        let uri = address("collector", &named, (example, secrets), has_https)?;
         if uri.path() == "/" && uri.query().is_none() {
             let url = format!("{}{PATH}", named.trim().trim_end_matches('/'));
-            let url = url.parse().map_err(|_| wrong("is no URL"))?;
-            return Ok(Self(url));
+            // A path after a valid address is a valid one.
+            return Ok(Self(url.parse().unwrap_or(uri)));
         }
         Ok(Self(uri))
     }
@@ -131,9 +114,7 @@ impl Collector {
 
     /// The address, without what may be a secret in it.
     pub(crate) fn shown(&self) -> String {
-        let scheme = self.endpoint.scheme_str().unwrap_or_default();
-        let authority = self.endpoint.authority().map_or("", |a| a.as_str());
-        plain(&format!("{scheme}://{authority}{}", self.endpoint.path()))
+        shown(&self.endpoint, self.endpoint.path())
     }
 
     /// Sends one document, and retries while there is time if the collector asks for it.

@@ -76,6 +76,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "metrics" => commands::metrics::MetricsView;
         "new" => crate::contracts::skeleton::Skeleton;
         "next" => commands::next::NextView, ReplayedView;
+        "notify" => crate::notify::Notice;
         "prime" => crate::prime::Prime;
         "protocol add", "protocol update" => handoff_ledger::ProtocolChange, ReplayedView;
         "protocol check" => commands::protocol::ProtocolCheckView;

@@ -40,7 +40,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use piece::{Outcome, Piece};
-use process::ProcessGroup;
 use program::{Actor, Program};
 use run::{Notice, Stop};
 use slot::{Note, Slot};
@@ -53,8 +52,10 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 pub(crate) use listing::{Listing, Wanted};
+pub(crate) use process::{MARK, ProcessGroup};
 pub(crate) use roles::Bounds;
 use roles::Role;
+pub(crate) use slot::locked;
 use worktree::Worktrees;
 
 /// How long after a claim that went wrong the next one is made.
@@ -487,7 +488,7 @@ impl<'a> Supervisor<'a> {
                 return Ok(false);
             }
             // Somebody was faster.
-            (4..=6, _) => {}
+            (4..=6, _) if said.code() != "budget_spent" => {}
             _ => {
                 output.say(&format!("{agent}: nothing claimed: {}", said.message()));
                 self.resting.insert(role, Instant::now() + AGAIN);

@@ -14,26 +14,26 @@ use serde::{Deserialize, Serialize};
 use crate::environment;
 
 /// The variable that marks the processes of an agent.
-pub(super) const MARK: &str = "GIT_HANDOFF_RUN";
+pub(crate) const MARK: &str = "GIT_HANDOFF_RUN";
 
 /// How long it may take the system to end a process that was killed.
 const KILLED: Duration = Duration::from_secs(5);
 
 /// The processes that an agent's command started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ProcessGroup {
+pub(crate) struct ProcessGroup {
     /// The value of their mark, which nobody else has.
-    pub(super) mark: String,
+    pub(crate) mark: String,
     /// The group's number, once it is started.
-    pub(super) number: Option<i32>,
+    pub(crate) number: Option<i32>,
     /// When its first process was started, as the system has it: another process may get its number
     /// later.
-    pub(super) started: Option<String>,
+    pub(crate) started: Option<String>,
 }
 
 impl ProcessGroup {
     /// A group that is about to be started.
-    pub(super) fn marked() -> Self {
+    pub(crate) fn marked() -> Self {
         Self {
             mark: environment::random_word(),
             number: None,
@@ -42,7 +42,7 @@ impl ProcessGroup {
     }
 
     /// The same, once its first process runs.
-    pub(super) fn of(self, number: u32) -> Self {
+    pub(crate) fn of(self, number: u32) -> Self {
         Self {
             number: i32::try_from(number).ok(),
             started: started(number),
@@ -51,7 +51,7 @@ impl ProcessGroup {
     }
 
     /// Ends all of its processes: asks them to, and after this time kills those that are left.
-    pub(super) fn end(&self, grace: Duration) {
+    pub(crate) fn end(&self, grace: Duration) {
         for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
             let begun = Instant::now();
             let mut asked = Vec::new();
@@ -74,7 +74,7 @@ impl ProcessGroup {
     }
 
     /// Whether any of its processes runs.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         !self.alive().is_empty()
     }
 

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::usage::UsageRule;
 use crate::args::duration;
+use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 
 /// The profiles that the program ships.
@@ -70,16 +71,7 @@ impl Role {
     /// A usage [`Failure`] if it can't be run.
     pub(crate) fn find_command(&mut self) -> Result<(), Failure> {
         let name = self.command[0].clone();
-        let found = if name.contains('/') {
-            std::path::absolute(&name)
-                .ok()
-                .filter(|path| is_program(path))
-        } else {
-            let folders = std::env::var_os("PATH").unwrap_or_default();
-            let mut paths = std::env::split_paths(&folders).map(|folder| folder.join(&name));
-            paths.find(|path| is_program(path))
-        };
-        let Some(found) = found else {
+        let Some(found) = environment::found_by_shell(&name) else {
             let text = format!(
                 "{} can't be run for {}: there is no such program",
                 quoted(&name),
@@ -122,12 +114,6 @@ impl Role {
     pub(crate) fn is_in_place(&self) -> bool {
         self.bounds.in_place
     }
-}
-
-/// Whether a file is there that may be run.
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// A file with roles.

@@ -55,7 +55,7 @@ pub(super) fn folder(common_dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The system's, if there can be no such file.
-pub(super) fn locked(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn locked(path: &Path) -> io::Result<Option<File>> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
     loop {

@@ -105,6 +105,10 @@ fn before(command: &str, line: &str) -> &'static str {
             "handed 123.2; printf '#!/bin/sh\nexec sleep 9\n' > implement.sh; chmod +x implement.sh; \
              mkdir -p $S/programs; cp implement.sh $S/programs/claude"
         }
+        "notify" => {
+            "blocked; printf '#!/bin/sh\n' > tell.sh; chmod +x tell.sh; mkdir -p $S/programs; \
+             cp tell.sh $S/programs/mail; cp tell.sh $S/programs/notify-send"
+        }
         "watch" if has("--poll") => "shared; handed 123.4",
         "wait" if has("--poll") => "shared; finished",
         "claim" if has("--take-over") => {
@@ -319,6 +323,7 @@ fn shell(env: &TestEnvironment, lines: &str, seconds: u32) -> Ran {
         .env("GITHUB_STEP_SUMMARY", env.root().join("summary"))
         .env("GITHUB_EVENT_NAME", "issues")
         .env("GITHUB_EVENT_PATH", env.root().join("issue.json"))
+        .env("GIT_HANDOFF_WEBHOOK", "http://localhost:4318/")
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
     let seconds = seconds.to_string();
     let script = format!("{WORDS}\n{lines}");
@@ -348,7 +353,8 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     env.wait(3_600);
     // What only a run can name.
     let mut line = without_remark(line)
-        .replace("4f2c81d90b", "$(git rev-parse handoffs~1)");
+        .replace("4f2c81d90b", "$(git rev-parse handoffs~1)")
+        .replace("https://hooks.example", "http://localhost:4318");
     if line.contains("7.3-1a2b3c4d5e") {
         let kept = env.data(&["refused"]);
         line = line.replace(
@@ -362,7 +368,7 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     // These go on until they are interrupted.
     let endless = match command.as_str() {
         "serve" | "mcp" => true,
-        "watch" => !line.contains("--once"),
+        "watch" | "notify" => !line.contains("--once"),
         "work" => !line.contains("--list") && !line.contains("--prune"),
         _ => false,
     };

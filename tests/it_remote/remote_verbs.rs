@@ -231,8 +231,9 @@ const VERBS: [Verb; 25] = [
 
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
-const READERS: [&str; 17] = [
+const READERS: [&str; 18] = [
     "board",
+    "notify",
     "prime",
     "inbox",
     "status",

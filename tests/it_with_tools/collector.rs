@@ -12,24 +12,24 @@ use test_support::time::code;
 use test_support::{Ran, TestEnvironment};
 use tiny_http::{Header, Response, Server};
 
-/// What a collector was sent.
-struct Sent {
-    path: String,
-    headers: Vec<(String, String)>,
-    body: String,
+/// What a server was sent.
+pub(crate) struct Sent {
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 /// A server that answers one request after the other, the last way for all others.
-struct Collector {
-    address: String,
-    sent: Receiver<Sent>,
+pub(crate) struct Collector {
+    pub(crate) address: String,
+    pub(crate) sent: Receiver<Sent>,
 }
 
 /// Status, body, and `Retry-After`.
 type Way = (u16, &'static str, Option<&'static str>);
 
 impl Collector {
-    fn new(ways: &'static [Way]) -> Self {
+    pub(crate) fn new(ways: &'static [Way]) -> Self {
         let server = Server::http("127.0.0.1:0").unwrap();
         let address = format!("http://{}", server.server_addr());
         let (tell, sent): (Sender<Sent>, _) = channel();
@@ -65,13 +65,13 @@ impl Collector {
         Self { address, sent }
     }
 
-    fn sent(&self) -> Vec<Sent> {
+    pub(crate) fn sent(&self) -> Vec<Sent> {
         self.sent.try_iter().collect()
     }
 }
 
 /// A server that says these bytes to whoever comes, and then nothing.
-fn says(bytes: &'static [u8], hangs: bool) -> String {
+pub(crate) fn says(bytes: &'static [u8], hangs: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

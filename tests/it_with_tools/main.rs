@@ -18,6 +18,8 @@ mod mcp;
 mod mcp_client;
 #[cfg(unix)]
 mod metrics;
+#[cfg(unix)]
+mod notify;
 #[cfg(target_os = "linux")]
 mod packages;
 mod pages;
