@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(25);
 
 /// How long it may take to move the branch here at the end.
-const MOVING: Duration = Duration::from_secs(2);
+const MOVING: Duration = Duration::from_secs(5);
 
 /// Which ledger is watched.
 pub(crate) enum Place {

@@ -588,6 +588,10 @@ fn no_local_command_takes_a_step_away() {
             if args[1] == "-m" && repository_kind::is_reftable() {
                 continue;
             }
+            // Before 2.46 it asks none before it makes a branch symbolic.
+            if args[0] == "symbolic-ref" && !repository_kind::git_is_at_least(2, 46) {
+                continue;
+            }
             let ran = env.git_any(&repo, args);
             assert_ne!(ran.status, 0, "{packed}: {args:?}");
             assert!(

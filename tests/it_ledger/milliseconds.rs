@@ -53,6 +53,8 @@ fn records_have_milliseconds_and_commits_whole_seconds() {
     assert_eq!(json!(times), json!(wanted));
     assert_eq!(record["lease"]["since"], wanted[1]);
     let dates = env.git(&env.repo(), &["log", "-2", "--format=%aI", "handoffs"]);
+    // Older gits write the zone as an offset.
+    let dates = dates.replace("+00:00", "Z");
     assert_eq!(
         dates.lines().collect::<Vec<_>>(),
         ["2026-03-10T09:00:02Z", "2026-03-10T09:00:00Z"]

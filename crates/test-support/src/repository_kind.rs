@@ -26,13 +26,18 @@ pub fn is_reftable() -> bool {
     KIND.1 == "reftable"
 }
 
-/// Whether git can keep refs in tables: since 2.45.
+/// Whether git can keep refs in tables.
 pub fn git_knows_tables() -> bool {
+    git_is_at_least(2, 45)
+}
+
+/// Whether git has this version, or a later one.
+pub fn git_is_at_least(major: u32, minor: u32) -> bool {
     let printed = git(Path::new("."), &["version"]);
     let mut numbers = printed
         .split([' ', '.'])
         .filter_map(|word| word.parse::<u32>().ok());
-    (numbers.next(), numbers.next()) >= (Some(2), Some(45))
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
 }
 
 /// How many digits an id has.
