@@ -121,7 +121,10 @@ impl App {
         let column = columns
             .iter()
             .position(|column| title.as_deref() == Some(column.title));
-        let column = column.unwrap_or(self.column);
+        // At first, where there is something.
+        let first = columns.iter().position(|column| !column.cards.is_empty());
+        let first = first.filter(|_| title.is_none());
+        let column = column.or(first).unwrap_or(self.column);
         let cards = columns
             .get(column)
             .map(|c| &c.cards[..])

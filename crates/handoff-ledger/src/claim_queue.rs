@@ -1,10 +1,13 @@
 //! An agent's queue: chooses among the handoffs that wait for it.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_model::claim_queue::{Hindrance, hindrance, waited_for};
 use handoff_model::open_entry::{Stamp, Standing};
-use handoff_model::spending::{SpentSoFar, day, ensure_left};
+use handoff_model::spending::{DaySpending, SpentSoFar, day, ensure_left};
 use handoff_model::{BudgetSpent, Claimable, OpenEntry, Refusal, Spending, View};
 
 use super::error::LedgerError;
@@ -28,6 +31,8 @@ pub fn claimable(
         now,
         best: None,
         found: Claimable::default(),
+        today: OnceCell::new(),
+        over: RefCell::default(),
     };
     choice.look_at_ready(Standing::Ready)?;
     choice.look_at_ready(Standing::Answered)?;
@@ -56,6 +61,10 @@ struct Choice<'a, 'r> {
     /// The best so far, with its rank.
     best: Option<(usize, OpenEntry)>,
     found: Claimable,
+    /// What was spent today, once it is read.
+    today: OnceCell<DaySpending>,
+    /// The protocols of whose budgets per day nothing is left: no issue is read for those.
+    over: RefCell<BTreeMap<String, BudgetSpent>>,
 }
 
 impl Choice<'_, '_> {
@@ -131,15 +140,27 @@ impl Choice<'_, '_> {
         if definition.budgets.is_empty() {
             return Ok(None);
         }
-        let folder = self.tip.issue(entry.id.issue())?;
-        let today = folder.spent_on(&day(self.now))?.unwrap_or_default();
-        let issue = folder.shared_issue()?;
+        if let Some(spent) = self.over.borrow().get(&entry.protocol) {
+            return Ok(Some(spent.clone()));
+        }
+        if self.today.get().is_none() {
+            let read = self.tip.spent_on(&day(self.now))?;
+            self.today.get_or_init(|| read);
+        }
+        let today = self.today.get().map(|today| &today.protocols);
+        let day = today.and_then(|today| today.get(&definition.name));
         let none = Spending::new();
-        let so_far = SpentSoFar {
-            issue: issue.as_ref().map_or(&none, |issue| &issue.spent),
-            day: today.protocols.get(&definition.name),
+        let refused = |issue: &Spending| {
+            let so_far = SpentSoFar { issue, day };
+            ensure_left(definition, (&self.agent, &entry.id), so_far).err()
         };
-        Ok(ensure_left(definition, (&self.agent, &entry.id), so_far).err())
+        if let Some(spent) = refused(&none) {
+            let mut over = self.over.borrow_mut();
+            over.insert(entry.protocol.clone(), spent.clone());
+            return Ok(Some(spent));
+        }
+        let issue = self.tip.issue(entry.id.issue())?.shared_issue()?;
+        Ok(issue.and_then(|issue| refused(&issue.spent)))
     }
 
     fn look_at_waiting(&mut self) -> Result<(), LedgerError> {
