@@ -341,7 +341,8 @@ fn archiving_that_is_killed_is_finished_by_the_next_run() {
     let bystanders = Bystanders::note(&env, &[]);
     let (mut killer, mut stand) = (Killer::new(6, 120), Acknowledged::default());
     let (mut rounds, mut half_way) = (0, 0);
-    while killer.goes_on() {
+    // A busy machine may hit the moment between two steps only later.
+    while killer.goes_on() || half_way == 0 && rounds < 250 {
         rounds += 1;
         env.wait_minutes(5);
         let told = killer.shoot(env.program(&["archive", "--json"]), true);

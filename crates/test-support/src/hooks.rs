@@ -126,10 +126,13 @@ impl Desk {
         let ledger = env.root().join("ledger");
         let at = ledger.to_str().unwrap();
         match begun.checked_sub(1) {
-            None => env.git(
-                &env.repo(),
-                &["worktree", "add", "-q", "--orphan", "-b", "handoffs", at],
-            ),
+            // `worktree add --orphan` is newer than the oldest git that is supported.
+            None => {
+                let add = ["worktree", "add", "-q", "--detach", at];
+                env.git(&env.repo(), &add);
+                env.git(&ledger, &["checkout", "-q", "--orphan", "handoffs"]);
+                env.git(&ledger, &["rm", "-q", "-r", "-f", "--ignore-unmatch", "."])
+            }
             Some(last) => {
                 let tip = &steps[last].id;
                 env.git(&env.repo(), &["branch", "handoffs", tip]);
