@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use test_support::contracts::opening;
 use test_support::files::script;
+use test_support::remote::{bare, clone};
 use test_support::running::Running;
 use test_support::time::own;
 use test_support::{Ran, TestEnvironment, until};
@@ -735,4 +736,96 @@ fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
     let ran = env.run(worker(&env, &words), &words, None).exits(1);
     ran.says("it has more than 65536 bytes");
     env.assert_sound();
+}
+
+/// A clone of a remote, with the example beside it and a ledger; and the issues, which are opened.
+fn example(issues: &[u32]) -> (TestEnvironment, PathBuf) {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    let address = origin.to_str().unwrap();
+    env.git(
+        &env.repo(),
+        &["push", "-q", address, "HEAD:refs/heads/main"],
+    );
+    let here = clone(&env, address, "here");
+    for name in ["agent.sh", "loop.sh", "roles.toml"] {
+        let from = test_support::project().join("examples/work").join(name);
+        fs::copy(from, env.root().join(name)).unwrap();
+    }
+    env.handoff_in(&here, &["init", "--remote", "origin"])
+        .success();
+    for issue in issues {
+        let address = format!("issue_url=https://github.com/octo/parcels/issues/{issue}");
+        let issue = issue.to_string();
+        let mut args = vec!["send", "--issue", &issue, "--to", "prep-agent"];
+        args.extend(["--as", "issue-manager", "--set", &address]);
+        for field in [
+            "issue_title=A part",
+            "type=feature",
+            "priority=high",
+            "requirements=It works",
+            "summary=A part",
+        ] {
+            args.extend(["--set", field]);
+        }
+        env.handoff_in(&here, &args).success();
+    }
+    (env, here)
+}
+
+/// Insists that an issue is completed and its work merged.
+#[track_caller]
+fn is_merged(env: &TestEnvironment, here: &Path, issue: u32) {
+    let status = env.handoff_in(here, &["status", &issue.to_string(), "--json"]);
+    assert_eq!(
+        status.json()["data"]["issue"]["status"],
+        "completed",
+        "{}",
+        status.shown
+    );
+    env.git(here, &["fetch", "-q", "origin"]);
+    env.git(
+        here,
+        &[
+            "cat-file",
+            "-e",
+            &format!("origin/main:changes/{issue}.txt"),
+        ],
+    );
+}
+
+#[test]
+fn the_example_takes_issues_to_their_merge_by_the_worker_and_by_a_loop() {
+    let (env, here) = example(&[87, 88]);
+    let words = ["--file", "../roles.toml", "--until-idle", "--json"];
+    let mut command = worker(&env, &words);
+    command.current_dir(&here);
+    let ran = env.run(command, &words, None).success();
+    let pieces = ran.json()["data"]["pieces"].take();
+    assert_eq!(pieces.as_array().unwrap().len(), 10, "{}", ran.shown);
+    is_merged(&env, &here, 87);
+    is_merged(&env, &here, 88);
+
+    let (env, here) = example(&[87]);
+    let agent = env.root().join("agent.sh");
+    let roles = [
+        "prep-agent",
+        "implementer-agent",
+        "reviewer-agent",
+        "validator-agent",
+        "closer-agent",
+    ];
+    for role in roles {
+        let mut command = env.command("sh");
+        command
+            .arg("../loop.sh")
+            .arg(role)
+            .arg(&agent)
+            .current_dir(&here);
+        command
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        env.run(command, &[role], None).success();
+    }
+    is_merged(&env, &here, 87);
 }
