@@ -91,11 +91,7 @@ impl Reader {
     ) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let place = if looks.offline {
-            Place::Here
-        } else {
-            Place::Both(context.remote(&repository)?)
-        };
+        let place = Place::of(looks, context, &repository)?;
         let mut lookout = Lookout::open(ledger, place, looks.poll, None)?;
         // Without a receiver, it is to stop.
         let _ = ready.send(lookout.waker());

@@ -96,21 +96,9 @@ impl Arguments {
         let issue = issue.transpose()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let place = if self.looks.offline {
-            Place::Here
-        } else {
-            Place::Both(context.remote(&repository)?)
-        };
+        let place = Place::of(self.looks, context, &repository)?;
         let mut lookout = Lookout::open(ledger, place, self.looks.poll, None)?;
-        let waker = lookout.waker();
-        let interruption = Interruption::catch({
-            let waker = waker.clone();
-            move || waker.wake()
-        });
-        let interruption = interruption.map_err(|error| {
-            let text = format!("signals cannot be caught: {error}");
-            Failure::new(ErrorCode::Signals, text)
-        })?;
+        let (waker, interruption) = (lookout.waker(), lookout.catch()?);
         interruption.or_reader_gone(move || waker.wake());
         let ended = self.follow(
             &repository,

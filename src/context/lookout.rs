@@ -13,7 +13,9 @@ use handoff_base::text::{continued, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
 use handoff_ledger::{Ledger, LedgerError, RemoteLook, Session, Snapshot, UpstreamError};
 
+use super::Context;
 use super::interruption::Interruption;
+use crate::args::remote::PollArgs;
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
@@ -35,6 +37,23 @@ pub(crate) enum Place {
     There(String),
     /// The one here and its remote's, if it has one.
     Both(Option<String>),
+}
+
+impl Place {
+    /// The ledger here, and its remote if it has one and that is to be polled.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the remote's name can't be read.
+    pub(crate) fn of(
+        looks: PollArgs,
+        context: &Context,
+        repository: &Repository,
+    ) -> Result<Self, Failure> {
+        if looks.offline {
+            return Ok(Self::Here);
+        }
+        Ok(Self::Both(context.remote(repository)?))
+    }
 }
 
 /// Watches the ledger.
@@ -136,12 +155,17 @@ impl<'r> Lookout<'r> {
     /// # Errors
     /// A [`Failure`] if signals can't be caught.
     pub(crate) fn interruption(&self) -> Result<Option<Interruption>, Failure> {
+        let patrol = self.patrol.as_ref();
+        patrol.map(|_| self.catch()).transpose()
+    }
+
+    /// Lets signals end the wait.
+    ///
+    /// # Errors
+    /// A [`Failure`] if signals can't be caught.
+    pub(crate) fn catch(&self) -> Result<Interruption, Failure> {
         let waker = self.waker();
-        let caught = self
-            .patrol
-            .as_ref()
-            .map(|_| Interruption::catch(move || waker.wake()));
-        caught.transpose().map_err(|error| {
+        Interruption::catch(move || waker.wake()).map_err(|error| {
             let text = format!("signals cannot be caught: {error}");
             Failure::new(ErrorCode::Signals, text)
         })

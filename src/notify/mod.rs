@@ -136,22 +136,10 @@ pub(crate) fn run(plan: &Plan, context: &Context, output: &mut Output) -> Result
     output.one_line_each();
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
-    let place = if plan.looks.offline {
-        Place::Here
-    } else {
-        Place::Both(context.remote(&repository)?)
-    };
+    let place = Place::of(plan.looks, context, &repository)?;
     let mut told = Told::open(repository.common_dir(), &plan.key(ledger.refname()))?;
     let mut lookout = Lookout::open(ledger, place, plan.looks.poll, None)?;
-    let waker = lookout.waker();
-    let interruption = Interruption::catch({
-        let waker = waker.clone();
-        move || waker.wake()
-    });
-    let interruption = interruption.map_err(|error| {
-        let text = format!("signals cannot be caught: {error}");
-        Failure::new(ErrorCode::Signals, text)
-    })?;
+    let interruption = lookout.catch()?;
     let mut teller = Teller {
         plan,
         watched: Watched::default(),

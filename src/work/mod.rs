@@ -208,15 +208,8 @@ impl<'a> Supervisor<'a> {
         let ledger = self.context.ledger(self.repository)?;
         let place = Place::Both(self.context.remote(self.repository)?);
         let mut lookout = Lookout::open(ledger, place, self.plan.poll, None)?;
-        let waker = lookout.waker();
-        self.waker = Some(waker.clone());
-        let interruption = Interruption::catch(move || waker.wake());
-        let interruption = interruption.map_err(|error| {
-            Failure::new(
-                ErrorCode::Signals,
-                format!("signals cannot be caught: {error}"),
-            )
-        })?;
+        self.waker = Some(lookout.waker());
+        let interruption = lookout.catch()?;
         let over = self
             .plan
             .time
