@@ -13,13 +13,13 @@ use crate::http::webhook::Webhook;
 use crate::notify::{self, Channel, Form, Plan};
 use crate::output::Output;
 
-/// Tell a person what needs somebody: once, and again when it changed or is settled
+/// Tell a person what needs somebody, once, and again when it changed or is settled
 ///
 /// It follows what needs attention, as `git handoff status` shows it, not each step. A notice is
 /// `opened` when something needs the person, `updated` when the reason changed, and `settled` when it
 /// does not any more. What was delivered is noted in the git directory: after a crash or a restart,
-/// nothing is told twice, unless it was killed between a delivery and the note of it; then the notice
-/// comes again with the same `delivery`. What could not be delivered is tried again, at growing
+/// nothing is sent twice, unless it was killed during a delivery; then the notice comes again with the
+/// same `delivery`. What could not be delivered is tried again, at growing
 /// intervals, as long as it still holds.
 ///
 /// By default, persons are told: of what the protocol's `attention` says they are. Texts of contracts

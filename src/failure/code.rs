@@ -44,7 +44,7 @@ error_codes! {
     Alert = "alert", NO;
     AlreadyAnswered = "already_answered", CONFLICT;
     AlreadyClaimed = "already_claimed", CONFLICT;
-    AlreadyTold = "already_told", CONFLICT;
+    AlreadyNotified = "already_notified", CONFLICT;
     AnswerRefused = "answer_refused", CONTRACT;
     ArtifactChanged = "artifact_changed", CONTRACT;
     ArtifactRefused = "artifact_refused", CONTRACT;
@@ -138,6 +138,7 @@ error_codes! {
     NotAssignable = "not_assignable", PROTOCOL;
     NotClaimed = "not_claimed", PROTOCOL;
     NotCompleted = "not_completed", PROTOCOL;
+    NotDelivered = "not_delivered", ENVIRONMENT;
     NotHeld = "not_held", PROTOCOL;
     NotInHistory = "not_in_history", INTEGRITY;
     NotOnRecord = "not_on_record", PROTOCOL;
@@ -146,7 +147,6 @@ error_codes! {
     NotPublished = "not_published", NOT_PUBLISHED;
     NotTaken = "not_taken", CONFLICT;
     NotTheSender = "not_the_sender", PROTOCOL;
-    NotTold = "not_told", ENVIRONMENT;
     NotWorking = "not_working", PROTOCOL;
     NotYours = "not_yours", PROTOCOL;
     NothingFailed = "nothing_failed", PROTOCOL;

@@ -166,7 +166,7 @@ impl Channel {
 fn found(name: &str) -> Result<PathBuf, Failure> {
     environment::found_by_shell(name).ok_or_else(|| {
         let text = format!("{} can't be run: there is no such program", quoted(name));
-        Failure::usage(text).advice("nothing was told; name a program on the PATH, or its path")
+        Failure::usage(text).advice("nothing was sent; name a program on the PATH, or its path")
     })
 }
 

@@ -1,7 +1,7 @@
 //! Notices: a person is told once of what needs somebody, and again when it changed or is settled.
 //!
-//! [`run`] follows the ledger. `notice` is what is told, and `changes` compares what needs somebody
-//! now with what was told; `told` keeps that between runs, and `channel` delivers. Nothing is written
+//! [`run`] follows the ledger. `notice` is what a person gets, and `changes` compares what needs somebody
+//! now with what was sent; `told` keeps that between runs, and `channel` delivers. Nothing is written
 //! to the ledger.
 
 mod changes;
@@ -83,10 +83,10 @@ impl Plan {
         output: &mut Output,
     ) -> Result<(), Failure> {
         let channel = self.channel.shown();
-        let text = format!("{channel} was not told: {trouble}");
+        let text = format!("{channel} did not get the notice: {trouble}");
         if self.once && backoff.failed + 1 >= TRIES {
-            return Err(Failure::new(ErrorCode::NotTold, text)
-                .advice("run it again once that is mended: what was told is not told twice"));
+            return Err(Failure::new(ErrorCode::NotDelivered, text)
+                .advice("fix that and run it again: what was delivered is not sent twice"));
         }
         let pause = backoff.failed().as_secs();
         output.say(&continued(&format!("{text}; trying again in {pause} s")));

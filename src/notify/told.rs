@@ -66,8 +66,8 @@ impl Told {
         fs::create_dir_all(&folder).map_err(|error| unusable(&error))?;
         let lock = locked(&folder.join(format!("{name}.lock")));
         let Some(lock) = lock.map_err(|error| unusable(&error))? else {
-            let text = "another `git handoff notify` of this clone tells the same already";
-            return Err(Failure::new(ErrorCode::AlreadyTold, text)
+            let text = "another `git handoff notify` of this clone already sends these notices";
+            return Err(Failure::new(ErrorCode::AlreadyNotified, text)
                 .advice("leave it to that one, or stop it first"));
         };
         let stored = match fs::read(&file) {
@@ -166,6 +166,6 @@ impl Told {
 fn failed(file: &Path, why: &str) -> Failure {
     let text = format!("{} can't be used: {why}", file.display());
     Failure::new(ErrorCode::WorkerFile, text).advice(
-        "it notes what was told; without it, everything that needs somebody is told once more",
+        "it notes what was sent; without it, everything that needs somebody is sent once more",
     )
 }

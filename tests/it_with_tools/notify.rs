@@ -153,10 +153,10 @@ fn what_was_not_delivered_is_tried_again() {
     let ran = tell(&env, &command, &[]).exits(9);
     assert_eq!(told(&env).len(), 3, "it is tried three times");
     assert_snapshot!(ran.stderr.replace(command.to_str().unwrap(), "tell it.sh"), @r#"
-    "tell it.sh" was not told: it ended with exit status: 3: no line to the pager; trying again in 1 s
-    "tell it.sh" was not told: it ended with exit status: 3: no line to the pager; trying again in 2 s
-    error: "tell it.sh" was not told: it ended with exit status: 3: no line to the pager
-    hint: run it again once that is mended: what was told is not told twice; see `git handoff explain not_told`
+    "tell it.sh" did not get the notice: it ended with exit status: 3: no line to the pager; trying again in 1 s
+    "tell it.sh" did not get the notice: it ended with exit status: 3: no line to the pager; trying again in 2 s
+    error: "tell it.sh" did not get the notice: it ended with exit status: 3: no line to the pager
+    hint: fix that and run it again: what was delivered is not sent twice; see `git handoff explain not_delivered`
     "#);
     let ids: Vec<Value> = told(&env)
         .iter()
@@ -181,7 +181,7 @@ fn it_follows_the_ledger_and_ends_when_it_is_asked_to() {
     let running = Running::start(&env, &env.repo(), &notify);
     assert_eq!(events(&told(&env)), ["opened 87.1 blocked"]);
     // Only one tells the same.
-    env.handoff(&notify).exits(5).says("already");
+    env.handoff(&notify).exits(5).says("already sends");
     answer(&env);
     until("the answer is told", || told(&env).len() == 2);
     block(&env, "which port?");
@@ -313,7 +313,7 @@ fn an_address_that_takes_nothing_is_told_by_its_host_alone() {
         let said = ran.stderr.lines().filter(|line| line.starts_with("error"));
         let said: String = said.collect();
         assert!(!said.contains("secret-path"), "{said}");
-        let (_, why) = said.split_once(" was not told: ").unwrap();
+        let (_, why) = said.split_once(" did not get the notice: ").unwrap();
         why.to_owned()
     };
     let moved = Collector::new(&[(307, "", None)]);
