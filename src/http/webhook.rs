@@ -85,8 +85,12 @@ impl Webhook {
                 return Err(WebhookError::Unheard(text));
             }
             Err(error) => {
-                let text = format!("it can't be reached: {}", cut(&chain(&error), SHOWN));
-                return Err(WebhookError::Unreachable(text));
+                let why = cut(&chain(&error), SHOWN);
+                return Err(if may_have_arrived(&error) {
+                    WebhookError::Unheard(format!("it did not answer: {why}"))
+                } else {
+                    WebhookError::Unreachable(format!("it can't be reached: {why}"))
+                });
             }
         };
         let status = response.status();
@@ -118,6 +122,22 @@ impl Webhook {
             }
             code => WebhookError::Refused(format!("it answers {code}{said}")),
         })
+    }
+}
+
+/// Whether a request may have arrived though it has no answer: the connection was made, and then cut.
+fn may_have_arrived(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind;
+    match error {
+        ureq::Error::Io(error) => !matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::AddrNotAvailable
+        ),
+        ureq::Error::Protocol(_) => true,
+        _ => false,
     }
 }
 

@@ -244,7 +244,7 @@ impl<'a> Supervisor<'a> {
         over: Option<Instant>,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let mut last = None;
+        let (mut last, mut swept) = (None, 0);
         let mut looked = Instant::now();
         loop {
             self.take_in(output);
@@ -269,8 +269,10 @@ impl<'a> Supervisor<'a> {
                 if is_due {
                     looked = Instant::now();
                 }
-                if is_new {
-                    last = Some(tip.commit());
+                last = Some(tip.commit());
+                // Also once a piece has ended: its worktree was in use at its last step.
+                if is_new || swept != self.done.pieces.len() {
+                    swept = self.done.pieces.len();
                     self.sweep(tip, output)?;
                 }
                 if self.running.is_empty() && self.is_done(over) && lookout.has_looked() {

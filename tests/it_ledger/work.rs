@@ -805,6 +805,8 @@ fn the_example_takes_issues_to_their_merge_by_the_worker_and_by_a_loop() {
     assert_eq!(pieces.as_array().unwrap().len(), 10, "{}", ran.shown);
     is_merged(&env, &here, 87);
     is_merged(&env, &here, 88);
+    let left = env.handoff_in(&here, &["work", "--list", "--json"]).json();
+    assert_eq!(left["data"]["worktrees"], json!([]));
 
     let (env, here) = example(&[87]);
     let agent = env.root().join("agent.sh");

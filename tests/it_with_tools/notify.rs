@@ -322,7 +322,15 @@ fn an_address_that_takes_nothing_is_told_by_its_host_alone() {
     assert_snapshot!(notify(&refuses.address), @"it answers 400: invalid_payload");
     let page = Collector::new(&[(500, "<html>", None)]);
     assert_snapshot!(notify(&page.address), @"it answers 500");
-    assert_snapshot!(notify(&says(b"nonsense\r\n\r\n", false)), @"it can't be reached: protocol: http parse fail: invalid HTTP version");
+    assert_snapshot!(notify(&says(b"nonsense\r\n\r\n", false)), @"it did not answer: protocol: http parse fail: invalid HTTP version");
+    // One that takes it and cuts the connection has it, for all that is known: it hears of the end.
+    let cut = says(b"", false);
+    assert_snapshot!(notify(&cut), @"it did not answer: io: Peer disconnected");
+    answer(&env);
+    let address = format!("{cut}/secret-path");
+    env.handoff(&["notify", "--once", "--webhook", &address])
+        .exits(9);
+    block(&env, "which port?");
     // All of it is told once an address takes it.
     let server = Collector::new(&[(204, "", None)]);
     let args = ["notify", "--once", "--webhook"];

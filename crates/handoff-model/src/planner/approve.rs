@@ -51,7 +51,8 @@ impl<V> Planner<'_, V> {
         let last = issue.annotations.iter().rev().find(own);
         let is_same = |last: &Annotation| {
             let about = last.id.as_ref() == Some(&record.id);
-            about && last.approval.as_ref() == Some(&approval) && last.note == note
+            let by_same = last.worker.as_ref() == self.actor.worker;
+            about && by_same && last.approval.as_ref() == Some(&approval) && last.note == note
         };
         if last.is_some_and(is_same) {
             let receipt = self.repeated(record, issue);
