@@ -1,8 +1,9 @@
 use clap::Args;
 use handoff_base::Code;
+use handoff_base::ids::AgentName;
 use handoff_base::text::continued;
 use handoff_ledger::{Done, Snapshot};
-use handoff_model::{Approval, Record, Refusal, Update, View};
+use handoff_model::{Annotation, Approval, Record, Refusal, Update, View};
 
 use crate::args::text;
 use crate::context::writer::decided;
@@ -73,7 +74,7 @@ impl Arguments {
             Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &approve)?)
         })??;
         output.follow(&ledger);
-        let text = said(&done).unwrap_or_default();
+        let text = said(&done, &agent).unwrap_or_default();
         output.answer(&ReceiptView::new(&done, output).with_text(text))
     }
 }
@@ -87,14 +88,15 @@ fn branch(tip: &Snapshot<'_>, record: &Record) -> Option<String> {
     Some(issue.facts.get("branch")?.as_str()?.to_owned())
 }
 
-/// What a person said of a handoff, if that is what the step recorded.
-pub(super) fn said(done: &Done) -> Option<String> {
+/// What this person said of a handoff, if that is what the step recorded.
+pub(super) fn said(done: &Done, by: &AgentName) -> Option<String> {
     let receipt = &done.receipt;
     let id = &receipt.record.id;
     let mut notes = receipt.issue.annotations.iter().rev();
-    let note = notes.find(|note| note.approval.is_some() && note.id.as_ref() == Some(id))?;
+    let own = |note: &&Annotation| note.by == *by && note.id.as_ref() == Some(id);
+    let note = notes.find(|note| note.approval.is_some() && own(note))?;
     let approval = note.approval.as_ref()?;
-    let (done_so, by) = (continued(&approval.done()), &note.by);
+    let done_so = continued(&approval.done());
     let mut text = match done.commit {
         Some(commit) => format!("{id} {done_so} by {by}\n  commit {}\n", commit.short()),
         None => format!("{id} is already {done_so} by {by}; nothing was written\n"),

@@ -426,7 +426,7 @@ pub(super) fn act(
     let receipt = ReceiptView::new(&done, output);
     // A person's no to work that was taken up already.
     if event == Event::Reject && done.receipt.record.state != State::Rejected {
-        return output.answer(&receipt.with_text(approve::said(&done).unwrap_or_default()));
+        return output.answer(&receipt.with_text(approve::said(&done, &agent).unwrap_or_default()));
     }
     output.answer(&receipt)?;
     receipt.say_next(output);

@@ -147,15 +147,20 @@ fn person_asked(protocol: &Protocol, view: &GateView<'_>) -> Option<String> {
         named => named,
     };
     Some(match (&one.remedy, view.head) {
-        (Remedy::ApproveCode(id), Some(head)) => format!(
-            "if that commit is right too: `git handoff approve {id} --as {person} --head {head}`"
-        ),
+        (Remedy::ApproveCode(id, by), Some(head)) => {
+            format!(
+                "if that commit is right too: `git handoff approve {id} --as {by} --head {head}`"
+            )
+        }
         (Remedy::Another, _) => format!(
             "another {} than the code's has to approve: `git handoff show {}`",
             asked.apart_by.as_str(),
             one.by.as_ref()?
         ),
-        (Remedy::Approve(id) | Remedy::ApproveCode(id), _) => {
+        (Remedy::Approve(id, Some(by)) | Remedy::ApproveCode(id, by), _) => {
+            format!("only {by} can change that: `git handoff approve {id} --as {by}`")
+        }
+        (Remedy::Approve(id, None), _) => {
             format!("a person approves it: `git handoff approve {id} --as {person}`")
         }
         (Remedy::None, _) => return None,

@@ -373,6 +373,8 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
       requirements that ask for an approval stay unmet until it is approved
     ");
     assert!(!is_open(&env, &asked));
+    let said = env.handoff(&[&["gate"], &asked[..]].concat()).exits(1);
+    said.says("only maintainer can change that: `git handoff approve 87.4 --as maintainer`");
     approve("robin", &[]).success();
     assert!(is_open(&env, &asked));
 

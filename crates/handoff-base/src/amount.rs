@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[schemars(with = "f64")]
 pub struct Amount(u64);
 
-/// A number that is not a sum of money: negative, not finite, or 20 billion or more.
+/// A number that is not a sum of money: negative, not finite, or more than 18 billion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a sum of money is a number from 0 to less than 20 billion")]
+#[error("a sum of money is a number from 0 to 18 billion")]
 pub struct NoAmount;
 
 /// The parts of a unit.
@@ -29,7 +29,7 @@ impl TryFrom<f64> for Amount {
     )]
     fn try_from(number: f64) -> Result<Self, NoAmount> {
         // Every sum that `plus` gives can be read again: the largest there is has 18 billion units.
-        if (0.0..2e10).contains(&number) {
+        if (0.0..=f64::from(Self(u64::MAX))).contains(&number) {
             Ok(Self((number * UNIT).round() as u64))
         } else {
             Err(NoAmount)
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Amount>(&again).unwrap(), amount);
             assert_eq!(f64::from(amount), text.parse::<f64>().unwrap());
         }
-        for refused in ["-0.1", "2e10", "\"1\"", "null"] {
+        for refused in ["-0.1", "1.85e10", "\"1\"", "null"] {
             assert!(
                 serde_json::from_str::<Amount>(refused).is_err(),
                 "{refused}"

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::annotation::{Annotation, Approval};
-use crate::record::{IssueStatus, Record};
+use crate::record::{Issue, IssueStatus, Record};
 use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::{Stop, View};
 
@@ -36,10 +36,10 @@ pub enum Remedy {
     /// Nothing.
     #[default]
     None,
-    /// Approve this handoff.
-    Approve(HandoffId),
-    /// Approve this handoff again, for the commit that was asked for.
-    ApproveCode(HandoffId),
+    /// Approve this handoff; only this person can, if there is one.
+    Approve(HandoffId, Option<AgentName>),
+    /// Approve this handoff again, as this person, for the commit that was asked for.
+    ApproveCode(HandoffId, AgentName),
     /// Leave it to another person.
     Another,
 }
@@ -171,6 +171,22 @@ fn can_be_approved<E>(
     }))
 }
 
+/// The newest handoff from this number on whose approval counts.
+fn to_approve<E>(
+    view: &impl View<E>,
+    requirement: &Requirement,
+    issue: &Issue,
+    since: u32,
+) -> Result<Option<HandoffId>, Stop<E>> {
+    for number in (since.max(1)..=issue.handoffs).rev() {
+        let id = HandoffId::new(issue.issue.clone(), number);
+        if can_be_approved(view, requirement, &id)? {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
 /// The result for a requirement that persons meet by their approval: each of them counts with the
 /// newest word about a handoff, and one that disapproves prevails.
 fn approved<E>(
@@ -216,18 +232,14 @@ fn approved<E>(
         why,
         remedy,
     };
-    let mut shown = None;
-    for number in (since.max(1)..=issue.handoffs).rev() {
-        let id = HandoffId::new(issue.issue.clone(), number);
-        if can_be_approved(view, requirement, &id)? {
-            shown = Some(id);
-            break;
-        }
-    }
-    let approve = || shown.clone().map_or(Remedy::None, Remedy::Approve);
+    let shown = to_approve(view, requirement, &issue, since)?;
+    let approve = |by: Option<&AgentName>| match &shown {
+        Some(id) => Remedy::Approve(id.clone(), by.cloned()),
+        None => Remedy::None,
+    };
     if let Some((id, note, approval)) = against.into_values().next() {
         let why = format!("{id} {} by {}", approval.done(), note.by);
-        return Ok(answer(false, Some(id), why, approve()));
+        return Ok(answer(false, Some(id), why, approve(Some(&note.by))));
     }
     let mut unmet = None;
     for (id, note, approval) in newest.into_values() {
@@ -241,7 +253,10 @@ fn approved<E>(
                 unmet.get_or_insert((Some(id), why, Remedy::Another));
             }
             None if is_right => return Ok(answer(true, Some(id), why, Remedy::None)),
-            None => unmet = Some((Some(id), why, Remedy::ApproveCode(id.clone()))),
+            None => {
+                let remedy = Remedy::ApproveCode(id.clone(), note.by.clone());
+                unmet = Some((Some(id), why, remedy));
+            }
         }
     }
     if let Some((by, why, remedy)) = unmet {
@@ -258,7 +273,7 @@ fn approved<E>(
             format!("there is nothing to approve yet: nobody sent {types}")
         }
     };
-    Ok(answer(false, None, why, approve()))
+    Ok(answer(false, None, why, approve(None)))
 }
 
 /// Why whoever meets a requirement is not known to be another than the senders of the contracts that
