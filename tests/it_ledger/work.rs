@@ -703,7 +703,7 @@ fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
         assert!(record(&env)["usage"].is_null());
         retry(&env);
     }
-    // Reports that are none are told, and what the output has counts then.
+    // What is not a report is named, and what the output has counts instead.
     for (report, why) in [
         ("{\"cost\": 1}", "cost and currency"),
         ("not JSON", "not JSON"),

@@ -187,8 +187,8 @@ fn to_approve<E>(
     Ok(None)
 }
 
-/// The result for a requirement that persons meet by their approval: each of them counts with the
-/// newest word about a handoff, and one that disapproves prevails.
+/// The result for a requirement that persons meet by their approval: one valid approval meets it, and
+/// a disapproval prevails until its person approves.
 fn approved<E>(
     view: &impl View<E>,
     protocol: &Protocol,
