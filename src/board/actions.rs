@@ -30,7 +30,10 @@ pub(super) enum Asked {
     Answer,
     /// Another agent.
     Receiver,
+    /// A reason, which can be left out.
     Reason,
+    /// A reason, without which the command is refused.
+    Why,
 }
 
 /// Every action. One more command is one more line.
@@ -50,7 +53,7 @@ pub(super) const ACTIONS: &[Action] = &[
     ),
     Action::new('c', "cancel", &[Event::Cancel], &[Asked::Reason]),
     Action::new('p', "approve", &[], &[Asked::Reason]),
-    Action::new('x', "reject", &[], &[Asked::Reason]),
+    Action::new('x', "reject", &[], &[Asked::Why]),
 ];
 
 impl Action {
@@ -137,7 +140,8 @@ impl Form {
                 }
                 Asked::Answer => fields.push(Field::new(*asked, "answer")),
                 Asked::Receiver => fields.push(Field::new(*asked, "to agent")),
-                Asked::Reason => fields.push(Field::new(*asked, "reason")),
+                Asked::Reason => fields.push(Field::new(*asked, "reason, if any")),
+                Asked::Why => fields.push(Field::new(*asked, "reason")),
                 Asked::Agent => {}
             }
         }
@@ -148,6 +152,14 @@ impl Form {
             fields,
             at: 0,
         }
+    }
+
+    /// The first field without which the command would be refused, and in which nothing is typed.
+    pub(super) fn lacking(&self) -> Option<usize> {
+        let needed = [Asked::Agent, Asked::Receiver, Asked::Why];
+        let is_empty = |field: &Field| field.value.text().trim().is_empty();
+        let mut fields = self.fields.iter();
+        fields.position(|field| needed.contains(&field.asked) && is_empty(field))
     }
 
     /// The agent that was typed, if one was asked for.
@@ -169,7 +181,8 @@ impl Form {
         let mut words = vec![self.action.command.to_owned(), self.id.clone()];
         let receivers = self.typed(Asked::Receiver).map(|(_, to)| ("--to", to));
         let agent = self.acting.agent.clone().or_else(|| self.agent());
-        let reasons = self.typed(Asked::Reason).map(|(_, why)| ("--reason", why));
+        let reasons = self.typed(Asked::Reason).chain(self.typed(Asked::Why));
+        let reasons = reasons.map(|(_, why)| ("--reason", why));
         let agent = agent.map(|agent| ("--as", agent));
         for (option, value) in receivers.chain(agent).chain(reasons) {
             // Nothing that is typed is read as an option.

@@ -206,6 +206,9 @@ impl App {
         let count = form.fields.len().max(1);
         match key.code {
             KeyCode::Esc => return Effect::None,
+            KeyCode::Enter if form.at + 1 == count && form.lacking().is_some() => {
+                form.at = form.lacking().unwrap_or_default();
+            }
             KeyCode::Enter if form.at + 1 == count => {
                 let invocation = form.invocation();
                 self.acting.agent = self.acting.agent.take().or_else(|| form.agent());
@@ -456,6 +459,21 @@ mod tests {
         assert!(matches!(app.popup, Some(Popup::Outcome(_))));
         assert_eq!(press(&mut app, "q"), Effect::None);
         assert!(app.popup.is_none());
+    }
+
+    #[test]
+    fn what_a_command_needs_is_asked_for_until_it_is_typed() {
+        let mut app = app();
+        assert_eq!(press(&mut app, "jx\n\n"), Effect::None);
+        let Some(Popup::Form(form)) = &app.popup else {
+            panic!("the form is gone");
+        };
+        assert_eq!(form.at, 0);
+        assert_eq!(press(&mut app, "lead\n\n \n"), Effect::None);
+        let Effect::Run(run) = press(&mut app, "no\n") else {
+            panic!("nothing is run");
+        };
+        assert_eq!(run.shown(), "git handoff reject 7.2 --as lead --reason no");
     }
 
     #[test]

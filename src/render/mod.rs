@@ -441,7 +441,7 @@ pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
     );
     section("delivered", brief.artifacts.iter().map(artifact).collect());
     section("tasks", brief.tasks.iter().map(task).collect());
-    section("corrected", brief.annotations.iter().map(note).collect());
+    section("notes", brief.annotations.iter().map(note).collect());
     let documents = brief.documents.iter();
     section(
         "shared documents",

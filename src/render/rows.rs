@@ -107,12 +107,12 @@ fn asked_text(record: &Record) -> Option<String> {
 }
 
 /// The number of a handoff's attempt, if it is not the first, and whether work of an earlier one is
-/// kept.
+/// kept for whoever goes on.
 pub(crate) fn attempt_text(record: &Record) -> Option<String> {
     let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
     let kept = contexts.any(|context| context.files > 0);
     let attempt = record.attempt;
-    if kept {
+    if kept && !record.state.is_terminal() {
         return Some(format!("attempt {attempt}, has kept work"));
     }
     (attempt > 1).then(|| format!("attempt {attempt}"))
