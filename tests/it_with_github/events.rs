@@ -19,6 +19,27 @@ pub(crate) fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value
     env.data(&["github", "event", "--name", name, "--file", &path])
 }
 
+/// What an event led to, whose author GitHub gives this permission.
+#[track_caller]
+pub(crate) fn permitted(
+    env: &TestEnvironment,
+    name: &str,
+    payload: &Value,
+    permission: &str,
+) -> Value {
+    let path = file(env, payload);
+    env.data(&[
+        "github",
+        "event",
+        "--name",
+        name,
+        "--file",
+        &path,
+        "--permission",
+        permission,
+    ])
+}
+
 /// What was done: `noted 12.1`, `sent 12.1`, …
 pub(crate) fn did(data: &Value) -> Vec<String> {
     let all = data["did"].as_array().unwrap().iter();
@@ -95,7 +116,7 @@ pub(crate) fn pull(action: &str, pull_request: Value) -> Value {
     json!({"action": action, "pull_request": pull_request, "repository": repository(), "sender": person("octocat")})
 }
 
-/// A comment of someone who may write.
+/// A comment of the person who owns the repository.
 pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
     json!({
         "action": "created",
@@ -103,7 +124,7 @@ pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value 
         "comment": {
             "body": body,
             "user": person("maintainer"),
-            "author_association": "COLLABORATOR",
+            "author_association": "OWNER",
             "created_at": at(env, 0),
             "html_url": "https://github.com/octo/parcels/issues/12#issuecomment-1",
             "performed_via_github_app": null,

@@ -5,8 +5,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::events::{
-    at, comment, did, event, file, issue, issues, person, pull, pull_request, repository, samples,
-    why,
+    at, comment, did, event, file, issue, issues, permitted, person, pull, pull_request,
+    repository, samples, why,
 };
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, prepared, sample};
@@ -329,16 +329,15 @@ fn only_people_who_may_write_answer() {
             "{reason}: {data:#}"
         );
     };
-    for association in ["NONE", "CONTRIBUTOR", "FIRST_TIMER", "owner", ""] {
-        refused(
-            &|p| p["comment"]["author_association"] = json!(association),
-            "may not write",
+    // Whatever the association says, GitHub's answer about the person counts.
+    for permission in ["none", "read", "triage"] {
+        let payload = comment(&env, issue(12), "/handoff answer this one");
+        let data = permitted(&env, "issue_comment", &payload, permission);
+        assert!(
+            did(&data).is_empty() && why(&data).contains("maintainer may not write"),
+            "{data:#}"
         );
     }
-    refused(
-        &|p| p["comment"]["author_association"] = Value::Null,
-        "may not write",
-    );
     refused(
         &|p| p["comment"]["user"] = Value::Null,
         "its author is not named",
@@ -390,6 +389,39 @@ fn only_people_who_may_write_answer() {
     assert_eq!(env.tip(), tip);
     let own = comment(&env, pull("MEMBER"), "/handoff answer this one");
     assert_eq!(did(&event(&env, "issue_comment", &own)), ["answered 12.1"]);
+}
+
+#[test]
+fn what_no_permission_proves_is_noted_and_not_done() {
+    let env = blocked(&[]);
+    let open = env.data(&["show", "12.1"])["record"]["state"].clone();
+    let associations = ["NONE", "CONTRIBUTOR", "MEMBER", "COLLABORATOR", "owner", ""];
+    for association in associations {
+        let mut payload = comment(&env, issue(12), "/handoff answer this one");
+        payload["comment"]["author_association"] = json!(association);
+        payload["comment"]["id"] = json!(association);
+        let data = event(&env, "issue_comment", &payload);
+        assert_eq!(did(&data), ["noted 12.1"], "{association}: {data:#}");
+        assert!(why(&data).contains("--permission"), "{data:#}");
+        let again = event(&env, "issue_comment", &payload);
+        assert_eq!(did(&again), ["noted 12.1 again"], "{again:#}");
+    }
+    assert_eq!(env.data(&["show", "12.1"])["record"]["state"], open);
+    let issue_file = env.data(&["status", "12"]).to_string();
+    assert!(
+        issue_file.contains("their permission is unproven"),
+        "{issue_file}"
+    );
+    // Once it is asked, the same delivery takes effect, though a private member is a contributor.
+    let mut payload = comment(&env, issue(12), "/handoff answer this one");
+    payload["comment"]["author_association"] = json!("CONTRIBUTOR");
+    assert_eq!(did(&event(&env, "issue_comment", &payload)), ["noted 12.1"]);
+    let data = permitted(&env, "issue_comment", &payload, "write");
+    assert_eq!(did(&data), ["answered 12.1"], "{data:#}");
+    // What a stranger reviews, asks for nothing, or says in passing, is not noted.
+    let passing = comment(&env, issue(12), "thanks");
+    assert!(did(&event(&env, "issue_comment", &passing)).is_empty());
+    env.assert_sound();
 }
 
 #[test]
@@ -488,7 +520,20 @@ fn what_another_repository_has_proves_nothing_here() {
         "review": {"state": "approved", "author_association": "NONE", "body": null, "user": null}});
     let data = event(&env, "pull_request_review", &review);
     assert!(
-        did(&data).is_empty() && why(&data).contains("author_association"),
+        did(&data).is_empty() && why(&data).contains("its author is not named"),
+        "{data:#}"
+    );
+    let mut known = review.clone();
+    known["review"]["user"] = person("stranger");
+    let data = permitted(&env, "pull_request_review", &known, "read");
+    assert!(
+        did(&data).is_empty() && why(&data).contains("stranger may not write"),
+        "{data:#}"
+    );
+    let data = event(&env, "pull_request_review", &known);
+    assert_eq!(did(&data), ["noted 12.1"], "{data:#}");
+    assert!(
+        data["draft"].is_null() && data["did"][0]["facts"] == json!({}),
         "{data:#}"
     );
 }

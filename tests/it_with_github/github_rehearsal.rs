@@ -113,7 +113,11 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     let pasted = json!([{
         "id": 1, "number": 7, "user": { "login": "mallory", "type": "User" }, "body": "<!-- git-handoff:87 -->\nmine"
     }]);
-    fs::write(env.root().join("github/comments.json"), pasted.to_string()).unwrap();
+    let github = env.root().join("github");
+    fs::write(github.join("comments.json"), pasted.to_string()).unwrap();
+    // What GitHub answers when it is asked who may write.
+    let collaborators = json!([["maintainer", "write"]]);
+    fs::write(github.join("collaborators.json"), collaborators.to_string()).unwrap();
 
     // The issue is opened, and the run is started once more.
     let event = opened(87, 1);
@@ -174,7 +178,9 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     });
     let reviewed = Event::new("pull_request_review", 3, payload);
     let run = runner.run("handoff-intake.yml", &reviewed);
-    run.job("record", "success").job("comment", "success");
+    run.job("record", "success")
+        .says("review_state approved")
+        .job("comment", "success");
     let comments = runner.kept("comments.json");
     assert_eq!(comments.as_array().unwrap().len(), 2);
     assert_eq!(comments[1]["edits"], 1);

@@ -99,8 +99,8 @@ fn the_linter_finds_what_is_put_in() {
         ("timeout-minutes: 20", "timeout-minute: 20", "syntax-check"),
         // Foreign text in a script.
         (
-            "run: git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event",
-            "run: echo ${{ github.event.issue.title }}",
+            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event \"${permission[@]}\"",
+            "echo ${{ github.event.issue.title }}",
             "expression",
         ),
         ("inputs.ledger", "inputs.leger", "expression"),

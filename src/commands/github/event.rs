@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use anstream::adapter::strip_str;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -9,6 +10,7 @@ use handoff_base::text::quoted;
 use handoff_github::event::{Did, Draft, Event, EventContext, carry_out};
 use handoff_github::text::log;
 use handoff_model::DeliveryName;
+use handoff_protocol::Permission;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,6 +32,7 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github event
+  git handoff github event --permission write   (of its author, as GitHub says)
   git handoff github event --file event.json --name pull_request --dry-run
   git handoff github event --draft contract.xml   (for an agent to finish)")]
 pub(crate) struct Arguments {
@@ -39,6 +42,12 @@ pub(crate) struct Arguments {
     /// the workflow run, else the payload's digest
     #[arg(long, value_name = "ID")]
     delivery: Option<DeliveryName>,
+    /// What GitHub says that the author of the comment or the review may do in the repository
+    /// (`repos/OWNER/NAME/collaborators/LOGIN/permission`): none, read, triage, write, maintain or
+    /// admin. Without it, what takes a permission is only noted as unproven, unless the author owns
+    /// the repository
+    #[arg(long, value_name = "PERMISSION", value_parser = permission())]
+    permission: Option<Permission>,
     /// Write nothing, and show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -46,6 +55,15 @@ pub(crate) struct Arguments {
     /// standard output
     #[arg(long, value_name = "FILE")]
     draft: Option<PathBuf>,
+}
+
+/// Reads a permission by GitHub's word for it.
+fn permission() -> impl TypedValueParser<Value = Permission> {
+    PossibleValuesParser::new(Permission::ALL.map(Permission::as_str)).map(|word| {
+        let mut all = Permission::ALL.into_iter();
+        all.find(|permission| permission.as_str() == word)
+            .unwrap_or(Permission::None)
+    })
 }
 
 impl Arguments {
@@ -69,6 +87,7 @@ impl Arguments {
             ledger: &mut ledger,
             session: &session,
             delivery: &delivery,
+            permission: self.permission,
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {

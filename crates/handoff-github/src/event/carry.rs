@@ -207,6 +207,11 @@ fn applying(
 
 impl Work<'_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        if let Some(needed) = rule.needs
+            && let Err(why) = self.entitled(needed, "have it recorded")
+        {
+            return self.refuse(rule, why);
+        }
         if rule.note.is_some() {
             self.note(rule)?;
         }

@@ -8,7 +8,7 @@ use handoff_contract::Input;
 use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
 use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer};
 use handoff_protocol::{
-    ContractRule, ContractType, Event as Happens, EventKind, EventRule, Protocol, State,
+    ContractRule, ContractType, Event as Happens, EventRule, Permission, Protocol, State,
 };
 use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::answer::answer;
 use super::outcome::{Carried, Draft, EventContext, Left};
 use super::payload::Event;
-use super::subject::may_write;
+use super::permission::NotEntitled;
 use super::values::{facts, says, value, why_cut};
 
 /// An event that is being carried out.
@@ -195,27 +195,21 @@ impl Work<'_, '_> {
         Ok(value)
     }
 
-    /// The login of the person who answers, or why it is not someone who may.
-    fn answerer(&self, said: &str) -> Result<String, String> {
-        let text = |key: &str| self.event.text(&format!("{said}{key}"));
-        let login = text("/user/login")
-            .and_then(says)
-            .ok_or("its author is not named, and only known people may answer")?;
+    /// Why this is no answer of a person who may answer, if it is not.
+    fn not_answering(&self) -> Result<(), NotEntitled> {
         let app = "/comment/performed_via_github_app";
         let app = self.event.payload().pointer(app);
-        let is_bot = text("/user/type") == Some("Bot")
+        let login = self.event.of_written("/user/login").unwrap_or_default();
+        let is_bot = self.event.of_written("/user/type") == Some("Bot")
             || self.event.text("/sender/type") == Some("Bot")
             || login.ends_with("[bot]")
             || app.is_some_and(|app| !app.is_null());
         if is_bot {
-            return Err("a program wrote it, and only people may answer here".to_owned());
+            let why = "a program wrote it, and only people may answer here";
+            return Err(NotEntitled::Denied(why.to_owned()));
         }
-        if !may_write(text("/author_association")) {
-            return Err(format!(
-                "{login} may not write to the repository, and does not answer here"
-            ));
-        }
-        Ok(login)
+        // A protocol cannot make this less.
+        self.entitled(Permission::Write, "answer")
     }
 
     /// Answers the open question of the issue.
@@ -224,25 +218,16 @@ impl Work<'_, '_> {
         if self.had(rule, "answered", &delivery)? {
             return Ok(());
         }
-        let said = match self.event.kind() {
-            Some(EventKind::PullRequestReview) => "/review",
-            _ => "/comment",
-        };
-        let text = |key: &str| self.event.text(&format!("{said}{key}"));
-        let answer = match answer(text("/body").unwrap_or_default()) {
+        let answer = match answer(self.event.of_written("/body").unwrap_or_default()) {
             Ok(answer) => answer,
             Err(why) => {
                 self.not(rule, why);
                 return Ok(());
             }
         };
-        let login = match self.answerer(said) {
-            Ok(login) => login,
-            Err(why) => {
-                self.not(rule, why);
-                return Ok(());
-            }
-        };
+        if let Err(why) = self.not_answering() {
+            return self.refuse(rule, why);
+        }
         let Some(said_at) = self.event.happened_at() else {
             self.not(rule, "it does not say when it was written");
             return Ok(());
@@ -258,8 +243,9 @@ impl Work<'_, '_> {
         let tip = self.context.ledger.tip()?;
         let record = tip.issue(&self.key)?.record(id.number())?;
         let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
-        let place = text("/html_url").and_then(says);
+        let place = self.event.of_written("/html_url").and_then(says);
         let place = place.map(|place| format!(", {place}")).unwrap_or_default();
+        let login = self.event.author().unwrap_or_default();
         let by = format!("{login}{place}");
         let lines: Vec<String> = answer
             .lines

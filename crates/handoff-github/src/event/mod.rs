@@ -1,8 +1,8 @@
 //! Events of GitHub, and what they prove about an issue of the ledger.
 //!
 //! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
-//! contract needs, `markdown` finds what people said, `answer` reads the answer in a comment, and
-//! `staleness` decides whether an event still counts. [`carry_out`] makes the steps that the rules
+//! contract needs, `markdown` finds what people said, `answer` reads the answer in a comment,
+//! `permission` decides whether its author may cause it, and `staleness` whether it still counts. [`carry_out`] makes the steps that the rules
 //! of the issue's protocol name (`effects`), and returns the `outcome`. A payload is data: it is
 //! compared, cut and kept, and nothing in it is run.
 
@@ -12,6 +12,7 @@ mod effects;
 mod markdown;
 mod outcome;
 mod payload;
+mod permission;
 mod staleness;
 mod subject;
 mod values;

@@ -5,6 +5,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{Ledger, Session};
 use handoff_model::DeliveryName;
+use handoff_protocol::Permission;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,6 +18,8 @@ pub struct EventContext<'a, 'r> {
     pub session: &'a Session,
     /// Makes each step happen once.
     pub delivery: &'a DeliveryName,
+    /// What GitHub says that the event's author may do in the repository, if it was asked.
+    pub permission: Option<Permission>,
 }
 
 /// The outcome of an event.

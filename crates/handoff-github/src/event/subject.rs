@@ -17,9 +17,9 @@ const LOOK_THROUGH: usize = 2000;
 /// The fact that names an issue's pull request.
 pub(super) const PULL_REQUEST: &str = "pr_number";
 
-/// Those with write access to the repository, and members of its organization. A protocol cannot
-/// extend this.
-const MAY_ANSWER: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
+/// The associations of those who are trusted to say which issue their pull request is about. It gives
+/// no right: who answers is asked of GitHub.
+const KNOWN: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
 /// The issue and the pull request that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +39,33 @@ static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the expression is one")
 });
 
-// 12, issue-12, feature/12-title, feature/issue_12/more.
+// 12, issue-12, feature/12-title, feature/issue_12/more, codex/issue12, copilot/fix-12.
 #[allow(clippy::expect_used)]
 static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(?:.*/)?(?i:issue[-_])?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$")
+    Regex::new(
+        r"^(?P<before>.*/)?(?P<word>(?i:(?:issue|gh|fix|bug|feat|feature|task)[-_]?))?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$",
+    )
+    .expect("the expression is one")
+});
+
+// revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, v/2.
+#[allow(clippy::expect_used)]
+static OTHER_BRANCH: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)^(?:revert-|(?:.*/)?(?:releases?|versions?|v|dependabot|renovate)/)")
         .expect("the expression is one")
 });
 
-pub(super) fn may_write(association: Option<&str>) -> bool {
-    association.is_some_and(|association| MAY_ANSWER.contains(&association))
+// Before a keyword: it is not closed.
+#[allow(clippy::expect_used)]
+static NEGATED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)(?:\b(?:not|never|cannot|without|neither|nor)|n['’]t)(?:[ \t]+(?:actually|be|fully|really|to|yet|[a-z]+ly))*[ \t]*$",
+    )
+    .expect("the expression is one")
+});
+
+fn is_known(association: Option<&str>) -> bool {
+    association.is_some_and(|association| KNOWN.contains(&association))
 }
 
 impl Subject {
@@ -81,11 +99,10 @@ impl Subject {
                         ..none
                     },
                     // The payload does not say which repository the pull request is from, only
-                    // its author: a text by somebody without write access must not choose the
-                    // issue that a comment answers.
+                    // its author: a stranger's text must not choose the issue that a comment answers.
                     Some(_) => Self {
                         issue: closes(event.text("/issue/body"))
-                            .filter(|_| may_write(event.text("/issue/author_association"))),
+                            .filter(|_| is_known(event.text("/issue/author_association"))),
                         pull_request: number,
                     },
                 }
@@ -110,12 +127,25 @@ impl Subject {
 /// The issue that a text closes, unless it is in another repository.
 fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
     let lines = spoken(text);
-    let found = lines.iter().flat_map(|line| CLOSING.captures_iter(line));
+    let found = lines.iter().flat_map(|line| {
+        let all = CLOSING.captures_iter(line);
+        all.filter(move |found| {
+            found
+                .get(0)
+                .is_some_and(|all| !is_negated(line, all.start()))
+        })
+    });
     let mut own = found.filter(|found| {
         let of = found.name("short").or_else(|| found.name("long"));
         of.is_none_or(|of| repository.is_some_and(|own| own.eq_ignore_ascii_case(of.as_str())))
     });
     own.next()?["number"].parse().ok()
+}
+
+/// Whether what begins at this byte of a line is denied before.
+fn is_negated(line: &str, start: usize) -> bool {
+    let before = line.get(..start).unwrap_or_default();
+    NEGATED.is_match(before)
 }
 
 // 2024-12-01, feature/2024_12-notes.
@@ -125,13 +155,18 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the expression is one")
 });
 
-/// The issue that a branch is named after, unless that is a date.
+/// The issue that a branch is named after, unless that is a date, a year, a release, or what a
+/// branch of another kind is named after.
 fn named_by(branch: &str) -> Option<IssueKey> {
     let line = branch.lines().next()?;
-    if DATE.is_match(line) {
+    if DATE.is_match(line) || OTHER_BRANCH.is_match(line) {
         return None;
     }
-    BRANCH.captures(line)?["number"].parse().ok()
+    let found = BRANCH.captures(line)?;
+    let number = found.name("number")?.as_str();
+    let is_bare = found.name("before").is_none() && found.name("word").is_none();
+    let is_year = number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
+    (!(is_bare && is_year)).then(|| number.parse().ok())?
 }
 
 /// The number in a fact, which may be a string.
@@ -195,6 +230,11 @@ mod tests {
             ("`closes #12`", None),
             ("    closes #12", None),
             ("closes #12abc", None),
+            ("this does not close #12", None),
+            ("it doesn't fix #12, and closes #13", Some("13")),
+            ("never fully resolves #12", None),
+            ("cannot yet be closed: closes #12", Some("12")),
+            ("not only style: fixes #12", Some("12")),
         ] {
             let found = closed_by(text, own);
             assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{text}");
@@ -219,7 +259,17 @@ mod tests {
             ("0", None),
             ("2024-12-01-notes", None),
             ("notes/2024-12", None),
-            ("2024-notes", Some("2024")),
+            ("2024-notes", None),
+            ("2024-roadmap", None),
+            ("feature/2024-notes", Some("2024")),
+            ("copilot/fix-12", Some("12")),
+            ("codex/issue12", Some("12")),
+            ("bug-12-title", Some("12")),
+            ("revert-46-feature/12-title", None),
+            ("revert-46-main", None),
+            ("release/62", None),
+            ("team/releases/62-rc", None),
+            ("dependabot/npm/12", None),
             ("issue-2024-12-01", Some("2024")),
             ("", None),
         ] {

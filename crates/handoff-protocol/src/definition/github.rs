@@ -65,6 +65,50 @@ impl EventKind {
     }
 }
 
+/// What a person may do in a repository, as GitHub says it; each can do what those before can.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// Nothing, or what everybody can.
+    None,
+    /// Read and comment.
+    Read,
+    /// Manage issues and pull requests.
+    Triage,
+    /// Push.
+    Write,
+    /// Manage the repository.
+    Maintain,
+    /// Everything.
+    Admin,
+}
+
+impl Permission {
+    /// All of them, the least first.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Read,
+        Self::Triage,
+        Self::Write,
+        Self::Maintain,
+        Self::Admin,
+    ];
+
+    /// GitHub's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Triage => "triage",
+            Self::Write => "write",
+            Self::Maintain => "maintain",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// A rule for events.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +129,11 @@ pub struct EventRule {
     /// Otherwise they have no effect, since such a branch proves nothing here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forks: bool,
+    /// What the author of the comment or the review, or else the sender of the event, must be
+    /// permitted in the repository: `read`, `triage`, `write`, `maintain` or `admin`. Only
+    /// `--permission` proves it, or that the author owns the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Permission>,
     /// The agent in whose name the step is recorded.
     #[serde(rename = "as")]
     pub agent: AgentName,
@@ -139,7 +188,7 @@ pub enum Effect {
     Send(ContractRule),
     /// Drafts a contract for the agent to finish.
     Draft(ContractRule),
-    /// Answers the open questions, if the author may write to the repository.
+    /// Answers the open questions, if the author is permitted to write to the repository.
     Answer,
     /// Reopens a completed or cancelled issue.
     Reopen,

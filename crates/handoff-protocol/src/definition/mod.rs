@@ -47,7 +47,8 @@ pub use evidence::{
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
+    Condition, ContractRule, Effect, EventKind, EventRule, Github, Permission, Source, SourceRule,
+    Take, select,
 };
 pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};

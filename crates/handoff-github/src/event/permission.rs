@@ -1,0 +1,121 @@
+//! Whether the author of an event may cause what a rule does.
+//!
+//! An `author_association` proves little: GitHub computes it without a viewer, so that a private
+//! member of an organization is a `CONTRIBUTOR`, and a `MEMBER` need not be able to write.
+
+use handoff_base::text::word;
+use handoff_ledger::LedgerError;
+use handoff_model::Update;
+use handoff_protocol::{EventKind, EventRule, Permission};
+use serde_json::Map;
+
+use super::effects::Work;
+use super::payload::Event;
+use super::values::says;
+
+/// The association of the person who owns the repository, and may do everything in it.
+const OWNER: &str = "OWNER";
+
+/// Why an author may not cause something.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotEntitled {
+    /// It is known that the author may not, or who the author is is not known.
+    Denied(String),
+    /// Nobody asked GitHub.
+    Unproven(String),
+}
+
+impl Event {
+    /// Where the payload has what its author wrote, if anything.
+    fn written(&self) -> &'static str {
+        match self.kind() {
+            Some(EventKind::IssueComment) => "/comment",
+            Some(EventKind::PullRequestReview) => "/review",
+            _ => "",
+        }
+    }
+
+    /// Something about what the author wrote: `/body`, `/html_url`, …
+    pub(super) fn of_written(&self, place: &str) -> Option<&str> {
+        self.text(&format!("{}{place}", self.written()))
+    }
+
+    /// The login of who wrote the comment or the review, or else of the event's sender.
+    pub(super) fn author(&self) -> Option<String> {
+        let place = match self.written() {
+            "" => "/sender/login".to_owned(),
+            written => format!("{written}/user/login"),
+        };
+        self.text(&place).and_then(says)
+    }
+}
+
+impl Work<'_, '_> {
+    /// Whether the event's author has this permission; `what` says what it is for.
+    pub(super) fn entitled(&self, needed: Permission, what: &str) -> Result<(), NotEntitled> {
+        let denied = |why: String| Err(NotEntitled::Denied(why));
+        let Some(login) = self.event.author() else {
+            return denied(format!(
+                "its author is not named, and only known people may {what}"
+            ));
+        };
+        let needs = match needed {
+            Permission::Write => "write to",
+            other => other.as_str(),
+        };
+        match self.context.permission {
+            Some(has) if has >= needed => Ok(()),
+            Some(_) => denied(format!(
+                "{login} may not {needs} the repository, and does not {what} here"
+            )),
+            None if self.event.of_written("/author_association") == Some(OWNER) => Ok(()),
+            None => Err(NotEntitled::Unproven(format!(
+                "nothing proves that {login} may {needs} the repository, which it takes to {what}: `--permission` passes what GitHub says"
+            ))),
+        }
+    }
+
+    /// Records that a rule had no effect for want of a permission. What is unproven is noted on the
+    /// issue too, once for each event, so that somebody can look at it.
+    pub(super) fn refuse(&mut self, rule: &EventRule, why: NotEntitled) -> Result<(), LedgerError> {
+        let why = match why {
+            NotEntitled::Denied(why) => {
+                self.not(rule, why);
+                return Ok(());
+            }
+            NotEntitled::Unproven(why) => why,
+        };
+        let is_noted = self.carried.why.iter().any(|said| said.ends_with(&why));
+        self.not(rule, why);
+        if is_noted || self.issue()?.is_none() {
+            return Ok(());
+        }
+        let what = match self.event.kind() {
+            Some(EventKind::IssueComment) => "A comment",
+            Some(EventKind::PullRequestReview) => "A review",
+            _ => "An event",
+        };
+        let login = self.event.author().map(|login| word(&login).into_owned());
+        let place = self.event.of_written("/html_url").and_then(says);
+        let place = place.map(|place| format!(", {place}"));
+        let note = format!(
+            "{what} by {} has no effect, for their permission is unproven{}",
+            login.unwrap_or_default(),
+            place.unwrap_or_default()
+        );
+        let delivery = self.part(rule, "unproven")?;
+        if self.had(rule, "noted", &delivery)? {
+            return Ok(());
+        }
+        let session = self.context.session.delivering(delivery);
+        let annotate = Update::Annotate {
+            handoff: None,
+            note,
+            facts: Map::new(),
+            approval: None,
+        };
+        let ledger = &mut self.context.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
+        self.took(rule, "noted", Map::new(), done)
+    }
+}
