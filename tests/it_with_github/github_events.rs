@@ -418,9 +418,13 @@ fn what_no_permission_proves_is_noted_and_not_done() {
     assert_eq!(did(&event(&env, "issue_comment", &payload)), ["noted 12.1"]);
     let data = permitted(&env, "issue_comment", &payload, "write");
     assert_eq!(did(&data), ["answered 12.1"], "{data:#}");
-    // What a stranger reviews, asks for nothing, or says in passing, is not noted.
-    let passing = comment(&env, issue(12), "thanks");
-    assert!(did(&event(&env, "issue_comment", &passing)).is_empty());
+    // What asks for nothing, or could not be done anyway, is not noted.
+    for text in ["thanks", "/handoff answer again", "/handoff answer 99.1 x"] {
+        let mut payload = comment(&env, issue(12), text);
+        payload["comment"]["author_association"] = json!("NONE");
+        let data = event(&env, "issue_comment", &payload);
+        assert!(did(&data).is_empty(), "{text}: {data:#}");
+    }
     env.assert_sound();
 }
 
@@ -525,6 +529,8 @@ fn what_another_repository_has_proves_nothing_here() {
     );
     let mut known = review.clone();
     known["review"]["user"] = person("stranger");
+    known["review"]["commit_id"] = json!("1".repeat(40));
+    known["review"]["submitted_at"] = json!(at(&env, 0));
     let data = permitted(&env, "pull_request_review", &known, "read");
     assert!(
         did(&data).is_empty() && why(&data).contains("stranger may not write"),
@@ -536,6 +542,20 @@ fn what_another_repository_has_proves_nothing_here() {
         data["draft"].is_null() && data["did"][0]["facts"] == json!({}),
         "{data:#}"
     );
+    // What took effect is not judged again, whatever GitHub says now, or does not say.
+    let data = permitted(&env, "pull_request_review", &known, "write");
+    assert_eq!(did(&data), ["noted 12.1"], "{data:#}");
+    let tip = env.tip();
+    for data in [
+        event(&env, "pull_request_review", &known),
+        permitted(&env, "pull_request_review", &known, "read"),
+    ] {
+        assert!(
+            did(&data).contains(&"noted 12.1 again".to_owned()),
+            "{data:#}"
+        );
+    }
+    assert_eq!(env.tip(), tip);
 }
 
 #[test]

@@ -363,6 +363,14 @@ fn every_fault_of_a_rule_is_told_with_its_place() {
             json!({"as": "workflow-complete"}),
             "/github/rules/0/as protocol.github",
         ),
+        (
+            json!({"needs": "write"}),
+            "/github/rules/0/needs protocol.github",
+        ),
+        (
+            json!({"on": {"issue_comment": ["created"]}, "needs": "none"}),
+            "/github/rules/0/needs protocol.github",
+        ),
         (json!({"note": " "}), "/github/rules/0/note protocol.github"),
         (
             json!({"note": "a\nb"}),

@@ -207,8 +207,10 @@ fn applying(
 
 impl Work<'_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        if let Some(needed) = rule.needs
+        let is_answer = matches!(rule.effect, Some(Effect::Answer));
+        if let Some(needed) = rule.needs.filter(|_| !is_answer)
             && let Err(why) = self.entitled(needed, "have it recorded")
+            && !self.has_effect(rule)?
         {
             return self.refuse(rule, why);
         }
@@ -282,6 +284,19 @@ impl Work<'_, '_> {
             id: self.context.delivery.clone(),
             part,
         })
+    }
+
+    /// Whether an earlier delivery made a step of a rule, which then is not judged again.
+    fn has_effect(&self, rule: &EventRule) -> Result<bool, LedgerError> {
+        let Some(issue) = self.issue()? else {
+            return Ok(false);
+        };
+        for what in ["note", "send", "reopen"] {
+            if issue.delivered(&self.part(rule, what)?).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether an earlier delivery made this step, which then goes into the outcome.

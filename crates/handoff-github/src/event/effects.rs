@@ -196,7 +196,7 @@ impl Work<'_, '_> {
     }
 
     /// Why this is no answer of a person who may answer, if it is not.
-    fn not_answering(&self) -> Result<(), NotEntitled> {
+    fn not_answering(&self, rule: &EventRule) -> Result<(), NotEntitled> {
         let app = "/comment/performed_via_github_app";
         let app = self.event.payload().pointer(app);
         let login = self.event.of_written("/user/login").unwrap_or_default();
@@ -208,8 +208,9 @@ impl Work<'_, '_> {
             let why = "a program wrote it, and only people may answer here";
             return Err(NotEntitled::Denied(why.to_owned()));
         }
-        // A protocol cannot make this less.
-        self.entitled(Permission::Write, "answer")
+        // A protocol can ask for more, and not for less.
+        let needed = rule.needs.unwrap_or(Permission::Write);
+        self.entitled(needed.max(Permission::Write), "answer")
     }
 
     /// Answers the open question of the issue.
@@ -225,7 +226,8 @@ impl Work<'_, '_> {
                 return Ok(());
             }
         };
-        if let Err(why) = self.not_answering() {
+        let entitled = self.not_answering(rule);
+        if let Err(why @ NotEntitled::Denied(_)) = entitled {
             return self.refuse(rule, why);
         }
         let Some(said_at) = self.event.happened_at() else {
@@ -242,6 +244,16 @@ impl Work<'_, '_> {
         };
         let tip = self.context.ledger.tip()?;
         let record = tip.issue(&self.key)?.record(id.number())?;
+        // A right is only asked for where it is all that lacks.
+        let is_late = record
+            .as_ref()
+            .and_then(|record| record.latest())
+            .is_some_and(|last| last.at > said_at);
+        if let Err(why) = entitled
+            && !is_late
+        {
+            return self.refuse(rule, why);
+        }
         let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
         let place = self.event.of_written("/html_url").and_then(says);
         let place = place.map(|place| format!(", {place}")).unwrap_or_default();

@@ -14,11 +14,12 @@ static HTML_MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<!---?>|<!--|-->|</?(?:pre|code)\b[^>]*>?").expect("the expression is valid")
 });
 
-/// What is hidden besides blocks of code, `<pre>` and comments.
+/// What is hidden besides blocks of code, `<pre>`, comments and quotations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Also {
-    Quotations,
-    CodeElements,
+    Nothing,
+    /// `<code>`, and what is struck out.
+    Inline,
 }
 
 struct Source<'t> {
@@ -135,15 +136,15 @@ fn end_of(mark: &str, also: Also) -> Option<&'static str> {
     match mark {
         "<!--" => Some("-->"),
         _ if mark.starts_with("<pre") => Some("</pre"),
-        _ if mark.starts_with("<code") && also == Also::CodeElements => Some("</code"),
+        _ if mark.starts_with("<code") && also == Also::Inline => Some("</code"),
         _ => None,
     }
 }
 
 fn is_hidden(block: &Tag<'_>, also: Also) -> bool {
     match block {
-        Tag::CodeBlock(_) => true,
-        Tag::BlockQuote(_) => also == Also::Quotations,
+        Tag::CodeBlock(_) | Tag::BlockQuote(_) => true,
+        Tag::Strikethrough => also == Also::Inline,
         _ => false,
     }
 }
@@ -155,15 +156,16 @@ pub(super) fn statements(text: &str) -> Vec<String> {
 
 /// The statements beneath the first heading that says one of these words.
 pub(super) fn beneath(text: &str, words: &[String]) -> Option<Vec<String>> {
-    let source = Source::new(text, Also::Quotations);
+    let source = Source::new(text, Also::Nothing);
     let section = source.visible(&source.section(words)?);
     let lines = section.lines().filter(|line| !line.trim().is_empty());
     Some(lines.map(str::to_owned).collect())
 }
 
-/// The lines of a text without any code or markup: what is only shown is not said.
+/// The lines of a text without any code, quotation or markup: what is only shown is not said. Where
+/// markup begins or ends, a line does; an empty line is between blocks.
 pub(super) fn spoken(text: &str) -> Vec<String> {
-    let source = Source::new(text, Also::CodeElements);
+    let source = Source::new(text, Also::Inline);
     let mut spoken = String::new();
     for (event, range) in &source.events {
         match event {
@@ -211,7 +213,7 @@ pub(super) struct Items {
 
 /// The items beneath the first heading that says one of these words.
 pub(super) fn items(text: &str, words: &[String]) -> Option<Items> {
-    let source = Source::new(text, Also::Quotations);
+    let source = Source::new(text, Also::Nothing);
     let section = source.section(words)?;
     let mut items: Vec<Range<usize>> = Vec::new();
     let mut more = false;

@@ -16,6 +16,9 @@ use super::values::says;
 /// The association of the person who owns the repository, and may do everything in it.
 const OWNER: &str = "OWNER";
 
+/// The part of a delivery that only notes that nothing proves a permission.
+const UNPROVEN: &str = "unproven";
+
 /// Why an author may not cause something.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotEntitled {
@@ -26,27 +29,22 @@ pub(super) enum NotEntitled {
 }
 
 impl Event {
-    /// Where the payload has what its author wrote, if anything.
+    /// Where the payload has the comment or the review.
     fn written(&self) -> &'static str {
         match self.kind() {
-            Some(EventKind::IssueComment) => "/comment",
             Some(EventKind::PullRequestReview) => "/review",
-            _ => "",
+            _ => "/comment",
         }
     }
 
-    /// Something about what the author wrote: `/body`, `/html_url`, …
+    /// A text of the comment or the review: `/body`, `/html_url`, …
     pub(super) fn of_written(&self, place: &str) -> Option<&str> {
         self.text(&format!("{}{place}", self.written()))
     }
 
-    /// The login of who wrote the comment or the review, or else of the event's sender.
+    /// The login of who wrote the comment or the review.
     pub(super) fn author(&self) -> Option<String> {
-        let place = match self.written() {
-            "" => "/sender/login".to_owned(),
-            written => format!("{written}/user/login"),
-        };
-        self.text(&place).and_then(says)
+        self.of_written("/user/login").and_then(says)
     }
 }
 
@@ -60,13 +58,16 @@ impl Work<'_, '_> {
             ));
         };
         let needs = match needed {
+            Permission::None | Permission::Read => "read",
+            Permission::Triage => "sort issues of",
             Permission::Write => "write to",
-            other => other.as_str(),
+            Permission::Maintain => "maintain",
+            Permission::Admin => "administer",
         };
         match self.context.permission {
             Some(has) if has >= needed => Ok(()),
             Some(_) => denied(format!(
-                "{login} may not {needs} the repository, and does not {what} here"
+                "{login} may not {needs} the repository, which it takes to {what}"
             )),
             None if self.event.of_written("/author_association") == Some(OWNER) => Ok(()),
             None => Err(NotEntitled::Unproven(format!(
@@ -87,13 +88,19 @@ impl Work<'_, '_> {
         };
         let is_noted = self.carried.why.iter().any(|said| said.ends_with(&why));
         self.not(rule, why);
-        if is_noted || self.issue()?.is_none() {
+        let Some(issue) = self.issue()?.filter(|_| !is_noted) else {
+            return Ok(());
+        };
+        // What was proven when the event came first has had its effect.
+        let mut known = issue.deliveries.iter();
+        if known.any(|known| {
+            known.id == *self.context.delivery && !known.part.as_str().ends_with(UNPROVEN)
+        }) {
             return Ok(());
         }
         let what = match self.event.kind() {
-            Some(EventKind::IssueComment) => "A comment",
             Some(EventKind::PullRequestReview) => "A review",
-            _ => "An event",
+            _ => "A comment",
         };
         let login = self.event.author().map(|login| word(&login).into_owned());
         let place = self.event.of_written("/html_url").and_then(says);
@@ -103,7 +110,7 @@ impl Work<'_, '_> {
             login.unwrap_or_default(),
             place.unwrap_or_default()
         );
-        let delivery = self.part(rule, "unproven")?;
+        let delivery = self.part(rule, UNPROVEN)?;
         if self.had(rule, "noted", &delivery)? {
             return Ok(());
         }

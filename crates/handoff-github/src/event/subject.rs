@@ -43,23 +43,31 @@ static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
 #[allow(clippy::expect_used)]
 static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"^(?P<before>.*/)?(?P<word>(?i:(?:issue|gh|fix|bug|feat|feature|task)[-_]?))?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$",
+        r"^(?P<before>.*/)?(?P<word>(?i:(?:issues?|gh|(?:bug|hot)?fix|bug|feat|feature|task)[-_]?))?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$",
     )
     .expect("the expression is one")
 });
 
-// revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, v/2.
+// revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, backport/12.
 #[allow(clippy::expect_used)]
 static OTHER_BRANCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)^(?:revert-|(?:.*/)?(?:releases?|versions?|v|dependabot|renovate)/)")
+    Regex::new(r"(?i)^(?:.*/)?(?:revert-|(?:[a-z]+-?)?releases?/|(?:rel|versions?|v|tags?|stable|support|sprints?|milestones?|backports?|bp|mergify|dependabot|renovate)/)")
         .expect("the expression is one")
 });
+
+/// How far before a keyword it is looked for what denies it, in characters.
+const NEGATED_WITHIN: usize = 120;
 
 // Before a keyword: it is not closed.
 #[allow(clippy::expect_used)]
 static NEGATED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)(?:\b(?:not|never|cannot|without|neither|nor)|n['’]t)(?:[ \t]+(?:actually|be|fully|really|to|yet|[a-z]+ly))*[ \t]*$",
+        r"(?ix)
+        (?: \b (?: not | never | cannot | without | neither | nor | nothing | no[\x20\t]+longer | fails? | failed | rather[\x20\t]+than | instead[\x20\t]+of )
+          | [a-z]n['’]t | \b(?: does | do | did | wo | ca | can | is | are | should | must )nt )
+        (?: [\x20\t,]+ (?: actually | also | be | by | completely | even | entirely | fully | itself | need | quite | really | to | yet
+          | (?: close | fix | resolve ) (?: s | d | es | ed )? (?: [\x20\t]+ \#[0-9]+ )? ,? [\x20\t]+ or ) )*
+        [\x20\t,]* $",
     )
     .expect("the expression is one")
 });
@@ -127,12 +135,12 @@ impl Subject {
 /// The issue that a text closes, unless it is in another repository.
 fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
     let lines = spoken(text);
-    let found = lines.iter().flat_map(|line| {
+    let found = lines.iter().enumerate().flat_map(|(i, line)| {
+        let last = i.checked_sub(1).map_or("", |last| &*lines[last]);
         let all = CLOSING.captures_iter(line);
         all.filter(move |found| {
-            found
-                .get(0)
-                .is_some_and(|all| !is_negated(line, all.start()))
+            let all = found.get(0);
+            all.is_some_and(|all| !is_negated(last, &line[..all.start()]))
         })
     });
     let mut own = found.filter(|found| {
@@ -142,16 +150,18 @@ fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
     own.next()?["number"].parse().ok()
 }
 
-/// Whether what begins at this byte of a line is denied before.
-fn is_negated(line: &str, start: usize) -> bool {
-    let before = line.get(..start).unwrap_or_default();
-    NEGATED.is_match(before)
+/// Whether what comes after this text, in its line and the last one, is denied.
+fn is_negated(last: &str, before: &str) -> bool {
+    let text = format!("{last} {before}");
+    // What denies is near; a long text with many keywords would be read again for each.
+    let start = text.char_indices().rev().nth(NEGATED_WITHIN);
+    NEGATED.is_match(&text[start.map_or(0, |(start, _)| start)..])
 }
 
 // 2024-12-01, feature/2024_12-notes.
 #[allow(clippy::expect_used)]
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(?:.*/)?(?:19|20)[0-9]{2}[-_/.](?:0[1-9]|1[0-2])(?:[-_/.]|$)")
+    Regex::new(r"^(?:.*/)?(?:19|20)[0-9]{2}[-_/.]?(?:0[1-9]|1[0-2])(?:[-_/.]|[0-3][0-9]|$)")
         .expect("the expression is one")
 });
 
@@ -235,6 +245,17 @@ mod tests {
             ("never fully resolves #12", None),
             ("cannot yet be closed: closes #12", Some("12")),
             ("not only style: fixes #12", Some("12")),
+            ("it does not only fix #12", Some("12")),
+            ("does **not** close #12", None),
+            ("this does not\nclose #12", None),
+            ("Is it not?\n\nCloses #12", Some("12")),
+            ("no longer closes #12", None),
+            ("doesnt fix #12", None),
+            ("does not close #11 or fix #12", None),
+            ("rather than fix #12, closes #13", Some("13")),
+            ("~~closes #12~~", None),
+            ("> closes #12", None),
+            ("> closes #12\n\nfixes #13", Some("13")),
         ] {
             let found = closed_by(text, own);
             assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{text}");
@@ -270,6 +291,12 @@ mod tests {
             ("release/62", None),
             ("team/releases/62-rc", None),
             ("dependabot/npm/12", None),
+            ("team/revert-46-feature/12-title", None),
+            ("changeset-release/12", None),
+            ("backport/12", None),
+            ("20240101-x", None),
+            ("hotfix-12", Some("12")),
+            ("issues/12", Some("12")),
             ("issue-2024-12-01", Some("2024")),
             ("", None),
         ] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::checker::{Checker, is_pointer};
 use crate::definition::{
-    AgentKind, ContractRule, ContractType, Effect, EventKind, EventRule, Source, Take,
+    AgentKind, ContractRule, ContractType, Effect, EventKind, EventRule, Permission, Source, Take,
 };
 
 const CODE: FindingCode = FindingCode::ProtocolGithub;
@@ -61,6 +61,18 @@ impl Checker<'_> {
             self.fault(CODE, format!("{at}/as"), text);
         }
         self.facts_of(at, rule);
+        let says = |kind: &EventKind| {
+            matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview)
+        };
+        let is_said = rule.on.keys().all(says);
+        if rule.needs.is_some() && !is_said {
+            let text = "only the author of a comment or a review can need a permission";
+            self.fault(CODE, format!("{at}/needs"), text);
+        }
+        if rule.needs == Some(Permission::None) {
+            let text = "everybody has `none`: leave `needs` out";
+            self.fault(CODE, format!("{at}/needs"), text);
+        }
         match &rule.effect {
             None if rule.note.is_none() => self.fault(CODE, at, "nothing follows from it"),
             Some(Effect::Send(contract)) => {
@@ -69,14 +81,9 @@ impl Checker<'_> {
             Some(Effect::Draft(contract)) => {
                 self.contract_of(&format!("{at}/do/draft"), rule, contract);
             }
-            Some(Effect::Answer) => {
-                let says = |kind: &EventKind| {
-                    matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview)
-                };
-                if !rule.on.keys().all(says) {
-                    let text = "only a comment or a review can answer";
-                    self.fault(CODE, format!("{at}/do"), text);
-                }
+            Some(Effect::Answer) if !is_said => {
+                let text = "only a comment or a review can answer";
+                self.fault(CODE, format!("{at}/do"), text);
             }
             _ => {}
         }

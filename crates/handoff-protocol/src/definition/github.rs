@@ -129,9 +129,9 @@ pub struct EventRule {
     /// Otherwise they have no effect, since such a branch proves nothing here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forks: bool,
-    /// What the author of the comment or the review, or else the sender of the event, must be
-    /// permitted in the repository: `read`, `triage`, `write`, `maintain` or `admin`. Only
-    /// `--permission` proves it, or that the author owns the repository.
+    /// What the author of the comment or the review must be permitted in the repository: `read`,
+    /// `triage`, `write`, `maintain` or `admin`. Only `--permission` proves it, or that the author
+    /// owns the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Permission>,
     /// The agent in whose name the step is recorded.
