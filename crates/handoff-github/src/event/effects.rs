@@ -244,15 +244,18 @@ impl Work<'_, '_> {
         };
         let tip = self.context.ledger.tip()?;
         let record = tip.issue(&self.key)?.record(id.number())?;
-        // A right is only asked for where it is all that lacks.
+        // It is noted only where the right is all that lacks.
         let is_late = record
             .as_ref()
             .and_then(|record| record.latest())
             .is_some_and(|last| last.at > said_at);
-        if let Err(why) = entitled
-            && !is_late
-        {
-            return self.refuse(rule, why);
+        match entitled {
+            Err(NotEntitled::Unproven(why)) if is_late => {
+                self.not(rule, why);
+                return Ok(());
+            }
+            Err(why) => return self.refuse(rule, why),
+            Ok(()) => {}
         }
         let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
         let place = self.event.of_written("/html_url").and_then(says);

@@ -2,9 +2,9 @@
 //!
 //! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
 //! contract needs, `markdown` finds what people said, `answer` reads the answer in a comment,
-//! `permission` decides whether its author may cause it, and `staleness` whether it still counts. [`carry_out`] makes the steps that the rules
-//! of the issue's protocol name (`effects`), and returns the `outcome`. A payload is data: it is
-//! compared, cut and kept, and nothing in it is run.
+//! `permission` decides whether its author may cause it, and `staleness` whether it still counts.
+//! [`carry_out`] makes the steps that the rules of the issue's protocol name (`effects`), and
+//! returns the `outcome`. A payload is data: it is compared, cut and kept, and nothing in it is run.
 
 mod answer;
 mod carry;
