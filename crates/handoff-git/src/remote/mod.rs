@@ -290,6 +290,21 @@ impl Remote {
         expected: Option<ObjectId>,
         patience: &Patience<'_>,
     ) -> Result<Pushed, RemoteError> {
+        match self.push_once(commit, expected, patience) {
+            // A git that collects this repository's objects beside it can take a file from under it.
+            Err(RemoteError::Failed { message }) if tells_of_damage(&message) => {
+                self.push_once(commit, expected, patience)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn push_once(
+        &self,
+        commit: ObjectId,
+        expected: Option<ObjectId>,
+        patience: &Patience<'_>,
+    ) -> Result<Pushed, RemoteError> {
         let mut command = self.git("push");
         // Its commit descends from that one, so nothing is forced.
         command.args(expected.map(|id| format!("--force-with-lease={}:{id}", self.refname)));
