@@ -67,10 +67,9 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     let record = stored.record.clone();
     let folder = tip.issue(id.issue())?;
     let failures = kept_text(&failures_in_full(&repository, &folder, &record)?);
-    let branch = stored
-        .issue
-        .fact("branch")
-        .and_then(|known| known.value.as_str());
+    let rules = tip.rules(record.protocol.as_str())?;
+    let branch = stored.issue.fact(rules.protocol().definition(), "branch");
+    let branch = branch.and_then(|known| known.value.as_str());
     let branch = branch.or(record.code.as_ref().map(|code| code.branch.as_str()));
     let diff = match branch {
         Some(branch) => difference(&repository, branch)?,

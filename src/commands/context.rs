@@ -43,7 +43,13 @@ impl Arguments {
 impl Answer for IssueContext {
     fn text(&self, look: &Look) -> String {
         let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        let mut text = render::issue_text(&self.issue, &self.attention, records, look);
+        let mut text = render::issue_text(
+            &self.issue,
+            (&self.known, &self.said),
+            &self.attention,
+            records,
+            look,
+        );
         for handoff in &self.handoffs {
             let headline = render::headline(&handoff.record);
             let contract = fenced(&handoff.text, handoff.record.contract.format.extension());

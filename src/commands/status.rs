@@ -5,11 +5,12 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
-use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
+use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Said, Snapshot};
 use handoff_model::{Issue, IssueStatus, Refusal, View, issue_folder};
 use handoff_protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
@@ -57,6 +58,8 @@ impl Arguments {
             output.complete(&mut attention);
             let handoffs = RecordView::all(folder.records()?, now);
             let view = IssueView {
+                known: issue.known(protocol.protocol().definition()),
+                said: Said::of(&issue, protocol.protocol()),
                 attention,
                 issue,
                 handoffs,
@@ -120,6 +123,10 @@ const PRINTED: usize = 5;
 pub(crate) struct IssueView {
     /// the issue
     issue: Issue,
+    /// what is known of it now, by name: noted by events and agents, else stated by contracts
+    known: Map<String, Value>,
+    /// what reviews and checks outside the ledger say of it
+    said: Vec<Said>,
     /// what needs somebody in it, and whom, the most urgent first
     attention: Vec<Attention>,
     /// all of its handoffs, open and closed, by number
@@ -131,7 +138,13 @@ pub(crate) struct IssueView {
 impl Answer for IssueView {
     fn text(&self, look: &Look) -> String {
         let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        render::issue_text(&self.issue, &self.attention, records, look)
+        render::issue_text(
+            &self.issue,
+            (&self.known, &self.said),
+            &self.attention,
+            records,
+            look,
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_base::text::{fence, plain};
 use handoff_ledger::attention::Attention;
-use handoff_ledger::{Bucket, failures};
+use handoff_ledger::{Bucket, Said, failures};
 use handoff_model::{Question, Record, ReviewFinding};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
@@ -396,10 +396,11 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
             Value::Null => Vec::new(),
             value => vec![inline(value)],
         };
-        tell(&name.replace('_', " "), values);
+        tell(&brief.told(name), values);
     }
-    let findings = brief.findings.iter();
-    tell("findings", findings.map(ReviewFinding::line).collect());
+    let findings = brief.findings.iter().map(ReviewFinding::line);
+    let asked = brief.asked.iter().map(Said::line);
+    tell("findings", findings.chain(asked).collect());
     for answer in brief.answers.iter().rev() {
         let values = answer.values.iter();
         let values = values.map(|(key, value)| format!("{key}={}", inline(value)));

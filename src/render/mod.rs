@@ -17,7 +17,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::{continued, fenced, plain};
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
-use handoff_ledger::{Briefing, OtherProtocol, WorkBranch, WorkBrief};
+use handoff_ledger::{Briefing, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff_model::ReviewFinding;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
@@ -25,7 +25,7 @@ use handoff_model::{
     Record, RefusedContract, Spent, Task, Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Check, Event, State};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::output::counted;
 use crate::render::attention::attention_text;
@@ -304,9 +304,12 @@ fn work_text(work: &WorkBrief, record: &Record) -> String {
         None => vec![title.clone()],
     };
     for (name, value) in &work.facts {
-        lines.extend(fact_lines(&name.replace('_', " "), value));
+        lines.extend(fact_lines(&work.told(name), value));
     }
-    lines.extend(finding_lines(&work.findings));
+    let findings = work.findings.iter().map(ReviewFinding::line);
+    lines.extend(finding_lines(
+        findings.chain(work.asked.iter().map(Said::line)),
+    ));
     lines.extend(work.branch.as_ref().map(branch_text));
     lines.extend(work.answers.iter().flat_map(answer_lines));
     lines.extend(work.decisions.iter().map(decision_text));
@@ -315,10 +318,26 @@ fn work_text(work: &WorkBrief, record: &Record) -> String {
 }
 
 /// The findings of reviews, with what became of each.
-fn finding_lines(findings: &[ReviewFinding]) -> Vec<String> {
-    let lines = findings.iter().map(|one| format!("  - {}", one.line()));
-    let head = (!findings.is_empty()).then(|| "findings:".to_owned());
+fn finding_lines(findings: impl Iterator<Item = String>) -> Vec<String> {
+    let lines: Vec<String> = findings.map(|one| format!("  - {one}")).collect();
+    let head = (!lines.is_empty()).then(|| "findings:".to_owned());
     head.into_iter().chain(lines).collect()
+}
+
+/// What is said outside the ledger, each kind under its title.
+fn said_lines(said: &[Said]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut title = None;
+    for one in said {
+        if title
+            .replace(&one.title)
+            .is_none_or(|title| *title != one.title)
+        {
+            lines.push(format!("{}:", one.title));
+        }
+        lines.push(format!("  - {}", one.line()));
+    }
+    lines
 }
 
 /// The code branch, and whether it is in this clone.
@@ -575,6 +594,7 @@ fn issue_usage(handoffs: &[&Record]) -> String {
 /// An issue with what is known about it.
 pub(crate) fn issue_text<'a>(
     issue: &Issue,
+    (known, said): (&Map<String, Value>, &[Said]),
     attention: &[Attention],
     handoffs: impl Iterator<Item = &'a Record>,
     look: &Look,
@@ -602,10 +622,14 @@ pub(crate) fn issue_text<'a>(
         text += &format!("  {at} {by} gave it up: {why}\n");
     }
     let facts = issue.facts.iter();
-    let facts = facts.flat_map(|(name, value)| fact_lines(name, value));
-    let findings = finding_lines(&issue.findings);
+    let facts = facts.flat_map(|(name, stated)| match known.get(name) {
+        Some(noted) if noted != stated => fact_lines(&format!("{name} (as noted)"), noted),
+        _ => fact_lines(name, stated),
+    });
+    let findings = finding_lines(issue.findings.iter().map(ReviewFinding::line));
     for line in facts
         .chain(findings)
+        .chain(said_lines(said))
         .chain(issue.answers.iter().flat_map(answer_lines))
     {
         text += &format!("  {}\n", continued(&line));

@@ -212,7 +212,6 @@ fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
     for body in [
         "Closes #87",
         "One.\r\n\r\nThis (fixes #87), at last.\r\n",
-        "resolved #87\nCloses #88",
         "closes: #87",
         "FIXES: #87",
     ] {
@@ -222,6 +221,7 @@ fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
     gate.passes("release/2026-11", "Closes #87");
     gate.passes("issue-88", "Resolves: #87");
     gate.fails("issue-87", "closes #88", "there is no issue 88");
+    gate.fails("x", "resolved #87\nCloses #88", "there is no issue 88");
     gate.passes("issue-87", "see #88, which encloses #89");
     gate.fails("parcels-87", "see #87", "::error::no issue");
     // Texts that try to be more than a name.

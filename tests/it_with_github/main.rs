@@ -9,6 +9,7 @@ mod events;
 #[cfg(unix)]
 mod github_action;
 mod github_events;
+mod github_facts;
 #[cfg(unix)]
 mod github_gate;
 #[cfg(unix)]

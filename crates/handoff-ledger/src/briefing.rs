@@ -5,8 +5,8 @@ use handoff_contract::Format;
 use handoff_git::Repository;
 use handoff_model::spending::{SpentSoFar, day, left};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Issue, Left, Record, Refusal, ReviewFinding, Task,
-    View,
+    Annotation, AnswerGiven, Artifact, Decision, Issue, KnownFact, Left, Record, Refusal,
+    ReviewFinding, Task, View,
 };
 use handoff_protocol::{AgentKind, Protocol};
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
 use super::protocol_store::documents;
+use super::said::Said;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// A contract as it was sent.
@@ -48,8 +49,12 @@ pub struct WorkBrief {
     /// The facts that the protocol's `briefing` names, in its order: what is required, the
     /// workspace.
     pub facts: Map<String, Value>,
+    /// The names of those facts that an event changed after the handoff was sent.
+    pub changed: Vec<String>,
     /// The findings of reviews that are open, answered or disputed.
     pub findings: Vec<ReviewFinding>,
+    /// What is asked for outside the ledger: reviews that request changes, checks that failed.
+    pub asked: Vec<Said>,
     /// What blocked agents of the issue were answered, the oldest first.
     pub answers: Vec<AnswerGiven>,
     /// What was decided about the issue's handoffs, the oldest first.
@@ -70,6 +75,16 @@ pub struct WorkBranch {
 }
 
 impl WorkBrief {
+    /// A fact's name in words, with whether an event changed it after the handoff was sent.
+    pub fn told(&self, name: &str) -> String {
+        let words = name.replace('_', " ");
+        if self.changed.iter().any(|changed| changed == name) {
+            format!("{words} (changed since this was sent)")
+        } else {
+            words
+        }
+    }
+
     /// What the work on a handoff of this issue needs.
     pub fn of(
         repository: &Repository,
@@ -78,7 +93,16 @@ impl WorkBrief {
         record: &Record,
     ) -> Self {
         let named = protocol.definition().briefing.iter();
-        let known = named.filter_map(|name| Some((name.clone(), issue.facts.get(name)?.clone())));
+        let definition = protocol.definition();
+        let known: Vec<(&String, KnownFact<'_>)> = named
+            .filter_map(|name| Some((name, issue.fact(definition, name)?)))
+            .collect();
+        let is_new = |fact: &KnownFact<'_>| {
+            let note = fact.note.filter(|note| note.event.is_some());
+            note.is_some_and(|note| record.sent_at().is_some_and(|sent| note.at > sent))
+        };
+        let changed = known.iter().filter(|(_, fact)| is_new(fact));
+        let changed = changed.map(|(name, _)| (*name).clone()).collect();
         let stated = issue.facts.get("branch").and_then(Value::as_str);
         let code = record.code.as_ref();
         let branch = stated.or(code.map(|code| code.branch.as_str()));
@@ -93,7 +117,15 @@ impl WorkBrief {
         });
         Self {
             title: issue.title.clone(),
-            facts: known.collect(),
+            facts: known
+                .into_iter()
+                .map(|(name, fact)| (name.clone(), fact.value.clone()))
+                .collect(),
+            changed,
+            asked: Said::of(issue, protocol)
+                .into_iter()
+                .filter(|said| said.asks)
+                .collect(),
             findings: issue.unsettled().cloned().collect(),
             answers: issue.answers.clone(),
             decisions: issue.decisions.clone(),

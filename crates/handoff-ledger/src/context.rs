@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::attention::{Attention, of_folder};
 use super::error::LedgerError;
+use super::said::Said;
 use super::snapshot::{IssueFolder, Rules};
 
 /// What an issue's contracts have accumulated.
@@ -17,6 +18,10 @@ use super::snapshot::{IssueFolder, Rules};
 pub struct IssueContext {
     /// The issue.
     pub issue: Issue,
+    /// What is known of it now, by name: noted by events and agents, else stated by contracts.
+    pub known: Map<String, Value>,
+    /// What reviews and checks outside the ledger say of it.
+    pub said: Vec<Said>,
     /// The newest value of every field of its contracts, without `from`, `to`, `status` and
     /// `summary`.
     pub latest: Map<String, Value>,
@@ -73,6 +78,8 @@ pub fn context(
         });
     }
     Ok(Some(IssueContext {
+        known: issue.known(rules.protocol().definition()),
+        said: Said::of(&issue, rules.protocol()),
         issue,
         latest,
         attention: of_folder(folder, rules.protocol(), now)?,

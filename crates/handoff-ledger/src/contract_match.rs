@@ -203,6 +203,7 @@ pub(super) fn placed_in_issue(
         };
         let ground = Ground {
             issue: Some(&issue),
+            definition: protocol.definition(),
             view: &folder,
             worker,
             held: held.as_ref(),

@@ -36,6 +36,7 @@ mod recorded_step;
 mod refusals;
 mod remote;
 mod requirement;
+mod said;
 mod sending;
 mod session;
 mod shared;
@@ -74,6 +75,7 @@ pub use remote::{
     Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Repaired, Synced, Unpublished,
 };
 pub use requirement::required;
+pub use said::Said;
 pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
 pub use survey::{

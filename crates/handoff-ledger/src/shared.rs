@@ -44,7 +44,9 @@ pub(super) fn shared(
     }
     if let Some(issue) = snapshot.issue(&contract.issue)?.issue()? {
         // What the issue has already was compared when it got it.
-        let is_new = |name: &str, value: &Value| issue.fact(name).map(|f| f.value) != Some(value);
+        let is_new = |name: &str, value: &Value| {
+            issue.fact(definition, name).map(|f| f.value) != Some(value)
+        };
         stated.retain(|(name, _, value)| is_new(name, value));
     }
     let mut sharing = vec![Vec::new(); stated.len()];
@@ -53,7 +55,10 @@ pub(super) fn shared(
         let others = snapshot.states(&others)?.into_iter();
         for other in others.filter(|other| other.status == IssueStatus::Open) {
             for ((name, _, value), sharing) in stated.iter().zip(&mut sharing) {
-                if other.fact(name).is_some_and(|fact| fact.value == *value) {
+                if other
+                    .fact(definition, name)
+                    .is_some_and(|fact| fact.value == *value)
+                {
                     sharing.push(other.issue.to_string());
                 }
             }

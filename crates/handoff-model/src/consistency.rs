@@ -9,8 +9,8 @@ use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
 use handoff_contract::{FILL, Source};
 use handoff_protocol::{
-    Comparison, ConsistencyRule, ContractType, FactRule, Known, Policy, Protocol, Subject,
-    TaskState, Term, Words,
+    Comparison, ConsistencyRule, ContractType, Definition, FactRule, Known, Policy, Protocol,
+    Subject, TaskState, Term, Words,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ impl From<Broken<'_>> for Contradiction {
 pub struct Ground<'a, V> {
     /// The issue before the contract; `None` if the contract opens it.
     pub issue: Option<&'a Issue>,
+    /// Its protocol.
+    pub definition: &'a Definition,
     /// Its handoffs.
     pub view: &'a V,
     /// The worker that sends the contract, if known.
@@ -230,7 +232,9 @@ impl<V> Ground<'_, V> {
     /// Whether a term may have a value.
     fn may_know(&self, term: &Term) -> bool {
         match term.subject() {
-            Subject::Fact(name, _) => self.issue.is_some_and(|issue| issue.fact(name).is_some()),
+            Subject::Fact(name, _) => self
+                .issue
+                .is_some_and(|issue| issue.fact(self.definition, name).is_some()),
             Subject::Known(..) => self.issue.is_some(),
             Subject::Place(_) | Subject::Fixed(_) => true,
         }
@@ -254,7 +258,7 @@ impl<V> Ground<'_, V> {
         };
         let key = &issue.issue;
         Ok(match term.subject() {
-            Subject::Fact(name, pointer) => issue.fact(name).and_then(|fact| {
+            Subject::Fact(name, pointer) => issue.fact(self.definition, name).and_then(|fact| {
                 let value = fact.value.pointer(pointer)?.clone();
                 Operand::known(term, vec![value], format!("fact `{name}` of issue {key}"))
             }),
@@ -331,7 +335,8 @@ impl<V> Ground<'_, V> {
         let (Subject::Fact(name, _), Some(issue)) = (operand.term.subject(), self.issue) else {
             return Ok(true);
         };
-        if let Some(note) = issue.fact(name).and_then(|fact| fact.note) {
+        let known = issue.fact(self.definition, name);
+        if let Some(note) = known.and_then(|fact| fact.note) {
             let by = match &note.event {
                 Some(event) => format!("as event {event} told"),
                 None => format!("as {} noted", note.by),

@@ -24,6 +24,7 @@ pub mod layout;
 pub mod message;
 pub mod not_applicable;
 pub mod open_entry;
+pub mod opinions;
 pub mod planner;
 pub mod protocol_check;
 pub mod recognition;
@@ -63,14 +64,15 @@ pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};
 pub use open_entry::OpenEntry;
+pub use opinions::Opinion;
 pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
-    FailureContext, FindingState, GivenUp, ImportSource, Issue, IssueStatus, Lease, Manifest,
-    OpenHandoff, Progress, Question, Record, RefusedContract, Reopening, ReviewFinding, Task,
-    TaskName, Transition,
+    FailureContext, FindingState, GivenUp, ImportSource, Issue, IssueStatus, KnownFact, Lease,
+    Manifest, OpenHandoff, Progress, Question, Record, RefusedContract, Reopening, ReviewFinding,
+    Task, TaskName, Transition,
 };
 pub use refusal::{
     BudgetSpent, ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached,

@@ -22,7 +22,7 @@ use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
 use handoff_contract::{Allowance, Format};
-use handoff_protocol::{Action, Event, OnRecord, OwnRetry, Policy, State, TaskState};
+use handoff_protocol::{Action, Definition, Event, OnRecord, OwnRetry, Policy, State, TaskState};
 
 /// `ledger.json`: the ledger's settings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -460,8 +460,15 @@ pub struct KnownFact<'i> {
 
 impl Issue {
     /// A fact: what the newest note since the last reopening states, else what its contracts do.
-    /// Notes outrank contracts: they are what events proved, or corrections with a reason.
-    pub fn fact(&self, name: &str) -> Option<KnownFact<'_>> {
+    /// Notes outrank contracts: they are what events proved, or corrections with a reason. Where
+    /// several have an [opinion](crate::opinions), it is that of the one that decides.
+    pub fn fact<'i>(&'i self, definition: &'i Definition, name: &str) -> Option<KnownFact<'i>> {
+        if let Some(decided) = self.opinion(definition, name) {
+            return decided.map(|(value, note)| KnownFact {
+                value,
+                note: Some(note),
+            });
+        }
         let since = self.reopened.last().map(|last| last.at);
         let mut notes = self.annotations.iter().rev();
         let note = notes.find_map(|note| {
@@ -480,12 +487,22 @@ impl Issue {
         }
     }
 
+    /// The value of every fact, by name.
+    pub fn known(&self, definition: &Definition) -> Map<String, Value> {
+        let facts = self.known_facts(definition);
+        let facts = facts.map(|(name, fact)| (name.to_owned(), fact.value.clone()));
+        facts.collect()
+    }
+
     /// Every fact, by name.
-    pub fn known_facts(&self) -> impl Iterator<Item = (&str, KnownFact<'_>)> {
+    pub fn known_facts<'i>(
+        &'i self,
+        definition: &'i Definition,
+    ) -> impl Iterator<Item = (&'i str, KnownFact<'i>)> {
         let noted = self.annotations.iter().flat_map(|note| note.facts.keys());
         let names: BTreeSet<&str> = self.facts.keys().chain(noted).map(String::as_str).collect();
         let facts = names.into_iter();
-        facts.filter_map(|name| Some((name, self.fact(name)?)))
+        facts.filter_map(|name| Some((name, self.fact(definition, name)?)))
     }
 }
 

@@ -176,7 +176,8 @@ pub fn known_at_tip(
     for (name, value) in answers {
         set(name, value);
     }
-    for (name, fact) in issue.iter().flat_map(|issue| issue.known_facts()) {
+    let facts = issue.map(|issue| issue.known_facts(protocol.definition()));
+    for (name, fact) in facts.into_iter().flatten() {
         // Unless noted, the merge commit comes from the repository: an earlier round's is not this
         // one's.
         if name != MERGED || fact.note.is_some() {

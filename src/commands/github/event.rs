@@ -88,6 +88,7 @@ impl Arguments {
             session: &session,
             delivery: &delivery,
             permission: self.permission,
+            closes: &self.given.closes,
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
@@ -100,7 +101,8 @@ impl Arguments {
             event: event.name(),
             action: event.action(),
             delivery: &delivery,
-            issue: carried.issue.as_ref(),
+            issue: carried.issues.first(),
+            issues: &carried.issues,
             did: carried.did.iter().map(|did| self.step(did)).collect(),
             draft: carried
                 .draft
@@ -171,8 +173,10 @@ pub(crate) struct EventView<'a> {
     action: Option<&'a str>,
     /// the delivery that identifies its effects: they occur once
     delivery: &'a DeliveryName,
-    /// the issue that it is about
+    /// the issue that it is about; of several, the first
     issue: Option<&'a IssueKey>,
+    /// the issues that it is about
+    issues: &'a [IssueKey],
     /// the steps that follow from it, in order
     did: Vec<StepView<'a>>,
     /// a contract started from it, for an agent to finish
@@ -232,7 +236,12 @@ impl Answer for EventView<'_> {
 impl EventView<'_> {
     fn report(&self) -> String {
         let action = self.action.map(|action| format!(" {action}"));
-        let issue = self.issue.map(|issue| format!(", issue {issue}"));
+        let issues: Vec<&str> = self.issues.iter().map(IssueKey::as_str).collect();
+        let issue = match &issues[..] {
+            [] => None,
+            [issue] => Some(format!(", issue {issue}")),
+            several => Some(format!(", issues {}", several.join(", "))),
+        };
         let mut text = format!(
             "{}{}{}, delivery {}\n",
             self.event,

@@ -1,6 +1,7 @@
 //! The event that a command acts on: the one that started the workflow, or another.
 
 use clap::Args;
+use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::event::{Event, NoEvent};
 
@@ -17,6 +18,10 @@ pub(super) struct Given {
     /// The event's name; by default GITHUB_EVENT_NAME
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
+    /// The issues that GitHub says the pull request closes (`closingIssuesReferences`), with commas;
+    /// by default those that its text closes, else the one that its branch is named after
+    #[arg(long, value_name = "ISSUES", value_delimiter = ',')]
+    pub(super) closes: Vec<IssueKey>,
 }
 
 /// Reads the event.

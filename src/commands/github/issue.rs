@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
-use handoff_github::event::{Subject, pull_request_of};
+use handoff_github::event::{Event, Naming, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,14 +10,16 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
-/// Print the issue that a GitHub event is about
+/// Print the issues that a GitHub event is about, one per line
 ///
-/// For an event of an issue, that issue. For a pull request, the issue that its text says it
-/// closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
-/// feature/12-title); else the open one in the ledger that has this pull request.
+/// For an event of an issue, that issue. For a pull request, those of --closes; else those that its
+/// text says it closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
+/// feature/12-title, or as the protocol's `github.branches` say); else the open ones in the ledger
+/// that have this pull request, or the commit that was checked.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github issue
+  git handoff github issue --closes 12,13
   git handoff github issue --file event.json --name pull_request")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -27,13 +29,18 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let event = read(context, &self.given)?;
-        let subject = Subject::of(&event);
-        let known = match (&subject.issue, subject.pull_request) {
-            // Without a ledger, only the event itself can name the issue.
-            (None, Some(number)) => known_here(context, number),
-            (issue, _) => issue.clone(),
+        let (subject, issues) = match context.repository() {
+            Ok(repository) => match context.tip(&repository) {
+                Ok(tip) => {
+                    let subject = Subject::of(&event, &Naming::of(&tip, &self.given.closes)?);
+                    let issues = subject.known(&tip, &event)?;
+                    (subject, issues)
+                }
+                Err(_) => self.by_itself(&event),
+            },
+            Err(_) => self.by_itself(&event),
         };
-        let Some(issue) = known else {
+        let Some(issue) = issues.first().cloned() else {
             let text = "the event is about no issue";
             return Err(Failure::new(ErrorCode::NoIssueNamed, text).advice(
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
@@ -41,8 +48,17 @@ impl Arguments {
         };
         output.answer(&SubjectView {
             issue,
+            issues,
             pull_request: subject.pull_request,
         })
+    }
+
+    /// Without a ledger, only the event itself can name its issues.
+    fn by_itself(&self, event: &Event) -> (Subject, Vec<IssueKey>) {
+        let naming = Naming::given(&self.given.closes);
+        let subject = Subject::of(event, &naming);
+        let issues = subject.issues.clone();
+        (subject, issues)
     }
 }
 
@@ -50,21 +66,19 @@ impl Arguments {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "GithubIssue")]
 pub(crate) struct SubjectView {
-    /// the issue that the event is about
+    /// the issue that the event is about; of several, the first
     issue: IssueKey,
+    /// the issues that the event is about
+    issues: Vec<IssueKey>,
     /// the pull request that it is about, if any
     pull_request: Option<u64>,
 }
 
 impl Answer for SubjectView {
     fn text(&self, _: &Look) -> String {
-        format!("{}\n", self.issue)
+        self.issues
+            .iter()
+            .map(|issue| format!("{issue}\n"))
+            .collect()
     }
-}
-
-/// The open issue in the ledger that has this pull request, if there is a ledger.
-fn known_here(context: &Context, number: u64) -> Option<IssueKey> {
-    let repository = context.repository().ok()?;
-    let tip = context.tip(&repository).ok()?;
-    pull_request_of(&tip, number).ok()?
 }

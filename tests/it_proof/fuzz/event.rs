@@ -1,6 +1,6 @@
 //! Events of GitHub: a line with the name, then the payload.
 
-use handoff_github::event::{Event, Subject, facts};
+use handoff_github::event::{Event, Naming, Subject, facts};
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, built_in};
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn check(protocols: &[Protocol], bytes: &[u8]) {
     }
     event.digest_delivery().unwrap();
     event.own_delivery();
-    let subject = Subject::of(&event);
+    let subject = Subject::of(&event, &Naming::default());
     if let Some(number) = subject.pull_request {
         assert!(payload_has(&second, number), "{number}");
     }

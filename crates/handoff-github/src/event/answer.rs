@@ -4,7 +4,7 @@ use handoff_base::ids::HandoffId;
 
 use super::markdown::statements;
 
-const COMMAND: &str = "/handoff";
+pub(super) const COMMAND: &str = "/handoff";
 
 /// In bytes.
 const LONGEST: usize = 16 * 1024;

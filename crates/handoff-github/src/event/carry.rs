@@ -1,46 +1,83 @@
 //! Carries out an event: the steps that the protocol's rules name, each once.
 
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::word;
 use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snapshot};
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
-use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
+use handoff_protocol::{Effect, EventKind, EventRule, Protocol, State};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
+use super::answer::COMMAND;
 use super::effects::{Work, opens};
+use super::markdown::statements;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::state_of;
-use super::subject::{Subject, pull_request_of};
-use super::values::{facts, lacking, says};
+use super::subject::{Naming, Subject};
+use super::values::{facts, is_nothing, lacking, says};
 
 /// Makes the steps that follow from an event.
 ///
 /// # Errors
 /// [`LedgerError`] if the ledger cannot be read or written, or refuses the event's text. An event
 /// that is too late, or not for this ledger, is not an error.
-pub fn carry_out(context: EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
+pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
     let Some(kind) = event.kind() else {
         let why = format!("nothing follows from an event `{}`", event.name());
         return Ok(Carried::nothing(why));
     };
-    let subject = Subject::of(event);
     let tip = context.ledger.tip()?;
-    let known = match (&subject.issue, subject.pull_request) {
-        (None, Some(number)) => pull_request_of(&tip, number)?,
-        (issue, _) => issue.clone(),
+    let naming = Naming::of(&tip, context.closes)?;
+    let subject = Subject::of(event, &naming);
+    let keys = subject.known(&tip, event)?;
+    let keys = match addressed(&tip, event, kind, keys)? {
+        Ok(keys) => keys,
+        Err(why) => return Ok(Carried::nothing(why)),
     };
-    let Some(key) = known else {
+    if keys.is_empty() {
         return Ok(Carried::nothing(of_no_issue(kind, subject.pull_request)));
-    };
-    let mut carried = Carried {
-        issue: Some(key.clone()),
+    }
+    let mut all = Carried {
+        issues: keys.clone(),
         ..Carried::default()
     };
-    let issue = tip.issue(&key)?.issue()?;
+    for key in &keys {
+        let pull_request = subject.pull_request;
+        let carried = carry_out_in(&mut context, event, kind, (key, pull_request))?;
+        let why = carried.why.into_iter();
+        all.why.extend(why.map(|why| match keys.len() {
+            1 => why,
+            _ => format!("issue {key}: {why}"),
+        }));
+        all.did.extend(carried.did);
+        match (&all.draft, carried.draft) {
+            (None, draft) => all.draft = draft,
+            (Some(_), None) => {}
+            (Some(first), Some(draft)) => {
+                let (first, kind) = (&first.contract_type, draft.contract_type);
+                let why = format!(
+                    "issue {key}: a draft of {first} was already started, so that {kind} was not"
+                );
+                all.why.push(why);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Makes the steps of one issue.
+fn carry_out_in(
+    context: &mut EventContext<'_, '_>,
+    event: &Event,
+    kind: EventKind,
+    (key, pull_request): (&IssueKey, Option<u64>),
+) -> Result<Carried, LedgerError> {
+    let tip = context.ledger.tip()?;
+    let mut carried = Carried::default();
+    let issue = tip.issue(key)?.issue()?;
     let rules = match governing(&tip, issue.as_ref(), event, kind)? {
         Ok(rules) => rules,
         Err(why) => {
@@ -58,8 +95,8 @@ pub fn carry_out(context: EventContext<'_, '_>, event: &Event) -> Result<Carried
     let mut work = Work {
         context,
         event,
-        key,
-        pull_request: subject.pull_request,
+        key: key.clone(),
+        pull_request,
         rules,
         carried,
     };
@@ -67,6 +104,48 @@ pub fn carry_out(context: EventContext<'_, '_>, event: &Event) -> Result<Carried
         work.follow(&rule)?;
     }
     Ok(work.carried)
+}
+
+/// The issues that a command in a comment is for, where its pull request is about several: those
+/// whose handoffs it names, else the only one that waits for an answer. The error says why it is for
+/// none.
+fn addressed(
+    tip: &Snapshot<'_>,
+    event: &Event,
+    kind: EventKind,
+    keys: Vec<IssueKey>,
+) -> Result<Result<Vec<IssueKey>, String>, LedgerError> {
+    let speaks = matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview);
+    let lines = statements(event.of_written("/body").unwrap_or_default());
+    let commands = lines.iter().filter_map(|line| line.strip_prefix(COMMAND));
+    let commands: Vec<&str> = commands.collect();
+    if keys.len() < 2 || !speaks || commands.is_empty() {
+        return Ok(Ok(keys));
+    }
+    let words = commands.iter().flat_map(|line| line.split_whitespace());
+    let named: Vec<HandoffId> = words.filter_map(|word| word.parse().ok()).collect();
+    let is_named = |key: &&IssueKey| named.iter().any(|id| id.issue() == *key);
+    let found: Vec<IssueKey> = keys.iter().filter(is_named).cloned().collect();
+    if !found.is_empty() {
+        return Ok(Ok(found));
+    }
+    let mut waiting = Vec::new();
+    for key in &keys {
+        let issue = tip.issue(key)?.issue()?;
+        let is_blocked = |issue: &Issue| issue.open.iter().any(|o| o.state == State::Blocked);
+        waiting.extend(issue.filter(is_blocked).map(|_| key.clone()));
+    }
+    let answers = |line: &&str| line.split_whitespace().next() == Some("answer");
+    Ok(if waiting.len() == 1 && commands.iter().all(answers) {
+        Ok(waiting)
+    } else {
+        let keys: Vec<&str> = keys.iter().map(IssueKey::as_str).collect();
+        Err(format!(
+            "the pull request is about issues {}: name a handoff, as in `/handoff answer {}.1 …`",
+            keys.join(", "),
+            keys[0]
+        ))
+    })
 }
 
 /// Why an event is about no issue.
@@ -205,7 +284,7 @@ fn applying(
     found
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let is_answer = matches!(rule.effect, Some(Effect::Answer));
         if let Some(needed) = rule.needs.filter(|_| !is_answer)
@@ -254,6 +333,21 @@ impl Work<'_, '_> {
             let why = format!("nothing is noted, for `{place}` is not what it should be");
             self.not(rule, why);
             return Ok(());
+        }
+        if rule.only_changes {
+            let definition = self.rules.protocol().definition();
+            facts.retain(|name, value| match issue.fact(definition, name) {
+                Some(known) => known.value != value,
+                // That there is none of what nobody ever named is no news.
+                None => !rule
+                    .facts
+                    .get(name)
+                    .is_some_and(|source| is_nothing(source, value)),
+            });
+            if facts.is_empty() {
+                self.not(rule, "all that it would note is known");
+                return Ok(());
+            }
         }
         if !facts.is_empty() {
             facts.extend(state_of(self.event));

@@ -20,9 +20,9 @@ use super::permission::NotEntitled;
 use super::values::{facts, says, value, why_cut};
 
 /// An event that is being carried out.
-pub(super) struct Work<'a, 'r> {
-    pub(super) context: EventContext<'a, 'r>,
-    pub(super) event: &'a Event,
+pub(super) struct Work<'w, 'a, 'r> {
+    pub(super) context: &'w mut EventContext<'a, 'r>,
+    pub(super) event: &'w Event,
     pub(super) key: IssueKey,
     pub(super) pull_request: Option<u64>,
     pub(super) rules: Rules<'r>,
@@ -34,7 +34,7 @@ pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRu
     routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     /// Sends a contract, or drafts it.
     pub(super) fn contract(
         &mut self,

@@ -20,5 +20,5 @@ mod values;
 pub use carry::carry_out;
 pub use outcome::{Carried, Did, Draft, EventContext, Left};
 pub use payload::{Event, MAX_PAYLOAD, NoEvent};
-pub use subject::{Subject, pull_request_of};
+pub use subject::{Naming, Subject};
 pub use values::facts;

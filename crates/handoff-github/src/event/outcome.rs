@@ -20,13 +20,15 @@ pub struct EventContext<'a, 'r> {
     pub delivery: &'a DeliveryName,
     /// What GitHub says that the event's author may do in the repository, if it was asked.
     pub permission: Option<Permission>,
+    /// The issues that GitHub says the pull request closes, if it was asked.
+    pub closes: &'a [IssueKey],
 }
 
 /// The outcome of an event.
 #[derive(Debug, Default)]
 pub struct Carried {
-    /// The issue that the event is about, if any.
-    pub issue: Option<IssueKey>,
+    /// The issues that the event is about.
+    pub issues: Vec<IssueKey>,
     /// The steps, in order.
     pub did: Vec<Did>,
     /// A contract for an agent to finish.

@@ -141,6 +141,7 @@ impl Event {
             EventKind::PullRequestReview => &["/review/submitted_at"],
             EventKind::WorkflowRun => &["/workflow_run/updated_at"],
             EventKind::CheckSuite => &["/check_suite/updated_at"],
+            EventKind::Status => &["/updated_at", "/created_at"],
         };
         places.iter().find_map(|place| self.time(place))
     }
@@ -153,6 +154,16 @@ impl Event {
                 places.find_map(|place| self.time(&format!("/workflow_run/{place}")))
             }
             _ => self.happened_at(),
+        }
+    }
+
+    /// The commit that was checked, if the event is about checks.
+    pub(super) fn checked_commit(&self) -> Option<&str> {
+        match self.kind? {
+            EventKind::WorkflowRun => self.text("/workflow_run/head_sha"),
+            EventKind::CheckSuite => self.text("/check_suite/head_sha"),
+            EventKind::Status => self.text("/sha"),
+            _ => None,
         }
     }
 
@@ -180,6 +191,7 @@ impl Event {
                 let at = self.time("/check_suite/updated_at")?.timestamp();
                 format!("check-suite-{id}-{at}")
             }
+            EventKind::Status => format!("status-{}", self.number("/id")?),
             _ => return None,
         };
         let action = self.action().unwrap_or_default().replace('_', "-");
@@ -217,7 +229,8 @@ impl Event {
                 let own = self.payload.pointer(&of("base"));
                 (head.or(base), own.or(base))
             }
-            EventKind::Issues | EventKind::IssueComment => return None,
+            // A status is set in the repository itself.
+            EventKind::Issues | EventKind::IssueComment | EventKind::Status => return None,
         };
         let id = |repository: Option<&Value>| {
             let id = repository?.get("id")?.as_u64();

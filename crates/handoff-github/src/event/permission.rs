@@ -48,7 +48,7 @@ impl Event {
     }
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     /// Whether the event's author has this permission; `what` says what it is for.
     pub(super) fn entitled(&self, needed: Permission, what: &str) -> Result<(), NotEntitled> {
         let denied = |why: String| Err(NotEntitled::Denied(why));

@@ -1,27 +1,25 @@
 //! Whether an event still counts, given the facts noted so far.
 
-use chrono::Utc;
 use handoff_base::moment::rfc3339;
-use handoff_model::{Issue, Record};
-use handoff_protocol::EventKind;
+use handoff_base::{Moment, to_millisecond};
+use handoff_model::{Annotation, Issue, Opinion, Record};
+use handoff_protocol::{EventKind, HEAD, Opinions};
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
 use super::subject::{PULL_REQUEST, number_in};
+use super::values::facts;
 
 /// The fact: `open` or `closed`, for the noted pull request.
 const STATE: &str = "pr_state";
-
-/// The fact: the newest commit of the branch.
-const HEAD: &str = "head";
 
 /// The facts by which later events are judged: since when an event's facts hold, and whether its
 /// pull request is open.
 pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
-        facts.insert(since(kind), json!(rfc3339(at)));
+        facts.insert(kind.since_fact(), json!(rfc3339(at)));
     }
     let state = event.text("/pull_request/state");
     if let Some(state @ ("open" | "closed")) = state {
@@ -30,29 +28,66 @@ pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     facts
 }
 
-/// The name of the fact: since when the facts of such an event hold.
-fn since(kind: EventKind) -> String {
-    format!("{}_at", kind.as_str())
-}
-
 fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     let mut notes = issue.annotations.iter().rev();
     notes.find_map(|note| note.facts.get(name))
 }
 
-impl Work<'_, '_> {
+impl Work<'_, '_, '_> {
     /// Why the event does not count for the issue, if it does not.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         if let Some(why) = self.of_another(issue) {
             return Some(why);
         }
         let kind = self.event.kind()?;
-        let newest = noted(issue, &since(kind))?.as_str()?;
-        let newest = chrono::DateTime::parse_from_rfc3339(newest).ok()?;
         let at = self.event.noted_since()?;
-        (at.timestamp() < newest.timestamp()).then(|| {
-            let (at, newest) = (rfc3339(at), rfc3339(newest.with_timezone(&Utc)));
+        let older = |newest: Moment| {
+            let (at, newest) = (rfc3339(at), rfc3339(newest));
             format!("it is older than what is already noted: {at} is before {newest}")
+        };
+        if let Some(note) = self.opinion(kind) {
+            // What others say is no newer word of the same one.
+            let mut all = self.rules.protocol().definition().opinions.iter();
+            return all.find_map(|rules| {
+                let own = Opinion::of(rules, &note)?;
+                let known = issue.opinion_like(&own)?;
+                let is_older = own.is_older_than(&known);
+                is_older.then(|| {
+                    if known.withdraws() {
+                        format!("{} took it back already", known.by)
+                    } else {
+                        older(known.since())
+                    }
+                })
+            });
+        }
+        let newest = noted(issue, &kind.since_fact())?.as_str()?;
+        let newest = newest.parse::<Moment>().ok()?;
+        (at.timestamp() < newest.timestamp()).then(|| older(newest))
+    }
+
+    /// The note with the opinion that the event has, by the rules of the protocol, if it has one.
+    fn opinion(&self, kind: EventKind) -> Option<Annotation> {
+        let definition = self.rules.protocol().definition();
+        let action = self.event.action();
+        let mut rules = definition.event_rules().iter().filter(|rule| {
+            let gives = |opinions: &Opinions| rule.facts.contains_key(&opinions.by);
+            definition.opinions.iter().any(gives)
+                && rule.is_about(kind, action)
+                && rule.unmet(self.event.payload()).is_none()
+        });
+        let rule = rules.next()?;
+        let mut facts = facts(rule, self.event);
+        facts.extend(state_of(self.event));
+        Some(Annotation {
+            at: to_millisecond(self.context.session.clock.author()),
+            by: rule.agent.clone(),
+            id: None,
+            note: String::new(),
+            event: None,
+            facts,
+            approval: None,
+            worker: None,
         })
     }
 

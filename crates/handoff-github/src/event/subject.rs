@@ -1,11 +1,12 @@
-//! The issue that an event is about.
+//! The issues that an event is about.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{LedgerError, Snapshot};
-use handoff_model::View;
-use handoff_protocol::EventKind;
+use handoff_model::{Issue, View};
+use handoff_protocol::{EventKind, HEAD, select};
 use regex::Regex;
 
 use super::markdown::spoken;
@@ -21,13 +22,70 @@ pub(super) const PULL_REQUEST: &str = "pr_number";
 /// no right: who answers is asked of GitHub.
 const KNOWN: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
-/// The issue and the pull request that an event is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The issues and the pull request that an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The issue, if the event names it.
-    pub issue: Option<IssueKey>,
+    /// The issues that the event names, in that order.
+    pub issues: Vec<IssueKey>,
     /// The number of the pull request, if any.
     pub pull_request: Option<u64>,
+}
+
+/// How an event's issues are found, besides by its own text.
+#[derive(Debug, Default)]
+pub struct Naming {
+    /// The issues that GitHub says the pull request closes, if it was asked.
+    closes: Vec<IssueKey>,
+    /// How branches are named; the usual ways, if empty.
+    branches: Vec<Regex>,
+}
+
+impl Naming {
+    /// Without a ledger: what GitHub says, and the usual names of branches.
+    pub fn given(closes: &[IssueKey]) -> Self {
+        Self {
+            closes: closes.to_vec(),
+            branches: Vec::new(),
+        }
+    }
+
+    /// With what the protocols of a ledger say of branches.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger cannot be read.
+    pub fn of(tip: &Snapshot<'_>, closes: &[IssueKey]) -> Result<Self, LedgerError> {
+        let mut naming = Self::given(closes);
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let patterns = rules.protocol().definition().branch_patterns().iter();
+            let patterns = patterns.filter_map(|pattern| branch_pattern(pattern));
+            naming.branches.extend(patterns);
+        }
+        Ok(naming)
+    }
+}
+
+/// The expression for a pattern such as `{type}/{issue}-*`. None is invalid where `protocol check`
+/// found nothing.
+fn branch_pattern(pattern: &str) -> Option<Regex> {
+    let mut text = String::from("^");
+    let mut rest = pattern;
+    while let Some(at) = rest.find(['{', '*']) {
+        text += &regex::escape(&rest[..at]);
+        if let Some(name) = rest[at..].strip_prefix('{') {
+            let (name, after) = name.split_once('}')?;
+            text += match name {
+                "issue" => "(?P<number>[1-9][0-9]{0,17})",
+                _ => "[^/]+",
+            };
+            rest = after;
+        } else {
+            text += ".*";
+            rest = &rest[at + 1..];
+        }
+    }
+    text += &regex::escape(rest);
+    Regex::new(&(text + "$")).ok()
 }
 
 // A keyword, then the number or the URL of an issue.
@@ -47,6 +105,11 @@ static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     )
     .expect("the expression is one")
 });
+
+// GitHub's own name for what undoes pull request 46, whatever its branch was named.
+#[allow(clippy::expect_used)]
+static REVERT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^revert-[0-9]+-").expect("the expression is one"));
 
 // revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, backport/12.
 #[allow(clippy::expect_used)]
@@ -77,77 +140,121 @@ fn is_known(association: Option<&str>) -> bool {
 }
 
 impl Subject {
-    /// Finds the issue of an event: its own, the one that the text of a pull request closes, or the
-    /// one that the branch is named after.
-    pub fn of(event: &Event) -> Self {
+    /// Finds the issues of an event: its own, those that GitHub says are closed, those that the
+    /// text of a pull request closes, or the one that the branch is named after.
+    pub fn of(event: &Event, naming: &Naming) -> Self {
         let repository = event.text("/repository/full_name");
-        let closes = |body: Option<&str>| body.and_then(|body| closed_by(body, repository));
-        let named = |branch: Option<&str>| branch.and_then(named_by);
-        let key = |number: u64| {
-            let number = Some(number).filter(|number| *number > 0)?;
+        let closed = |body: Option<&str>| match (&naming.closes[..], body) {
+            ([], Some(body)) => closed_by(body, repository),
+            (closes, _) => closes.to_vec(),
+        };
+        let named = |branch: Option<&str>| branch.and_then(|branch| naming.named_by(branch));
+        let own = || {
+            let number = event.number("/issue/number").filter(|number| *number > 0)?;
             number.to_string().parse::<IssueKey>().ok()
         };
-        let none = Self {
-            issue: None,
-            pull_request: None,
+        let of_branch = |branch: &str, pull_request: &str| Self {
+            issues: named(event.text(branch)).into_iter().collect(),
+            pull_request: event.number(pull_request),
         };
         let Some(kind) = event.kind() else {
-            return none;
+            return Self::default();
         };
         match kind {
             EventKind::Issues => Self {
-                issue: event.number("/issue/number").and_then(key),
-                ..none
+                issues: own().into_iter().collect(),
+                pull_request: None,
             },
-            EventKind::IssueComment => {
-                let number = event.number("/issue/number");
-                match event.payload().pointer("/issue/pull_request") {
-                    None | Some(serde_json::Value::Null) => Self {
-                        issue: number.and_then(key),
-                        ..none
-                    },
-                    // The payload does not say which repository the pull request is from, only
-                    // its author: a stranger's text must not choose the issue that a comment answers.
-                    Some(_) => Self {
-                        issue: closes(event.text("/issue/body"))
-                            .filter(|_| is_known(event.text("/issue/author_association"))),
-                        pull_request: number,
-                    },
+            EventKind::IssueComment => match event.payload().pointer("/issue/pull_request") {
+                None | Some(serde_json::Value::Null) => Self {
+                    issues: own().into_iter().collect(),
+                    pull_request: None,
+                },
+                // The payload does not say which repository the pull request is from, only its
+                // author: a stranger's text must not choose the issue that a comment answers.
+                Some(_) => {
+                    let known = is_known(event.text("/issue/author_association"));
+                    let closed = known.then(|| closed(event.text("/issue/body")));
+                    Self {
+                        issues: closed.unwrap_or_default(),
+                        pull_request: event.number("/issue/number"),
+                    }
+                }
+            },
+            EventKind::PullRequest | EventKind::PullRequestReview => {
+                let mut issues = closed(event.text("/pull_request/body"));
+                if issues.is_empty() {
+                    issues.extend(named(event.text("/pull_request/head/ref")));
+                }
+                Self {
+                    issues,
+                    pull_request: event.number("/pull_request/number"),
                 }
             }
-            EventKind::PullRequest | EventKind::PullRequestReview => Self {
-                issue: closes(event.text("/pull_request/body"))
-                    .or_else(|| named(event.text("/pull_request/head/ref"))),
-                pull_request: event.number("/pull_request/number"),
-            },
-            EventKind::WorkflowRun => Self {
-                issue: named(event.text("/workflow_run/head_branch")),
-                pull_request: event.number("/workflow_run/pull_requests/0/number"),
-            },
-            EventKind::CheckSuite => Self {
-                issue: named(event.text("/check_suite/head_branch")),
-                pull_request: event.number("/check_suite/pull_requests/0/number"),
-            },
+            EventKind::WorkflowRun => of_branch(
+                "/workflow_run/head_branch",
+                "/workflow_run/pull_requests/0/number",
+            ),
+            EventKind::CheckSuite => of_branch(
+                "/check_suite/head_branch",
+                "/check_suite/pull_requests/0/number",
+            ),
+            EventKind::Status => {
+                let branches = select(event.payload(), "/branches/*/name");
+                let mut issues: Vec<IssueKey> = Vec::new();
+                for issue in branches.iter().filter_map(|branch| named(branch.as_str())) {
+                    if !issues.contains(&issue) {
+                        issues.push(issue);
+                    }
+                }
+                Self {
+                    issues,
+                    pull_request: None,
+                }
+            }
         }
     }
 }
 
-/// The issue that a text closes, unless it is in another repository.
-fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
+impl Subject {
+    /// The issues that it is about: those that it names, else the open ones of the ledger that have
+    /// its pull request, or its commit.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger cannot be read.
+    pub fn known(&self, tip: &Snapshot<'_>, event: &Event) -> Result<Vec<IssueKey>, LedgerError> {
+        if !self.issues.is_empty() {
+            return Ok(self.issues.clone());
+        }
+        let found = match self.pull_request {
+            Some(number) => issues_of_pull_request(tip, number)?,
+            None => Vec::new(),
+        };
+        match event.checked_commit().filter(|_| found.is_empty()) {
+            Some(commit) => issues_at(tip, commit),
+            None => Ok(found),
+        }
+    }
+}
+
+/// The issues that a text closes, each once, without those of other repositories.
+fn closed_by(text: &str, repository: Option<&str>) -> Vec<IssueKey> {
     let lines = spoken(text);
-    let found = lines.iter().enumerate().flat_map(|(i, line)| {
+    let mut issues = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
         let last = i.checked_sub(1).map_or("", |last| &*lines[last]);
-        let all = CLOSING.captures_iter(line);
-        all.filter(move |found| {
-            let all = found.get(0);
-            all.is_some_and(|all| !is_negated(last, &line[..all.start()]))
-        })
-    });
-    let mut own = found.filter(|found| {
-        let of = found.name("short").or_else(|| found.name("long"));
-        of.is_none_or(|of| repository.is_some_and(|own| own.eq_ignore_ascii_case(of.as_str())))
-    });
-    own.next()?["number"].parse().ok()
+        for found in CLOSING.captures_iter(line) {
+            let at = found.get(0).map_or(0, |all| all.start());
+            let of = found.name("short").or_else(|| found.name("long"));
+            let is_own = of.is_none_or(|of| {
+                repository.is_some_and(|own| own.eq_ignore_ascii_case(of.as_str()))
+            });
+            let issue = found["number"].parse().ok();
+            let issue = issue.filter(|issue| is_own && !issues.contains(issue));
+            issues.extend(issue.filter(|_| !is_negated(last, &line[..at])));
+        }
+    }
+    issues
 }
 
 /// Whether what comes after this text, in its line and the last one, is denied.
@@ -165,9 +272,24 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the expression is one")
 });
 
+impl Naming {
+    /// The issue that a branch is named after, if any.
+    fn named_by(&self, branch: &str) -> Option<IssueKey> {
+        if self.branches.is_empty() {
+            return usually_named_by(branch);
+        }
+        if REVERT.is_match(branch) {
+            return None;
+        }
+        let mut found = self.branches.iter();
+        let found = found.find_map(|pattern| pattern.captures(branch))?;
+        found.name("number")?.as_str().parse().ok()
+    }
+}
+
 /// The issue that a branch is named after, unless that is a date, a year, a release, or what a
 /// branch of another kind is named after.
-fn named_by(branch: &str) -> Option<IssueKey> {
+fn usually_named_by(branch: &str) -> Option<IssueKey> {
     let line = branch.lines().next()?;
     if DATE.is_match(line) || OTHER_BRANCH.is_match(line) {
         return None;
@@ -185,37 +307,47 @@ pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
     fact.as_u64().or(text)
 }
 
-/// Finds the open issue whose contracts or notes name this pull request.
-///
-/// # Errors
-/// [`LedgerError`] if the ledger cannot be read.
-pub fn pull_request_of(tip: &Snapshot<'_>, number: u64) -> Result<Option<IssueKey>, LedgerError> {
-    let mut seen: Vec<IssueKey> = Vec::new();
-    for entry in tip.open()? {
-        let key = entry.id.issue();
-        if seen.contains(key) {
-            continue;
-        }
-        if seen.len() == LOOK_THROUGH {
-            break;
-        }
-        seen.push(key.clone());
-        let Some(issue) = tip.issue(key)?.issue()? else {
-            continue;
-        };
+/// Finds the open issues whose contracts or notes name this pull request.
+fn issues_of_pull_request(tip: &Snapshot<'_>, number: u64) -> Result<Vec<IssueKey>, LedgerError> {
+    issues_with(tip, |issue| {
         let noted = issue.annotations.iter().rev();
         let noted = noted.filter_map(|note| note.facts.get(PULL_REQUEST));
         let mut told = issue.facts.get(PULL_REQUEST).into_iter().chain(noted);
-        if told.any(|told| number_in(told) == Some(number)) {
-            return Ok(Some(key.clone()));
+        told.any(|told| number_in(told) == Some(number))
+    })
+}
+
+/// Finds the open issues whose newest known commit of the branch is this one.
+fn issues_at(tip: &Snapshot<'_>, commit: &str) -> Result<Vec<IssueKey>, LedgerError> {
+    issues_with(tip, |issue| {
+        let mut noted = issue.annotations.iter().rev();
+        let head = noted.find_map(|note| note.facts.get(HEAD)?.as_str());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(commit))
+    })
+}
+
+fn issues_with(
+    tip: &Snapshot<'_>,
+    is_it: impl Fn(&Issue) -> bool,
+) -> Result<Vec<IssueKey>, LedgerError> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for entry in tip.open()? {
+        let key = entry.id.issue();
+        if seen.len() == LOOK_THROUGH {
+            break;
+        }
+        if seen.insert(key.clone()) {
+            let issue = tip.issue(key)?.issue()?;
+            found.extend(issue.filter(&is_it).map(|_| key.clone()));
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{closed_by, named_by};
+    use super::{branch_pattern, closed_by, usually_named_by};
 
     #[test]
     fn a_keyword_names_the_issue() {
@@ -258,7 +390,7 @@ mod tests {
             ("> closes #12\n\nfixes #13", Some("13")),
         ] {
             let found = closed_by(text, own);
-            assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{text}");
+            assert_eq!(found.first().map(|k| k.as_str()), issue, "{text}");
         }
     }
 
@@ -300,8 +432,28 @@ mod tests {
             ("issue-2024-12-01", Some("2024")),
             ("", None),
         ] {
-            let found = named_by(branch);
+            let found = usually_named_by(branch);
             assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{branch}");
         }
+    }
+    #[test]
+    fn every_issue_that_a_text_closes_counts_once() {
+        let found = closed_by("Closes #12, fixes #7 and resolves #12.\nNot #9.", None);
+        let found: Vec<&str> = found.iter().map(|key| key.as_str()).collect();
+        assert_eq!(found, ["12", "7"]);
+    }
+
+    #[test]
+    fn a_pattern_says_how_branches_are_named() {
+        let number = |pattern: &str, branch: &str| {
+            let found = branch_pattern(pattern)?.captures(branch)?["number"].to_owned();
+            Some(found)
+        };
+        let some = |number: &str| Some(number.to_owned());
+        assert_eq!(number("{type}/{issue}-*", "feat/12-more/x"), some("12"));
+        assert_eq!(number("{type}/{issue}-*", "a/b/12-more"), None);
+        assert_eq!(number("copilot/fix-{issue}", "copilot/fix-12"), some("12"));
+        assert_eq!(number("copilot/fix-{issue}", "copilot/fix-12x"), None);
+        assert_eq!(number("a.b/{issue}", "axb/12"), None);
     }
 }

@@ -10,6 +10,9 @@ use super::payload::Event;
 /// The limit of a text, in characters.
 const LONGEST: usize = 1000;
 
+/// The limit of a whole text, in characters.
+const LONGEST_TEXT: usize = 4000;
+
 /// The limit of a list's items.
 const ITEMS: usize = 200;
 
@@ -58,6 +61,15 @@ pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str
         .filter(|_| value(source, payload).is_none())
 }
 
+/// Whether a value says that the payload has none: an empty list, or the source's default.
+pub(super) fn is_nothing(source: &Source, value: &Value) -> bool {
+    let default = match source {
+        Source::At(_) => None,
+        Source::Rule(rule) => rule.default.as_ref(),
+    };
+    default == Some(value) || value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// Why a list is not taken as a whole, if it is not.
 pub(super) fn why_cut(source: &Source, payload: &Value) -> Option<String> {
     let Source::Rule(rule) = source else {
@@ -89,12 +101,17 @@ pub(super) fn why_cut(source: &Source, payload: &Value) -> Option<String> {
 
 fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
     let found = rule.at.iter().flat_map(|pointer| at(pointer, payload));
+    if rule.take == Take::Each {
+        let all: Vec<Value> = found.filter_map(scalar).take(ITEMS).collect();
+        return Some(Value::Array(all));
+    }
     let mut found = found.filter_map(|found| match (rule.take, found) {
         (Take::Value, found) => scalar(found),
         (Take::Line, Value::String(text)) => {
             let lines = beneath(text, &rule.under)?;
             lines.iter().find_map(|line| says(line)).map(Value::String)
         }
+        (Take::Text, Value::String(text)) => whole(text).map(Value::String),
         (Take::Items, Value::String(text)) => {
             let items = items(text, &rule.under)?.all.into_iter();
             let items = items.filter_map(|item| says(&item));
@@ -109,15 +126,24 @@ fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
     found.find_map(|found| mapped(rule, &found))
 }
 
-/// Looks a text up in the rule's map, ignoring case.
+/// Looks a text up in the rule's map, ignoring case, with or without one of the prefixes.
 fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
     let text = match found {
         Value::String(text) => text.to_lowercase(),
         other => other.to_string(),
     };
-    let mut known = rule.map.iter();
-    let known = known.find(|(word, _)| word.to_lowercase() == text);
-    known.map(|(_, value)| value.clone())
+    let without = |prefix: &String| {
+        let rest = text.strip_prefix(&prefix.to_lowercase())?;
+        let word = rest.trim_start_matches([':', '/', '-', ' ']);
+        (word.len() < rest.len()).then_some(word)
+    };
+    let words = rule.prefixes.iter().filter_map(without);
+    let mut words = std::iter::once(&*text).chain(words);
+    words.find_map(|text| {
+        let mut known = rule.map.iter();
+        let known = known.find(|(word, _)| word.to_lowercase() == text);
+        known.map(|(_, value)| value.clone())
+    })
 }
 
 /// A scalar; of a text, the first line that says something.
@@ -136,6 +162,16 @@ pub(super) fn says(line: &str) -> Option<String> {
     let words: Vec<&str> = seen.split_whitespace().collect();
     let text = fit(&words.join(" "), LONGEST);
     (!text.is_empty()).then_some(text)
+}
+
+/// A text without invisible or reordering characters, cut to the limit; `None` if it is empty then.
+fn whole(text: &str) -> Option<String> {
+    let lines = text
+        .lines()
+        .map(|line| without_invisible(line).trim_end().to_owned());
+    let text = lines.collect::<Vec<String>>().join("\n");
+    let text = fit(text.trim_matches('\n'), LONGEST_TEXT);
+    (!text.trim().is_empty()).then_some(text)
 }
 
 #[cfg(test)]

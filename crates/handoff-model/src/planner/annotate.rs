@@ -93,7 +93,7 @@ impl<V> Planner<'_, V> {
             return Ok(());
         }
         let proved = facts.iter().filter_map(|(name, value)| {
-            let known = issue.fact(name).filter(|known| known.value != value)?;
+            let known = issue.fact(self.protocol.definition(), name).filter(|known| known.value != value)?;
             let event = known.note?.event.as_ref()?;
             let text = format!(
                 "{name} is {}, as event {event} proved: only another event, the orchestrator or a person can change it",

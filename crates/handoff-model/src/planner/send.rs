@@ -456,6 +456,7 @@ impl<V> Planner<'_, V> {
         let kind = self.protocol.contract_type(&contract.kind);
         let kind = kind.expect("the contract was reviewed under this protocol");
         let ground = Ground {
+            definition: self.protocol.definition(),
             issue: Some(issue),
             view: self.view,
             worker: self.actor.worker,

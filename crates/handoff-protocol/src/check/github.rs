@@ -16,6 +16,15 @@ impl Checker<'_> {
     /// Checks the rules about events.
     pub(super) fn github(&mut self) {
         let definition = self.definition;
+        for (i, pattern) in definition.branch_patterns().iter().enumerate() {
+            if !is_branch_pattern(pattern) {
+                let text = format!(
+                    "`{}` is not a pattern of a branch with `{{issue}}` in it once, such as `{{type}}/{{issue}}-*`",
+                    pattern.escape_debug()
+                );
+                self.fault(CODE, format!("/github/branches/{i}"), text);
+            }
+        }
         let mut names = BTreeSet::new();
         for (i, rule) in definition.event_rules().iter().enumerate() {
             let at = format!("/github/rules/{i}");
@@ -90,6 +99,10 @@ impl Checker<'_> {
     }
 
     fn facts_of(&mut self, at: &str, rule: &EventRule) {
+        if rule.only_changes && rule.facts.is_empty() {
+            let text = "only facts can be changed, and it has none";
+            self.fault(CODE, format!("{at}/only_changes"), text);
+        }
         let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         for (name, source) in &rule.facts {
             let at = format!("{at}/facts/{name}");
@@ -152,14 +165,29 @@ impl Checker<'_> {
         let Source::Rule(rule) = source else { return };
         let text = match () {
             () if rule.at.is_empty() && rule.default.is_none() => "there is no place in `at`",
-            () if !rule.under.is_empty() && rule.take == Take::Value => {
+            () if !rule.under.is_empty() && ![Take::Line, Take::Items].contains(&rule.take) => {
                 "`under` needs `take`: `line` or `items`"
             }
-            () if !rule.map.is_empty() && rule.take == Take::Items => "items are not in a `map`",
+            () if rule.map.is_empty() && !rule.prefixes.is_empty() => "`prefixes` need a `map`",
+            () if !rule.map.is_empty() && [Take::Items, Take::Each].contains(&rule.take) => {
+                "lists are not in a `map`"
+            }
             () => return,
         };
         self.fault(CODE, at, text);
     }
+}
+
+/// Whether a pattern names the issue once, and each of its braces is closed.
+fn is_branch_pattern(pattern: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
+    let mut parts = pattern.split('{');
+    let before = parts.next().unwrap_or_default();
+    let closed = parts.all(|part| {
+        let named = part.split_once('}');
+        named.is_some_and(|(name, rest)| is_name(name) && !rest.contains('}'))
+    });
+    !before.contains('}') && closed && pattern.matches("{issue}").count() == 1
 }
 
 const EXPECTED: &str = "a text, a number, true, false or null, or a list of them, is expected";

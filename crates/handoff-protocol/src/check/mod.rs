@@ -11,6 +11,7 @@ mod consistency;
 mod evidence;
 mod findings;
 mod github;
+mod opinions;
 mod requirement;
 mod time;
 mod traces;
@@ -63,6 +64,7 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.exclusive();
     checker.requirements();
     checker.alerts();
+    checker.opinions();
     checker.github();
     checker.found
 }

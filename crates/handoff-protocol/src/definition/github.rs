@@ -15,6 +15,11 @@ use serde_json::Value;
 pub struct Github {
     /// The rules; every rule that matches an event is applied, in this order.
     pub rules: Vec<EventRule>,
+    /// How branches are named after their issues, such as `{type}/{issue}-*`: `{issue}` is the
+    /// number, any other name in braces a part without `/`, and `*` anything. The usual ones, if
+    /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<String>,
 }
 
 /// A kind of event that rules can match, by GitHub's name for it.
@@ -35,9 +40,30 @@ pub enum EventKind {
     WorkflowRun,
     /// The checks of a commit ran.
     CheckSuite,
+    /// Something outside GitHub set the status of a commit.
+    Status,
 }
 
+/// The fact: the newest commit of a pull request's branch.
+pub const HEAD: &str = "head";
+
 impl EventKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Issues,
+        Self::IssueComment,
+        Self::PullRequest,
+        Self::PullRequestReview,
+        Self::WorkflowRun,
+        Self::CheckSuite,
+        Self::Status,
+    ];
+
+    /// The name of the fact that says since when the facts of such an event hold.
+    pub fn since_fact(self) -> String {
+        format!("{}_at", self.as_str())
+    }
+
     /// The kind of the event with this name.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
@@ -48,6 +74,7 @@ impl EventKind {
             "pull_request_review" => Self::PullRequestReview,
             "workflow_run" => Self::WorkflowRun,
             "check_suite" => Self::CheckSuite,
+            "status" => Self::Status,
             _ => return None,
         })
     }
@@ -61,6 +88,7 @@ impl EventKind {
             Self::PullRequestReview => "pull_request_review",
             Self::WorkflowRun => "workflow_run",
             Self::CheckSuite => "check_suite",
+            Self::Status => "status",
         }
     }
 }
@@ -118,7 +146,7 @@ pub struct EventRule {
     pub name: String,
     /// The events that it matches, each with a list of actions; an empty list means all of them.
     /// Events are `issues`, `issue_comment`, `pull_request` (also `pull_request_target`),
-    /// `pull_request_review`, `workflow_run` and `check_suite`.
+    /// `pull_request_review`, `workflow_run`, `check_suite` and `status` (which has no action).
     pub on: BTreeMap<EventKind, Vec<String>>,
     /// JSON Pointers into the payload, each with the required value, or a list of allowed ones;
     /// `null` also matches a missing value. `*` in a pointer is every item of a list, and one match
@@ -144,6 +172,9 @@ pub struct EventRule {
     /// fills them in unless a contract says otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Source>,
+    /// Whether only facts are noted that differ from what is known, and nothing if none does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_changes: bool,
     /// What else is done: see below.
     #[serde(default, rename = "do", skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
@@ -231,14 +262,19 @@ pub struct SourceRule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
     /// The part to take: `value` (the value itself; of a text, its first line, cut after 1,000
-    /// characters), `line` (the first line of a Markdown text with content) or `items` (the items
-    /// of its lists, at most 200).
+    /// characters), `line` (the first line of a Markdown text with content), `text` (all of a text,
+    /// cut after 4,000 characters), `items` (the items of its lists, at most 200) or `each` (a list
+    /// of the values at all places, which may be empty).
     #[serde(default)]
     pub take: Take,
     /// Takes only the text under the first heading that consists of one of these words (in any
     /// case, optionally numbered, with a colon or a trailing `s`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<String>,
+    /// Words that may stand before a text of `map`, with `:`, `/`, `-` or blanks after them:
+    /// `priority` for `priority: high`, `priority/high` and `priority::high`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<String>,
     /// The value for each text, in any case; other texts do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub map: BTreeMap<String, Value>,
@@ -256,8 +292,12 @@ pub enum Take {
     Value,
     /// The first non-empty line of a text.
     Line,
+    /// All of a text.
+    Text,
     /// The items of a text's lists.
     Items,
+    /// Every value, in a list.
+    Each,
 }
 
 impl Source {

@@ -16,6 +16,7 @@ mod findings;
 mod github;
 mod later;
 mod limits;
+mod opinions;
 mod requirement;
 mod tasks;
 mod timing;
@@ -47,11 +48,12 @@ pub use evidence::{
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    Condition, ContractRule, Effect, EventKind, EventRule, Github, Permission, Source, SourceRule,
-    Take, select,
+    Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD, Permission, Source,
+    SourceRule, Take, select,
 };
 pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
+pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Archive, Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
@@ -460,6 +462,9 @@ pub struct Definition {
     /// What `git handoff alerts` watches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
+    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opinions: Vec<Opinions>,
     /// What follows from events of GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Github>")]
@@ -471,6 +476,12 @@ impl Definition {
     pub fn event_rules(&self) -> &[EventRule] {
         let rules = self.github.as_ref().map(|github| &*github.get().rules);
         rules.unwrap_or_default()
+    }
+
+    /// How branches are named after their issues; the usual ways, if empty.
+    pub fn branch_patterns(&self) -> &[String] {
+        let branches = self.github.as_ref().map(|github| &*github.get().branches);
+        branches.unwrap_or_default()
     }
 
     /// Whether no contract says anything that can be checked against the repository, so that

@@ -1,0 +1,49 @@
+//! Checks facts on which several have an opinion, for what can't be decided.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::FindingCode;
+
+use super::checker::Checker;
+use crate::definition::Opinions;
+
+impl Checker<'_> {
+    pub(super) fn opinions(&mut self) {
+        let mut covered = BTreeSet::new();
+        for (i, rules) in self.definition.opinions.iter().enumerate() {
+            let at = format!("/opinions/{i}");
+            if rules.title.trim().is_empty() || rules.title.contains(char::is_control) {
+                let text = "a title is one line";
+                self.fault(FindingCode::ProtocolFact, format!("{at}/title"), text);
+            }
+            let own = [&rules.by, &rules.fact].into_iter();
+            for name in own.chain(&rules.commit).chain(&rules.with) {
+                let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+                if name.is_empty() || !name.bytes().all(is_name) {
+                    let text = format!("`{}` is no name of a fact", name.escape_debug());
+                    self.fault(FindingCode::ProtocolFact, at.clone(), text);
+                } else if !covered.insert(name) {
+                    let text = format!("fact `{name}` is covered twice");
+                    self.fault(FindingCode::ProtocolDuplicate, at.clone(), text);
+                }
+            }
+            self.opinion_values(&at, rules);
+        }
+    }
+
+    /// Each value counts in one way.
+    fn opinion_values(&mut self, at: &str, rules: &Opinions) {
+        let mut known = BTreeSet::new();
+        for value in rules
+            .asks
+            .iter()
+            .chain(&rules.agrees)
+            .chain(&rules.withdraws)
+        {
+            if !known.insert(value) {
+                let text = format!("`{}` counts in two ways", value.escape_debug());
+                self.fault(FindingCode::ProtocolFact, at, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Facts on which several have an opinion at once: the workflows of a commit, the reviewers of a
+//! pull request.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A fact on which several have an opinion at once: each one's newest note counts, and one of them
+/// decides.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Opinions {
+    /// Their heading, in one line, such as `Reviews on GitHub`.
+    pub title: String,
+    /// The fact that names whose opinion a note has, such as `review_by`.
+    pub by: String,
+    /// The fact with the opinion, such as `review_state`.
+    pub fact: String,
+    /// The fact with the commit that the opinion is about, if opinions on other commits than the
+    /// newest of the branch (the fact `head`) do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Other facts of such notes, which are taken from the one that decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
+    /// The opinions that ask for something: one of them decides against all others, and whoever
+    /// works on the issue is told of it as of a finding.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<String>,
+    /// The opinions that agree: one of them decides if nobody has another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agrees: Vec<String>,
+    /// The values that take an opinion back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdraws: Vec<String>,
+    /// Whose opinions count; everybody's, if empty. The fact is not known until all of them gave
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
+}
+
+impl Opinions {
+    /// Whether a fact is part of these opinions, so that the note that decides gives it.
+    pub fn covers(&self, name: &str) -> bool {
+        let own = [&self.by, &self.fact].into_iter();
+        own.chain(&self.commit).chain(&self.with).any(|n| n == name)
+    }
+}
