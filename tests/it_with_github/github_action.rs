@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::runner::{Runner, files, values};
+use crate::yaml;
 use serde_json::json;
 use test_support::contracts::opening;
 use test_support::files::script;
@@ -18,6 +19,18 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The revision of the action that is made of a release: it has the release's checksums.
+fn action_of(env: &TestEnvironment) -> PathBuf {
+    let revision = env.root().join("revision");
+    fs::create_dir_all(revision.join("action")).unwrap();
+    let copy = |name: &str| fs::copy(root().join(name), revision.join(name)).unwrap();
+    copy("action/install");
+    copy("Cargo.toml");
+    let sums = format!("releases/v{VERSION}/SHA256SUMS");
+    let _ = fs::copy(env.root().join(sums), revision.join("action/SHA256SUMS"));
+    revision.join("action")
 }
 
 /// A folder with the release of a program.
@@ -82,7 +95,7 @@ fn a_release_is_installed_when_its_checksum_is_right() {
     let env = TestEnvironment::new();
     let releases = release(&env, &program(&env, VERSION));
     let source = releases.to_str().unwrap();
-    let action = root().join("action");
+    let action = action_of(&env);
     install(&env, &action, &[("SOURCE", source)]).success();
     assert_eq!(origin(&env), "release");
     let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
@@ -98,6 +111,126 @@ fn a_release_is_installed_when_its_checksum_is_right() {
     fs::write(&cached, "something else").unwrap();
     install(&env, &action, &[("SOURCE", source)]).success();
     assert_eq!(origin(&env), "release");
+    // A later job takes the same by its checksum, from a revision that has none.
+    let output = fs::read_to_string(env.root().join("temp/output")).unwrap();
+    let checksum = values(&output).remove("checksum").unwrap();
+    let bare = root().join("action");
+    install(&env, &bare, &[("SOURCE", source), ("CHECKSUM", &checksum)]).success();
+    assert_eq!(origin(&env), "cache");
+    // What the release says of itself is not asked.
+    install(&env, &bare, &[("SOURCE", source), ("BUILD", "never")])
+        .exits(1)
+        .says("nothing here vouches for a release")
+        .says("build is never");
+}
+
+/// Runs action/install on GitHub's own server: releases come from there, and gh is asked.
+fn install_on_github(env: &TestEnvironment, action: &Path, variables: &[(&str, &str)]) -> Ran {
+    let github = env.root().join("github");
+    let (github, releases) = (github.to_str().unwrap(), env.root().join("releases"));
+    let known = [
+        ("SERVER", "https://github.com"),
+        ("ACTION_REPOSITORY", "owner/git-handoff"),
+        ("BUILD", "never"),
+        ("GH_TOKEN", "ghs_0123456789"),
+        ("FAKE_GITHUB", github),
+        ("RELEASES", releases.to_str().unwrap()),
+    ];
+    install(env, action, &[&known, variables].concat())
+}
+
+#[test]
+fn an_attestation_vouches_for_a_release_where_gh_is() {
+    let env = TestEnvironment::new();
+    release(&env, &program(&env, VERSION));
+    let bare = root().join("action");
+    let bin = env.root().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    // The web server's answer is a file.
+    let curl = "#!/bin/sh\nfor word; do case $last in --output) to=$word ;; esac; last=$word; done\n\
+        case $word in https://github.com/owner/git-handoff/releases/download/*) ;; *) exit 6 ;; esac\n\
+        cp \"$RELEASES/${word#*/releases/download/}\" \"$to\" 2>/dev/null || exit 22\n";
+    script(&bin.join("curl"), curl);
+    let none = "nothing here vouches for a release: this commit of the action has no checksum";
+    install_on_github(&env, &bare, &[]).exits(1).says(none);
+    std::os::unix::fs::symlink(root().join("tests/github-tools/gh"), bin.join("gh")).unwrap();
+    let keep = |workflow: &str, tag: &str| {
+        let digest =
+            handoff_base::digest(&fs::read(env.root().join("releases").join(archive())).unwrap());
+        let kept = json!([{ "digest": digest.to_string(), "repo": "owner/git-handoff", "workflow": workflow, "ref": tag }]);
+        fs::create_dir_all(env.root().join("github")).unwrap();
+        fs::write(
+            env.root().join("github/attestations.json"),
+            kept.to_string(),
+        )
+        .unwrap();
+    };
+    let workflow = "owner/git-handoff/.github/workflows/release.yml";
+    let tag = format!("refs/tags/v{VERSION}");
+    let committed = action_of(&env);
+    // By another workflow, from another ref, or none at all: also if a checksum is committed.
+    for (workflow, tag) in [
+        ("owner/git-handoff/.github/workflows/ci.yml", &*tag),
+        (workflow, "refs/heads/main"),
+    ] {
+        keep(workflow, tag);
+        for action in [&bare, &committed] {
+            install_on_github(&env, action, &[])
+                .exits(1)
+                .says("can be verified: nothing was installed");
+            assert!(!env.root().join("temp/git-handoff-bin/git-handoff").exists());
+        }
+    }
+    keep(workflow, &tag);
+    for (action, from) in [(&bare, "release"), (&bare, "cache"), (&committed, "cache")] {
+        install_on_github(&env, action, &[]).success();
+        assert_eq!(origin(&env), from);
+    }
+    // What was put into the cache has no attestation.
+    let cached = env.root().join("temp/git-handoff-cache");
+    let cached = cached.join(archive().split_once('/').unwrap().1);
+    fs::write(&cached, "something else").unwrap();
+    install_on_github(&env, &bare, &[])
+        .exits(1)
+        .says("nothing was installed");
+    install_on_github(&env, &bare, &[]).success();
+    // Elsewhere, nobody can be asked: the committed checksum decides.
+    let elsewhere = [("SERVER", "https://git.example")];
+    install_on_github(&env, &bare, &elsewhere)
+        .exits(1)
+        .says(none);
+}
+
+#[test]
+fn a_release_commits_its_checksums_with_the_action() {
+    let env = TestEnvironment::with_repository();
+    let repo = env.repo();
+    env.git(env.root(), &["init", "-q", "--bare", "server"]);
+    env.git(&repo, &["remote", "add", "origin", "../server"]);
+    fs::create_dir_all(repo.join("action")).unwrap();
+    fs::create_dir_all(repo.join("out")).unwrap();
+    fs::write(repo.join("out/SHA256SUMS"), "0123  git-handoff.tar.gz\n").unwrap();
+    let workflow = yaml(&root().join(".github/workflows/release.yml"));
+    let steps = workflow["jobs"]["publish"]["steps"].as_array().unwrap();
+    let name = "Commit the checksums with the action";
+    let step = steps.iter().find(|step| step["name"] == name).unwrap();
+    let mut command = env.command("bash");
+    command
+        .args(["-eo", "pipefail", "-c", step["run"].as_str().unwrap()])
+        .current_dir(&repo)
+        .env("GITHUB_REF_NAME", "v1.2.3");
+    env.run(command, &[], None).success();
+    // One commit above the tag's, and nothing else in it.
+    let changed = ["diff", "--name-only", "action-v1.2.3~1", "action-v1.2.3"];
+    assert_eq!(
+        env.git(&env.root().join("server"), &changed),
+        "action/SHA256SUMS\n"
+    );
+    let tags = env.git(
+        &env.root().join("server"),
+        &["for-each-ref", "--format=%(refname)"],
+    );
+    assert_eq!(tags, "refs/tags/action-v1.2.3\n");
 }
 
 #[test]
@@ -105,7 +238,7 @@ fn what_is_not_the_release_is_never_installed() {
     let env = TestEnvironment::new();
     let releases = release(&env, &program(&env, VERSION));
     let source = releases.to_str().unwrap();
-    let action = root().join("action");
+    let action = action_of(&env);
     let nothing = || {
         let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
         assert!(path.is_empty() && origin(&env).is_empty(), "{path}");
@@ -131,12 +264,14 @@ fn what_is_not_the_release_is_never_installed() {
     // Another version under this one's name.
     fs::remove_dir_all(&releases).unwrap();
     release(&env, &program(&env, "9.9.9"));
+    let action = action_of(&env);
     install(&env, &action, &[("SOURCE", source)])
         .exits(1)
         .says("holds another version");
     let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
     assert!(path.is_empty(), "{path}");
     // No release, and nothing to build.
+    fs::remove_dir_all(env.root().join("temp/git-handoff-cache")).unwrap();
     for (name, value) in [("RUNNER_ARCH", "RISCV"), ("SOURCE", "/nowhere")] {
         install(
             &env,
@@ -166,19 +301,15 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
             };
         }
     });
-    let action = root().join("action");
+    let action = action_of(&env);
     install(&env, &action, &[("SOURCE", &source)]).success();
     assert_eq!(origin(&env), "release");
 
     // The action's own revision, with a cargo that builds what it is given.
-    let copy = env.root().join("revision");
-    fs::create_dir_all(copy.join("action")).unwrap();
-    fs::copy(action.join("install"), copy.join("action/install")).unwrap();
-    fs::copy(root().join("Cargo.toml"), copy.join("Cargo.toml")).unwrap();
     let cargo = env.root().join("bin/cargo");
     fs::create_dir_all(cargo.parent().unwrap()).unwrap();
     let text = format!(
-        "#!/bin/sh\necho \"$@\" >'{0}/asked'\nwhile [ \"$1\" != --root ]; do shift; done\n\
+        "#!/bin/sh\necho \"$@\" $GH_TOKEN >'{0}/asked'\nwhile [ \"$1\" != --root ]; do shift; done\n\
          mkdir -p \"$2/bin\"\ncp '{0}/built/git-handoff' \"$2/bin\"\n",
         env.root().display()
     );
@@ -189,13 +320,21 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
         fs::Permissions::from_mode(0o755),
     )
     .unwrap();
-    let elsewhere = [("SOURCE", &*format!("{source}/elsewhere"))];
-    install(&env, &copy.join("action"), &elsewhere).success();
+    let elsewhere = [
+        ("SOURCE", &*format!("{source}/elsewhere")),
+        ("GH_TOKEN", "ghs_0123456789"),
+    ];
+    fs::remove_dir_all(env.root().join("temp/git-handoff-cache")).unwrap();
+    install(&env, &action, &elsewhere).success();
     assert_eq!(origin(&env), "source");
     let asked = fs::read_to_string(env.root().join("asked")).unwrap();
     assert!(asked.starts_with("install --locked "), "{asked}");
+    assert!(!asked.contains("ghs_"), "{asked}");
     assert!(
-        asked.contains(&format!("--path {}/action/..", copy.display())),
+        asked.contains(&format!(
+            "--path {}/action/..",
+            env.root().join("revision").display()
+        )),
         "{asked}"
     );
     // What was built is built once, if its digest is given; whatever prints the version is not run.
@@ -205,7 +344,7 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
     let digest = handoff_base::digest(&fs::read(&built).unwrap()).to_string();
     let pinned = [elsewhere[0], ("CHECKSUM", &*digest)];
     fs::remove_file(env.root().join("asked")).unwrap();
-    install(&env, &copy.join("action"), &pinned).success();
+    install(&env, &action, &pinned).success();
     assert_eq!(origin(&env), "cache");
     assert!(!env.root().join("asked").exists());
     let sly = env.root().join("sly");
@@ -217,7 +356,7 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
         ),
     );
     for given in [&elsewhere[..], &pinned] {
-        install(&env, &copy.join("action"), given).success();
+        install(&env, &action, given).success();
         assert_eq!(origin(&env), "source");
         assert!(!sly.exists());
         script(
@@ -229,13 +368,9 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
         );
     }
     // Of another version there is no source here.
-    install(
-        &env,
-        &copy.join("action"),
-        &[elsewhere[0], ("VERSION", "0.0.9")],
-    )
-    .exits(1)
-    .says("there is no release of git-handoff 0.0.9");
+    install(&env, &action, &[elsewhere[0], ("VERSION", "0.0.9")])
+        .exits(1)
+        .says("there is no release of git-handoff 0.0.9");
 }
 
 #[test]

@@ -302,6 +302,12 @@ fn a_ledger_that_was_rewritten_or_forged_is_found() {
         &["update-ref", "refs/heads/handoffs", &whole],
     );
     verify(6).job("verify", "success");
+    // What is kept is small, and is kept once for each state.
+    let kept = files(&env.root().join("caches"));
+    let size: usize = kept.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!((1..2048).contains(&size), "{size}: {kept:?}");
+    let named = |file: &str| kept.iter().filter(|(path, _)| path.ends_with(file)).count();
+    assert_eq!(named("verified/refs/heads/handoffs"), 1, "{kept:?}");
 
     // Someone commits by hand.
     let tree = env.root().join("ledger");

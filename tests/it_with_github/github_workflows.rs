@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::runner::expression::expanded;
 use crate::yaml;
 use serde_json::{Map, Value, json};
-use test_support::tools::GITHUB;
+use std::process::Command;
+use test_support::TestEnvironment;
+use test_support::tools::{GITHUB, WORKFLOW};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -127,6 +130,98 @@ fn the_linter_finds_what_is_put_in() {
     }
 }
 
+/// What the auditor of security finds in files: which rule, and in which line of which file.
+fn audit(files: &[PathBuf], options: &[&str]) -> Vec<String> {
+    let mut command = Command::new(WORKFLOW.folder().join("venv/bin/zizmor"));
+    command
+        .args(["--offline", "--no-config", "--persona", "auditor"])
+        .args(["--min-severity", "low", "--strict-collection"])
+        .args(["--quiet", "--no-progress", "--format", "json"])
+        .args(options)
+        .args(files);
+    let output = command.output().unwrap();
+    let found: Vec<Value> = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let line = |finding: &Value| {
+        let place = &finding["locations"][0];
+        let file = &place["symbolic"]["key"]["Local"]["given_path"];
+        let row = &place["concrete"]["location"]["start_point"]["row"];
+        format!("{} {file}:{row}", finding["ident"].as_str().unwrap())
+    };
+    found.iter().map(line).collect()
+}
+
+#[test]
+fn the_auditor_finds_nothing_and_what_it_leaves_out_has_a_reason() {
+    let mut all = workflows();
+    all.push(root().join("action/action.yml"));
+    assert_eq!(audit(&all, &[]), [""; 0]);
+    for path in &all {
+        for line in fs::read_to_string(path).unwrap().lines() {
+            if let Some((_, ignore)) = line.split_once("zizmor: ") {
+                let reason = ignore.split_once("] ").map(|(_, reason)| reason.trim());
+                let is_said = reason.is_some_and(|reason| reason.split(' ').count() > 3);
+                assert!(is_said, "{}: {line}", path.display());
+            }
+        }
+    }
+    // It does read them.
+    let found = audit(&all, &["--no-ignores"]);
+    let dangerous = |found: &&String| found.starts_with("dangerous-triggers ");
+    assert_eq!(found.iter().filter(dangerous).count(), 4, "{found:?}");
+}
+
+#[test]
+fn the_auditor_finds_what_is_put_in() {
+    let env = TestEnvironment::new();
+    let intake = root().join("templates/github/handoff-intake.yml");
+    let intake = fs::read_to_string(intake).unwrap();
+    let action = fs::read_to_string(root().join("action/action.yml")).unwrap();
+    let faults = [
+        (
+            "action@0000000000000000000000000000000000000000",
+            "action@v1",
+            "unpinned-uses",
+        ),
+        (
+            "permissions: {}",
+            "permissions: write-all",
+            "excessive-permissions",
+        ),
+        (
+            " # it pushes steps to the ledger's branch",
+            "",
+            "undocumented-permissions",
+        ),
+        (
+            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event \"${permission[@]}\"",
+            "echo ${{ github.event.issue.title }}",
+            "template-injection",
+        ),
+        ("zizmor: ignore", "", "dangerous-triggers"),
+        (
+            "'\"$GITHUB_ACTION_PATH/run\"'",
+            "echo ${{ inputs.command }}",
+            "template-injection",
+        ),
+    ];
+    for (was, is, rule) in faults {
+        let (name, text) = if intake.contains(was) {
+            ("intake.yml", &intake)
+        } else {
+            ("action.yml", &action)
+        };
+        assert!(text.contains(was), "{was}");
+        let file = env.root().join(name);
+        fs::write(&file, text.replace(was, is)).unwrap();
+        let found = audit(&[file], &[]);
+        assert!(
+            found.iter().any(|f| f.starts_with(rule)),
+            "{was}: {found:?}"
+        );
+    }
+}
+
 /// Every step of a workflow or of the action.
 fn steps(file: &Value) -> Vec<Value> {
     let jobs = file["jobs"].as_object().into_iter().flatten();
@@ -145,6 +240,8 @@ fn actions_are_pinned_and_scripts_hold_no_expression() {
     let pinned = [
         "actions/attest",
         "actions/cache",
+        "actions/cache/restore",
+        "actions/cache/save",
         "actions/checkout",
         "actions/download-artifact",
         "actions/upload-artifact",
@@ -167,8 +264,41 @@ fn actions_are_pinned_and_scripts_hold_no_expression() {
             }
         }
     }
-    // One commit of each.
+    // One commit of each, and of all that is in one repository.
     assert_eq!(used.len(), pinned.len(), "{used:?}");
+    let commits: BTreeSet<_> = used
+        .iter()
+        .map(|uses| uses.split('@').next_back())
+        .collect();
+    assert_eq!(commits.len(), pinned.len() - 2, "{used:?}");
+}
+
+#[test]
+fn labels_that_come_in_a_bunch_wait_in_one_group() {
+    let intake = yaml(&root().join("templates/github/handoff-intake.yml"));
+    let group = intake["concurrency"]["group"].as_str().unwrap();
+    let group = |run: u32, event: Value| {
+        let context = json!({ "github": { "event": event, "run_id": run.to_string() } });
+        expanded(group, &context)
+    };
+    let issue = |action: &str| json!({ "action": action, "issue": { "number": 87 } });
+    let pull = |action: &str| json!({ "action": action, "pull_request": { "number": 87 } });
+    for (run, event) in [
+        (1, issue("labeled")),
+        (2, issue("unlabeled")),
+        (3, pull("labeled")),
+    ] {
+        assert_eq!(group(run, event), "handoff-intake-87");
+    }
+    // Every other event is one of a kind: GitHub may drop none of them.
+    for event in [
+        issue("opened"),
+        issue("edited"),
+        pull("synchronize"),
+        json!({}),
+    ] {
+        assert_eq!(group(4, event), "handoff-intake-4");
+    }
 }
 
 #[test]
@@ -192,6 +322,7 @@ fn each_job_may_what_it_needs_and_ends() {
     insta::assert_snapshot!(said, @r#"
     book build {"contents":"read"}
     release build {"contents":"read"}
+    release contents {"contents":"read"}
     release publish {"contents":"write","id-token":"write","attestations":"write"}
     release npm {"contents":"read","id-token":"write"}
     release pypi {"contents":"read","id-token":"write"}

@@ -16,6 +16,7 @@ pub static METRICS: Tools = Tools::new("metrics-tools");
 pub static PACKAGE: Tools = Tools::new("package-tools");
 pub static TRACE: Tools = Tools::new("trace-tools");
 pub static WEB: Tools = Tools::new("web-tools");
+pub static WORKFLOW: Tools = Tools::new("workflow-tools");
 
 /// What a folder of `tests` lists, in the versions that it names, and its scripts.
 pub struct Tools {

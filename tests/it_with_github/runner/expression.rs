@@ -52,7 +52,7 @@ fn words(expression: &str) -> Vec<String> {
         let is_name = |c: char| c.is_alphanumeric() || "_.-".contains(c);
         let length = match first {
             '\'' => rest[1..].find('\'').unwrap() + 2,
-            '(' | ')' => 1,
+            '(' | ')' | ',' => 1,
             c if is_name(c) => rest.find(|c| !is_name(c)).unwrap_or(rest.len()),
             _ => 2,
         };
@@ -116,6 +116,14 @@ impl Reader<'_> {
         self.at += 1;
         if let Some(quoted) = word.strip_prefix('\'') {
             return quoted.trim_end_matches('\'').into();
+        }
+        if word == "contains" {
+            assert!(self.takes("("));
+            let whole = text(&self.either());
+            assert!(self.takes(","));
+            let part = text(&self.either());
+            assert!(self.takes(")"));
+            return whole.contains(&part).into();
         }
         if self.takes("(") {
             assert!(self.takes(")"), "{word} takes nothing here");

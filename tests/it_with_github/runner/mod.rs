@@ -182,9 +182,7 @@ impl Runner {
         let result = here.context["status"].as_str().unwrap().to_owned();
         if result == "success" {
             for (key, folder) in &here.caches {
-                let store = self.env.root().join("caches").join(key);
-                fs::create_dir_all(&store).unwrap();
-                copy(folder, &store.join("kept"));
+                self.keep(key, folder);
             }
         }
         let outputs = job["outputs"].as_object().into_iter().flatten();
@@ -234,13 +232,23 @@ impl Runner {
         };
         let name = action.split('@').next().unwrap();
         match name {
-            "actions/cache" => {
+            "actions/cache" | "actions/cache/restore" => {
                 let (path, key) = (with("path", job).unwrap(), with("key", job).unwrap());
                 let before = with("restore-keys", job);
-                if let Some(found) = self.cached(&key, before.as_deref()) {
+                let found = self.cached(&key, before.as_deref());
+                if let Some(found) = &found {
                     copy(&found.join("kept"), Path::new(&path));
                 }
-                job.caches.push((key, path.into()));
+                if name == "actions/cache" {
+                    job.caches.push((key, path.into()));
+                }
+                let found = found.as_deref().and_then(Path::file_name);
+                let found = found.map(|name| name.to_string_lossy());
+                ("success", json!({ "cache-matched-key": found }))
+            }
+            "actions/cache/save" => {
+                let (path, key) = (with("path", job).unwrap(), with("key", job).unwrap());
+                self.keep(&key, Path::new(&path));
                 ("success", json!({}))
             }
             "actions/upload-artifact" => {
@@ -256,6 +264,15 @@ impl Runner {
             }
             "OWNER/git-handoff/action" => self.own_action(step, job),
             other => panic!("{other} is not an action that these workflows use"),
+        }
+    }
+
+    /// Keeps a folder under a key, which is never given to another.
+    fn keep(&self, key: &str, folder: &Path) {
+        let store = self.env.root().join("caches").join(key);
+        if !store.exists() {
+            fs::create_dir_all(&store).unwrap();
+            copy(folder, &store.join("kept"));
         }
     }
 
@@ -457,6 +474,7 @@ fn copy(from: &Path, to: &Path) {
         return;
     }
     let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
     let done = std::process::Command::new("cp")
         .arg("-a")
         .args([from, to])
