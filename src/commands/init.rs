@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
     /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT
     #[arg(long, value_name = "ACTION", num_args = 0..=1)]
     github: Option<Option<String>>,
+    /// With --github: also the workflow that runs agents
+    #[arg(long, requires = "github")]
+    github_agents: bool,
     /// Also install what harnesses of agents read; by default all that are known
     #[arg(long, value_name = "NAME,…", num_args = 0.., value_delimiter = ',', value_parser = agents::names())]
     agents: Option<Vec<String>>,
@@ -202,7 +205,7 @@ impl Arguments {
         }
         if let Some(action) = &self.github {
             let root = agents::worktree(repository)?;
-            let written = workflows::install(&root, action.as_deref())?;
+            let written = workflows::install(&root, action.as_deref(), self.github_agents)?;
             installed.extend(changed_files(&written, "created"));
         }
         if let Some(names) = &self.agents {

@@ -452,6 +452,18 @@ fn what_init_installs_uninstall_removes() {
     env.handoff(&["uninstall"])
         .success()
         .says("nothing was installed here");
+    // What runs agents is only there if it is asked for.
+    let agents = env.repo().join(".github/workflows/handoff-agent.yml");
+    let action = ["init", "--github", "octo/handoff/action@1"];
+    env.handoff(&action).success();
+    assert!(!agents.exists());
+    env.handoff(&[&action[..], &["--github-agents"]].concat())
+        .success()
+        .says(".github/workflows/handoff-agent.yml: created");
+    let text = fs::read_to_string(&agents).unwrap();
+    assert_eq!(text.matches("uses: octo/handoff/action@1").count(), 3);
+    env.handoff(&["uninstall"]).success();
+    assert!(!agents.exists());
     // One of the names is taken: no workflow is written.
     fs::create_dir_all(env.repo().join(".github/workflows")).unwrap();
     fs::write(&gate, "name: other\n").unwrap();

@@ -873,7 +873,7 @@ fn the_issue_of_an_event_is_printed() {
 }
 
 /// What the issue is known by, the newest note first.
-fn fact(env: &TestEnvironment, name: &str) -> Value {
+pub(crate) fn fact(env: &TestEnvironment, name: &str) -> Value {
     let notes = env.data(&["status", "12"])["issue"]["annotations"].clone();
     let mut notes = notes.as_array().unwrap().iter().rev();
     let found = notes.find_map(|note| note["facts"].get(name).cloned());

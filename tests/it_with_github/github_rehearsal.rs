@@ -10,7 +10,7 @@ use test_support::contracts::{Format, prepared, sample};
 use test_support::files::script;
 
 /// A repository on the server, with a ledger, and a clone in which agents work.
-fn desk() -> Runner {
+pub(crate) fn desk() -> Runner {
     let runner = Runner::new(TestEnvironment::with_repository());
     let (env, repo) = (&runner.env, runner.env.repo());
     env.git(&repo, &["remote", "add", "origin", "../owner/desk"]);
@@ -23,12 +23,12 @@ fn here() -> Value {
     json!({ "id": 1, "full_name": "owner/desk" })
 }
 
-fn person(login: &str) -> Value {
+pub(crate) fn person(login: &str) -> Value {
     json!({ "login": login, "type": "User" })
 }
 
 /// An issue that says all that the first contract needs.
-fn opened(number: u32, run: u32) -> Event {
+pub(crate) fn opened(number: u32, run: u32) -> Event {
     let issue = json!({
         "number": number,
         "state": "open",
@@ -80,7 +80,7 @@ fn pull(runner: &Runner, action: &str, run: u32) -> Event {
 }
 
 /// The ledger's commit on the server.
-fn tip(runner: &Runner) -> String {
+pub(crate) fn tip(runner: &Runner) -> String {
     let args = ["rev-parse", "refs/heads/handoffs"];
     runner.env.git(&runner.server(), &args).trim().to_owned()
 }

@@ -27,7 +27,7 @@ fn workflows() -> Vec<PathBuf> {
         }
     }
     found.sort();
-    assert_eq!(found.len(), 7, "{found:?}");
+    assert_eq!(found.len(), 8, "{found:?}");
     found
 }
 
@@ -302,6 +302,22 @@ fn labels_that_come_in_a_bunch_wait_in_one_group() {
 }
 
 #[test]
+fn agents_of_an_issue_run_one_at_a_time() {
+    let agents = yaml(&root().join("templates/github/handoff-agent.yml"));
+    let group = agents["concurrency"]["group"].as_str().unwrap();
+    let group = |event: Value| {
+        let context = json!({ "github": { "event": event, "run_id": "4" } });
+        expanded(group, &context)
+    };
+    let labeled = |name: &str| json!({ "issue": { "number": 87 }, "label": { "name": name } });
+    let started = json!({ "inputs": { "issue": "87" } });
+    assert_eq!(group(started), "handoff-agent-87");
+    assert_eq!(group(labeled("handoff")), "handoff-agent-87");
+    // Another label must not take the place of a run that waits.
+    assert_eq!(group(labeled("bug")), "handoff-agent-4");
+}
+
+#[test]
 fn each_job_may_what_it_needs_and_ends() {
     let mut said = String::new();
     for path in workflows() {
@@ -331,6 +347,9 @@ fn each_job_may_what_it_needs_and_ends() {
     release index {"packages":"write"}
     release elsewhere {"contents":"read"}
     semver compare {"contents":"read"}
+    handoff-agent turn {"contents":"write","pull-requests":"write","issues":"read"}
+    handoff-agent work {"contents":"read"}
+    handoff-agent carry {"contents":"write","pull-requests":"write","actions":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
     handoff-gate gate {"contents":"read"}

@@ -8,6 +8,8 @@
 mod events;
 #[cfg(unix)]
 mod github_action;
+#[cfg(unix)]
+mod github_agents;
 mod github_events;
 mod github_facts;
 #[cfg(unix)]

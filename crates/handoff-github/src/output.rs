@@ -3,13 +3,15 @@
 //! Each value is a word, a number or a list of names, never foreign text, so that a workflow that
 //! pastes one into a script runs nothing of it.
 
-use super::status::{Issue, Ledger};
+use serde_json::Value;
+
+use super::status::{self, Ledger};
 
 /// Names and values, in the order of the file.
 pub type Values = Vec<(&'static str, String)>;
 
 /// Returns the values of an issue.
-pub fn of_issue(standing: &Issue) -> Values {
+pub fn of_issue(standing: &status::Issue) -> Values {
     let (issue, survey) = (&standing.issue, standing.survey());
     let last = survey.handoffs.last();
     let next = standing.next.as_ref();
@@ -37,6 +39,8 @@ pub fn of_issue(standing: &Issue) -> Values {
             next.and_then(|next| Some(next.id.as_ref()?.to_string()))
                 .unwrap_or_default(),
         ),
+        ("branch", fact(standing, "branch", is_plain_name)),
+        ("pull_request", fact(standing, "pr_number", is_number)),
         ("gate", standing.passes().to_string()),
         ("unmet", listed(unmet.map(|one| &one.requirement))),
         (
@@ -58,6 +62,26 @@ pub fn of_issue(standing: &Issue) -> Values {
         ),
         ("commit", standing.commit.to_string()),
     ]
+}
+
+/// A fact of an issue, or nothing if it is not of this kind: contracts and notes hold any text.
+fn fact(standing: &status::Issue, name: &str, is_valid: impl Fn(&str) -> bool) -> String {
+    let text = match standing.known.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    if is_valid(&text) { text } else { String::new() }
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether the name of a branch has no character that a shell reads.
+fn is_plain_name(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
+    !text.starts_with('-') && text.bytes().all(is_plain)
 }
 
 /// Returns the values of an issue that is not in the ledger.

@@ -11,6 +11,7 @@ use handoff_model::{
     Answered, GatePolicy, IssueStatus, Record, Refusal, View, needs_attention, turn,
 };
 use handoff_protocol::{Action, State};
+use serde_json::{Map, Value};
 
 /// What should happen next in an issue.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Issue {
     pub commit: ObjectId,
     /// The record of the issue.
     pub issue: handoff_model::Issue,
+    /// What is known of it, by name.
+    pub known: Map<String, Value>,
     /// The oldest first.
     pub records: Vec<Record>,
     /// What needs attention, and whom.
@@ -102,6 +105,7 @@ impl Issue {
             commit: tip.commit(),
             gate: required(tip, &folder, &rules, policy, head)?,
             graph: graph::issue_graph(&survey, protocol, now),
+            known: issue.known(protocol.definition()),
             records,
             issue,
             stuck,

@@ -12,8 +12,12 @@ const FOLDER: &str = ".github/workflows";
 /// The line that says where the action is, which each repository sets for itself.
 pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
+/// The workflow that runs agents, which is only written if it is asked for.
+const AGENTS: &str = "handoff-agent.yml";
+
 /// The workflows by their files' names.
-const WORKFLOWS: [(&str, &str); 4] = [
+const WORKFLOWS: [(&str, &str); 5] = [
+    (AGENTS, include_str!("../github/handoff-agent.yml")),
     (
         "handoff-audit.yml",
         include_str!("../github/handoff-audit.yml"),
@@ -59,13 +63,21 @@ pub struct WorkflowFile {
 }
 
 /// Writes the workflows that a working tree lacks: all or none. `action` says where the action is,
-/// as `OWNER/REPOSITORY/action@COMMIT`.
+/// as `OWNER/REPOSITORY/action@COMMIT`; the one that runs agents is among them `with_agents`.
 ///
 /// # Errors
 /// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
-pub fn install(root: &Path, action: Option<&str>) -> Result<Vec<WorkflowFile>, WorkflowError> {
+pub fn install(
+    root: &Path,
+    action: Option<&str>,
+    with_agents: bool,
+) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut written = Vec::new();
     for (name, template) in WORKFLOWS {
+        if name == AGENTS && !with_agents {
+            written.push(false);
+            continue;
+        }
         let found = read(root, name)?;
         if found
             .as_ref()

@@ -17,6 +17,9 @@ use test_support::TestEnvironment;
 /// The token of every run, which nothing may print or keep.
 pub(crate) const TOKEN: &str = "ghs_canary0123456789abcdefghijklmnopqrs";
 
+/// The agents' key, which only they get.
+pub(crate) const KEY: &str = "key-canary-0123456789";
+
 /// What starts a run.
 #[derive(Clone)]
 pub(crate) struct Event {
@@ -124,7 +127,11 @@ impl Runner {
         let mut run = Run::default();
         let mut needs = Map::new();
         for (name, job) in workflow["jobs"].as_object().unwrap() {
-            let (result, outputs) = self.job(&workflow, job, event, &needs, &mut run);
+            let declared = job["needs"].as_array().cloned();
+            let declared = declared.unwrap_or_else(|| vec![job["needs"].clone()]);
+            let mut needed = needs.clone();
+            needed.retain(|name, _| declared.contains(&json!(name)));
+            let (result, outputs) = self.job(&workflow, job, event, &needed, &mut run);
             run.jobs.insert(name.clone(), result.clone());
             needs.insert(
                 name.clone(),
@@ -159,12 +166,15 @@ impl Runner {
             },
             "runner": { "temp": temp, "os": "Linux", "arch": "X64" },
             "env": workflow["env"],
+            "secrets": { "HANDOFF_AGENT_KEY": KEY },
             "needs": needs,
             "steps": {},
             "status": if needs.values().all(|n| n["result"] == "success") { "success" } else { "failure" },
         });
         let condition = job["if"].as_str().unwrap_or("success()");
-        if !holds(condition, &context) {
+        if !(asks_status(condition) || context["status"] == "success")
+            || !holds(condition, &context)
+        {
             return ("skipped".to_owned(), json!({}));
         }
         let mut here = Job {
@@ -203,11 +213,8 @@ impl Runner {
         for step in steps.as_array().unwrap() {
             let condition = step["if"].as_str().unwrap_or("success()");
             let id = step["id"].as_str().unwrap_or("");
-            let asks = ["always()", "failure()", "success()"]
-                .iter()
-                .any(|f| condition.contains(f));
-            let runs =
-                (asks || job.context["status"] == "success") && holds(condition, &job.context);
+            let runs = (asks_status(condition) || job.context["status"] == "success")
+                && holds(condition, &job.context);
             let (outcome, outputs) = if !runs {
                 ("skipped", json!({}))
             } else {
@@ -253,18 +260,37 @@ impl Runner {
             }
             "actions/upload-artifact" => {
                 let path = PathBuf::from(with("path", job).unwrap());
-                let kept = self
-                    .env
-                    .root()
-                    .join("artifacts")
-                    .join(with("name", job).unwrap());
-                fs::create_dir_all(&kept).unwrap();
-                fs::copy(&path, kept.join(path.file_name().unwrap())).unwrap();
+                let kept = self.artifact(&with("name", job).unwrap());
+                if path.is_dir() {
+                    copy(&path, &kept);
+                } else {
+                    fs::create_dir_all(&kept).unwrap();
+                    fs::copy(&path, kept.join(path.file_name().unwrap())).unwrap();
+                }
+                ("success", json!({}))
+            }
+            "actions/download-artifact" => {
+                let kept = self.artifact(&with("name", job).unwrap());
+                copy(&kept, Path::new(&with("path", job).unwrap()));
+                ("success", json!({}))
+            }
+            "actions/checkout" => {
+                assert_eq!(step["with"]["persist-credentials"], false);
+                let folder = job.temp.join(with("path", job).unwrap());
+                let args = ["clone", "-q", "-b", "main"];
+                let (from, to) = (self.server(), folder.display().to_string());
+                let from = from.display().to_string();
+                let args = [&args[..], &[&*from, &*to]].concat();
+                self.env.git(self.env.root(), &args);
                 ("success", json!({}))
             }
             "OWNER/git-handoff/action" => self.own_action(step, job),
             other => panic!("{other} is not an action that these workflows use"),
         }
+    }
+
+    fn artifact(&self, name: &str) -> PathBuf {
+        self.env.root().join("artifacts").join(name)
     }
 
     /// Keeps a folder under a key, which is never given to another.
@@ -458,6 +484,12 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         }
     }
     found
+}
+
+/// Whether a condition says itself for which status it holds; otherwise for success.
+fn asks_status(condition: &str) -> bool {
+    let functions = ["always()", "failure()", "success()"];
+    functions.iter().any(|f| condition.contains(f))
 }
 
 fn holds(condition: &str, context: &Value) -> bool {
