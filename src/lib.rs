@@ -162,15 +162,22 @@ fn is_harness_hook(arguments: &[OsString]) -> bool {
 
 /// Runs a command within this process, and returns the document that it prints with
 /// `--json`. Its arguments are like the program's, without `-C`: the folder is this
-/// process's own.
-fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8> {
+/// process's own. `misused` words what is wrong with the arguments, where it can.
+fn document(
+    arguments: &[OsString],
+    call: crate::context::call::Call,
+    misused: impl FnOnce(&clap::Error) -> Option<Failure>,
+) -> Vec<u8> {
     let mut output = Output::kept();
     match parsed(arguments) {
         Ok(cli) => {
             let context = Context::of_call(cli.global, call);
             perform(cli.command.as_ref(), &context, &mut output, arguments);
         }
-        Err(error) => output.fail(&misuse(&error, arguments)),
+        Err(error) => {
+            let failure = misused(&error).unwrap_or_else(|| misuse(&error, arguments));
+            output.fail(&failure);
+        }
     }
     output.into_kept()
 }

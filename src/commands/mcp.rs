@@ -6,15 +6,14 @@ use handoff_base::ids::AgentName;
 use crate::context::Context;
 use crate::context::worker::random_worker;
 use crate::failure::Failure;
-use crate::mcp::{Fixed, serve};
+use crate::mcp::{Fixed, ToolSet, serve};
 use crate::output::Output;
 
 /// Serve the ledger to an agent's harness over the Model Context Protocol
 ///
 /// Reads requests from standard input and answers on standard output, one per line, until the
-/// input ends. Its tools are the commands, and return the document that `--json` prints; its
-/// resources are issues, handoffs and contracts. It serves the repository of the folder it was
-/// started in.
+/// input ends. Its tools are commands, and return the document that `--json` prints; its resources
+/// are issues, handoffs and contracts. It serves the repository of the folder it was started in.
 ///
 /// With `--as`, the server acts only as that agent: a call that names another is refused.
 /// Without it, each call names its agent; the default is GIT_HANDOFF_AGENT or handoff.agent.
@@ -25,9 +24,14 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   git handoff mcp                                  (each call names its agent)
   git handoff mcp --as reviewer-agent              (all calls act as one agent)
+  git handoff mcp --tools orchestrator             (for an agent that leads)
   claude mcp add git-handoff -- git handoff mcp
   codex mcp add git-handoff -- git handoff mcp")]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// The tools to offer: a model reads all of them when a session begins
+    #[arg(long, value_name = "SET", value_enum, default_value_t)]
+    tools: ToolSet,
+}
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
@@ -41,6 +45,7 @@ impl Arguments {
             agent: context.named_agent().map(str::to_owned),
             branch: context.branch().map(str::to_owned),
             worker: worker(context)?,
+            tools: self.tools,
         })
     }
 }

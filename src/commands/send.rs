@@ -85,12 +85,10 @@ pub(crate) struct Arguments {
     /// recorded. `check` lists the rules and places
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
-    /// Test reports as JUnit XML: their counts are compared with those in the
-    /// contract
+    /// Test reports as JUnit XML, to compare with the counts in the contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     tests: Vec<String>,
-    /// Coverage reports from lcov or Cobertura: they are compared with the figures in
-    /// the contract
+    /// Coverage reports from lcov or Cobertura, to compare with those in the contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     coverage: Vec<String>,
     #[command(flatten)]

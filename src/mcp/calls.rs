@@ -10,6 +10,8 @@ use serde_json::Value;
 use super::Event;
 use super::line::Line;
 use super::message::{Answer, INTERNAL, error};
+use super::usage;
+use super::wording::Wording;
 use crate::context::call::Call;
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure};
@@ -108,17 +110,20 @@ impl Calls {
 ///
 /// # Errors
 /// An error of the protocol if the document is invalid.
-pub(super) fn run(line: Line, interruption: &Interruption) -> Answer {
+pub(super) fn run(line: Line, wording: &Wording<'_>, interruption: &Interruption) -> Answer {
     let call = Call::new(line.input, interruption.clone());
-    let bytes = performed(|| crate::document(&line.arguments, call));
-    serde_json::from_slice(&bytes).map_err(|problem| {
+    let misused = |error: &_| usage::misused(wording.verb?, error, &line.arguments);
+    let bytes = performed(|| crate::document(&line.arguments, call, misused));
+    let document = serde_json::from_slice(&bytes).map_err(|problem| {
         let text = format!("the command's answer is no document: {problem}");
         error(INTERNAL, text)
-    })
+    })?;
+    Ok(wording.told(document))
 }
 
-pub(super) fn document(failure: &Failure) -> Value {
-    serde_json::from_slice(&Output::of_failure(failure)).unwrap_or_default()
+pub(super) fn document(failure: &Failure, wording: &Wording<'_>) -> Value {
+    let document = serde_json::from_slice(&Output::of_failure(failure));
+    wording.told(document.unwrap_or_default())
 }
 
 /// The output of a command. A panic loses only its answer.

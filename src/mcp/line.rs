@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::message::Object;
-use super::schema::{AGENT, CONTRACT, Fixed, Kind, TO, command, kind, property};
+use super::schema::{AGENT, CONTRACT, Fixed, Kind, TO, arguments, kind, property};
 use super::verbs::Verb;
 use crate::failure::{ErrorCode, Failure};
 
@@ -40,12 +40,7 @@ impl Line {
     /// A [`Failure`] of usage if an argument is unknown to the tool, has the wrong type, or names
     /// another agent than the server's.
     pub(super) fn of_call(verb: &Verb, given: &Object, fixed: &Fixed) -> Result<Self, Failure> {
-        let all = crate::command();
-        let known: Vec<&Arg> = command(&all, verb)
-            .into_iter()
-            .flat_map(clap::Command::get_arguments)
-            .filter(|argument| verb.has(argument))
-            .collect();
+        let known: Vec<&Arg> = arguments(verb).collect();
         refuse_unknown(verb, &known, given)?;
         let agent = acting(given, fixed.agent.as_deref())?;
         let mut line = Self::new(verb.words, agent.as_deref(), fixed);
@@ -167,6 +162,10 @@ fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<
 }
 
 fn not_a(verb: &Verb, name: &str, wanted: &str) -> Failure {
-    let text = format!("{name} of {} is not {wanted}", verb.name());
-    Failure::usage(text).advice("see the tool's input schema")
+    let text = format!("`{name}` of {} is not {wanted}", verb.name());
+    Failure::usage(text).advice(see_schema(verb))
+}
+
+pub(super) fn see_schema(verb: &Verb) -> String {
+    format!("see the input schema of {}", verb.name())
 }

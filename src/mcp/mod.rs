@@ -3,7 +3,8 @@
 //!
 //! `verbs` lists the commands that are tools, `schema` derives a tool from its command's clap
 //! definition, `line` makes a command line of a call's arguments, `calls` runs it when its turn
-//! comes, `resources` lists what can be read, `server` answers each request, which `message`
+//! comes, `usage` and `wording` say in the words of tools what is wrong with a call and what comes
+//! next, `resources` lists what can be read, `server` answers each request, which `message`
 //! reads from one of the input's `lines`. A call runs the same code as the command line, within
 //! this process, and its answer is the document that `--json` prints.
 
@@ -14,9 +15,12 @@ mod message;
 mod resources;
 mod schema;
 mod server;
+mod usage;
 mod verbs;
+mod wording;
 
 pub(crate) use schema::Fixed;
+pub(crate) use verbs::ToolSet;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -83,10 +87,10 @@ pub fn mcp_lines(input: &[u8], longest: usize) -> Vec<McpLine> {
 /// # Errors
 /// Why it is refused, or that there is no such tool.
 pub(crate) fn command(tool: &str, arguments: &Object) -> Result<Vec<OsString>, String> {
-    let verb = verbs::named(tool).ok_or_else(|| "there is no such tool".to_owned())?;
+    let verb = verbs::named(tool, ToolSet::All)?;
     let line = line::Line::of_call(verb, arguments, &Fixed::default());
     line.map(|line| line.arguments)
-        .map_err(|failure| calls::document(&failure).to_string())
+        .map_err(|failure| failure.message)
 }
 
 /// Serves until the input ends, the output is closed, or a signal comes.

@@ -9,6 +9,7 @@ use super::calls;
 use super::line::Line;
 use super::message::{Answer, INTERNAL, INVALID_PARAMS, NO_RESOURCE, error};
 use super::schema::Fixed;
+use super::wording::Wording;
 use crate::context::interruption::Interruption;
 use crate::failure::Failure;
 
@@ -97,7 +98,7 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
             let text = format!("there is no resource {}", quoted(uri));
             let failure = Failure::usage(text)
                 .advice("its forms are those of resources/templates/list, and handoff://ledger");
-            let mut error = refused(calls::document(&failure));
+            let mut error = refused(calls::document(&failure, &Wording::of_resource(fixed)));
             error["code"] = NO_RESOURCE.into();
             return Err(error);
         }
@@ -123,7 +124,7 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
 /// The document of a command that reads.
 fn run(fixed: &Fixed, words: &[&str], interruption: &Interruption) -> Answer {
     let line = Line::new(words, fixed.agent.as_deref(), fixed);
-    calls::run(line, interruption)
+    calls::run(line, &Wording::of_resource(fixed), interruption)
 }
 
 /// The text of a document.

@@ -1,12 +1,13 @@
 //! A tool's definition, derived from its command's clap definition.
 
 use std::any::TypeId;
+use std::sync::LazyLock;
 
 use clap::builder::ValueRange;
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
 
-use super::verbs::{Effect, VERBS, Verb};
+use super::verbs::{self, Effect, ToolSet, Verb};
 
 /// The server's own options, which no call overrides. A call does not name the ledger's branch
 /// at all: an agent would mistake it for the branch that it works on.
@@ -18,6 +19,8 @@ pub(crate) struct Fixed {
     pub(crate) branch: Option<String>,
     /// The worker that the server is, unless the environment or the configuration names it.
     pub(crate) worker: Option<String>,
+    /// Its tools.
+    pub(crate) tools: ToolSet,
 }
 
 /// The property that holds a contract's text.
@@ -62,18 +65,22 @@ pub(super) fn property(argument: &Arg) -> String {
 }
 
 /// The clap definition of a verb's command.
-pub(super) fn command<'c>(all: &'c Command, verb: &Verb) -> Option<&'c Command> {
-    verb.words
-        .iter()
-        .try_fold(all, |command, word| command.find_subcommand(word))
+pub(super) fn command(verb: &Verb) -> Option<&'static Command> {
+    static ALL: LazyLock<Command> = LazyLock::new(crate::command);
+    let words = verb.words.iter();
+    words.fold(Some(&*ALL), |command, word| command?.find_subcommand(word))
 }
 
-/// Every tool, in the table's order.
+/// The arguments that a tool has.
+pub(super) fn arguments(verb: &Verb) -> impl Iterator<Item = &'static Arg> {
+    let all = command(verb).into_iter().flat_map(Command::get_arguments);
+    all.filter(|argument| verb.has(argument))
+}
+
+/// The server's tools, in the table's order.
 pub(super) fn tools(fixed: &Fixed) -> Value {
-    let all = crate::command();
-    let known = VERBS
-        .iter()
-        .filter_map(|verb| command(&all, verb).map(|command| tool(verb, command, fixed)));
+    let known = verbs::of(fixed.tools)
+        .filter_map(|verb| command(verb).map(|command| tool(verb, command, fixed)));
     known.collect()
 }
 
@@ -88,24 +95,17 @@ fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
     json!({
         "name": verb.name(),
         "description": about.unwrap_or_default(),
-        "inputSchema": input(verb, command, fixed),
-        "outputSchema": output(),
+        "inputSchema": input(verb, fixed),
+        // Each tool would repeat the document's members: docs/json.md has them.
+        "outputSchema": { "type": "object" },
         "annotations": annotations,
     })
 }
 
-/// The schema of every answer: the document's envelope.
-fn output() -> Value {
-    json!({
-        "type": "object",
-        "required": ["schema", "ok"],
-    })
-}
-
-fn input(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
+fn input(verb: &Verb, fixed: &Fixed) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for argument in command.get_arguments().filter(|a| verb.has(a)) {
+    for argument in arguments(verb) {
         let name = property(argument);
         let takes_text = verb.contract == Some(argument.get_id().as_str());
         if takes_text {

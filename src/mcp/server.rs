@@ -13,14 +13,18 @@ use super::message::{
     identity, message, misused, response,
 };
 use super::schema::Fixed;
+use super::verbs::ToolSet;
+use super::wording::Wording;
 use super::{resources, schema, verbs};
 
-/// The instructions that a client gives to its model.
-const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
-you are, what waits, what to do. Your turn: claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
-send. `as` names the agent that you are; never act as another. Every answer is one document: \
-with ok false, error.hint is the next safe step, \
-and explain says more of a code.";
+/// The instructions that a client gives to its model: of every set, and of those that write.
+const INSTRUCTIONS: [&str; 3] = [
+    "A ledger of handoffs between agents, kept in Git. Begin with handoff_prime: who you are, what waits, what to do. ",
+    "Your turn: handoff_claim (returns the contract and what to do), work, handoff_new (a contract's skeleton), fill it in, \
+handoff_check, handoff_send. ",
+    "`as` names the agent that you are; never act as another. Every answer is one document: with ok false, error.hint is \
+the next safe step, and handoff_explain says more of a code.",
+];
 
 /// The newest version of the protocol with a handshake, and the one without.
 const HANDSHAKE: &str = "2025-11-25";
@@ -104,7 +108,7 @@ impl Server {
         let fixed = self.fixed.clone();
         let (waits, work): (bool, Work) = match method {
             "ping" => return now(json!({})),
-            "server/discover" => return Ok(Some(discovered())),
+            "server/discover" => return Ok(Some(self.discovered())),
             "tools/list" => return now(json!({ "tools": self.tools })),
             "tools/call" => {
                 let arguments = match &params["arguments"] {
@@ -112,14 +116,20 @@ impl Server {
                     arguments => arguments.as_object().ok_or_else(misused)?,
                 };
                 let name = params["name"].as_str().ok_or_else(misused)?;
-                let unknown = || error(INVALID_PARAMS, format!("unknown tool: {name}"));
-                let verb = verbs::named(name).ok_or_else(unknown)?;
+                let verb = verbs::named(name, fixed.tools);
+                let verb = verb.map_err(|text| error(INVALID_PARAMS, text))?;
                 match Line::of_call(verb, arguments, &fixed) {
                     Ok(line) => {
-                        let work = move |i: &_| calls::run(line, i).map(called);
+                        let work = move |i: &_| {
+                            let wording = Wording::of_tool(verb, &fixed);
+                            calls::run(line, &wording, i).map(called)
+                        };
                         (verb.waits(), Box::new(work))
                     }
-                    Err(failure) => return now(called(calls::document(&failure))),
+                    Err(failure) => {
+                        let wording = Wording::of_tool(verb, &fixed);
+                        return now(called(calls::document(&failure, &wording)));
+                    }
                 }
             }
             "resources/list" => {
@@ -164,7 +174,7 @@ impl Server {
             "protocolVersion": version,
             "capabilities": capabilities(),
             "serverInfo": own(),
-            "instructions": INSTRUCTIONS,
+            "instructions": self.instructions(),
         }))
     }
 
@@ -203,19 +213,29 @@ impl Server {
         }
         Ok(known.unwrap_or(STATELESS))
     }
-}
 
-/// The server's description without a handshake.
-fn discovered() -> Value {
-    json!({
-        "resultType": "complete",
-        "supportedVersions": VERSIONS,
-        "capabilities": capabilities(),
-        "instructions": INSTRUCTIONS,
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": { "io.modelcontextprotocol/serverInfo": own() },
-    })
+    /// The server's description without a handshake.
+    fn discovered(&self) -> Value {
+        json!({
+            "resultType": "complete",
+            "supportedVersions": VERSIONS,
+            "capabilities": capabilities(),
+            "instructions": self.instructions(),
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": { "io.modelcontextprotocol/serverInfo": own() },
+        })
+    }
+
+    fn instructions(&self) -> String {
+        let [begin, turn, rules] = INSTRUCTIONS;
+        let turn = if self.fixed.tools == ToolSet::Read {
+            ""
+        } else {
+            turn
+        };
+        [begin, turn, rules].concat()
+    }
 }
 
 fn capabilities() -> Value {

@@ -1,5 +1,37 @@
 //! The commands that are tools, and their properties that clap does not know.
 
+use clap::ValueEnum;
+
+/// Which tools a server has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolSet {
+    /// What an agent calls that takes work over, does it and hands it on
+    #[default]
+    Worker,
+    /// Those of a worker, and what an agent calls that leads others
+    Orchestrator,
+    /// Those that change nothing
+    Read,
+    /// Every tool
+    All,
+}
+
+impl ToolSet {
+    /// Its name on the command line.
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Who needs a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    Workers,
+    Leads,
+    Others,
+}
+
 /// A tool's effect on the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -17,6 +49,7 @@ pub(super) struct Verb {
     /// Its words on the command line.
     pub(super) words: &'static [&'static str],
     pub(super) effect: Effect,
+    whom: For,
     /// The arguments that are useless here, by clap's names.
     without: &'static [&'static str],
     /// The argument that is replaced by a contract's text.
@@ -30,6 +63,7 @@ impl Verb {
         Self {
             words,
             effect,
+            whom: For::Others,
             without: &[],
             contract: None,
             preset: None,
@@ -48,6 +82,16 @@ impl Verb {
         Self::new(words, Effect::WritesOnce)
     }
 
+    const fn worker(mut self) -> Self {
+        self.whom = For::Workers;
+        self
+    }
+
+    const fn lead(mut self) -> Self {
+        self.whom = For::Leads;
+        self
+    }
+
     const fn without(mut self, arguments: &'static [&'static str]) -> Self {
         self.without = arguments;
         self
@@ -63,9 +107,19 @@ impl Verb {
         self
     }
 
-    /// The tool's name.
+    /// The tool's name, which says whose it is among the tools of other servers.
     pub(super) fn name(&self) -> String {
-        self.words.join("_")
+        format!("{PREFIX}{}", self.words.join("_"))
+    }
+
+    /// Whether a server with this set has the tool.
+    pub(super) fn is_in(&self, set: ToolSet) -> bool {
+        match set {
+            ToolSet::Worker => self.whom == For::Workers,
+            ToolSet::Orchestrator => self.whom != For::Others,
+            ToolSet::Read => self.effect == Effect::Reads,
+            ToolSet::All => true,
+        }
     }
 
     /// Whether one of clap's arguments is one of the tool's. Global options except working offline
@@ -84,42 +138,49 @@ impl Verb {
 
 /// The tools, in the order in which an agent needs them.
 pub(super) const VERBS: &[Verb] = &[
-    Verb::reads(&["prime"]).without(&["quiet"]),
-    Verb::reads(&["inbox"]).without(&["limit"]),
-    Verb::writes(&["claim"]),
-    Verb::reads(&["new"]).without(&["set"]),
-    Verb::reads(&["check"]).takes("files").without(&["format"]),
+    Verb::reads(&["prime"]).worker().without(&["quiet"]),
+    Verb::reads(&["inbox"]).lead().without(&["limit"]),
+    Verb::writes(&["claim"]).worker(),
+    Verb::reads(&["new"]).worker().without(&["set"]),
+    Verb::reads(&["check"])
+        .worker()
+        .takes("files")
+        .without(&["format"]),
     Verb::once(&["send"])
+        .worker()
         .takes("file")
         .without(&["edit", "format", "usage"]),
-    Verb::writes(&["extend"]),
-    Verb::writes(&["complete"]).without(&["usage"]),
-    Verb::writes(&["fail"]),
-    Verb::writes(&["block"]).without(&["usage"]),
-    Verb::writes(&["reject"]),
-    Verb::writes(&["cancel"]),
-    Verb::writes(&["answer"]),
-    Verb::writes(&["retry"]),
-    Verb::writes(&["reassign"]),
-    Verb::writes(&["reopen"]),
-    Verb::writes(&["annotate"]).without(&["usage"]),
-    Verb::writes(&["restore"]),
-    Verb::reads(&["status"]),
-    Verb::reads(&["show"]).without(&["contract"]),
-    Verb::reads(&["context"]),
-    Verb::reads(&["list"]).without(&["archived"]),
-    Verb::reads(&["log"]),
-    Verb::writes(&["next"]),
+    Verb::writes(&["extend"]).worker(),
+    Verb::writes(&["complete"]).worker().without(&["usage"]),
+    Verb::writes(&["fail"]).worker(),
+    Verb::writes(&["block"]).worker().without(&["usage"]),
+    Verb::writes(&["reject"]).lead(),
+    Verb::writes(&["cancel"]).lead(),
+    Verb::writes(&["answer"]).worker(),
+    Verb::writes(&["retry"]).lead(),
+    Verb::writes(&["reassign"]).lead(),
+    Verb::writes(&["reopen"]).lead(),
+    Verb::writes(&["annotate"]).worker().without(&["usage"]),
+    Verb::writes(&["restore"]).lead(),
+    Verb::reads(&["status"]).lead(),
+    Verb::reads(&["show"]).worker().without(&["contract"]),
+    Verb::reads(&["context"]).worker(),
+    Verb::reads(&["list"]).lead().without(&["archived"]),
+    Verb::reads(&["log"]).lead(),
+    Verb::writes(&["next"]).lead(),
     Verb::reads(&["wait"])
+        .worker()
         .without(&["remote", "poll"])
         .preset("timeout", "50s"),
     Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
-    Verb::reads(&["gate"]).without(&["format", "named", "policy", "protocol", "signed"]),
+    Verb::reads(&["gate"])
+        .lead()
+        .without(&["format", "named", "policy", "protocol", "signed"]),
     Verb::reads(&["graph"]).without(&["format"]),
     Verb::reads(&["metrics"]).without(&["format", "output"]),
-    Verb::reads(&["alerts"]).without(&["format"]),
-    Verb::once(&["reap"]),
-    Verb::once(&["sync"]),
+    Verb::reads(&["alerts"]).lead().without(&["format"]),
+    Verb::once(&["reap"]).lead(),
+    Verb::once(&["sync"]).lead(),
     Verb::once(&["fetch"]).without(&["repair", "shallow"]),
     Verb::reads(&["refused", "list"]),
     Verb::reads(&["refused", "show"]),
@@ -128,12 +189,46 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["protocol", "show"]),
     Verb::reads(&["document", "list"]),
     Verb::reads(&["document", "show"]),
-    Verb::reads(&["explain"]),
+    Verb::reads(&["explain"]).worker(),
 ];
 
-/// The tool of this name.
-pub(super) fn named(name: &str) -> Option<&'static Verb> {
-    VERBS.iter().find(|verb| verb.name() == name)
+/// How each tool's name begins.
+const PREFIX: &str = "handoff_";
+
+/// The tools of a set.
+pub(super) fn of(set: ToolSet) -> impl Iterator<Item = &'static Verb> {
+    VERBS.iter().filter(move |verb| verb.is_in(set))
+}
+
+/// The tool of this name in a set.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
+    let whole = |name: &str| VERBS.iter().find(|verb| verb.name() == name);
+    match whole(name) {
+        Some(verb) if verb.is_in(set) => Ok(verb),
+        Some(verb) => Err(format!(
+            "this server has the tools of `--tools {}`, and {name} is not one of them: `git handoff {}` is its command for a shell",
+            set.name(),
+            verb.words.join(" "),
+        )),
+        None => Err(match whole(&format!("{PREFIX}{name}")) {
+            Some(verb) => format!("unknown tool: {name}; it is called {}", verb.name()),
+            None => format!("unknown tool: {name}"),
+        }),
+    }
+}
+
+/// The tool of a set that is the first words of a command, and the words after them.
+pub(super) fn of_words<'w>(
+    words: &'w [String],
+    set: ToolSet,
+) -> Option<(&'static Verb, &'w [String])> {
+    of(set).find_map(|verb| {
+        let (own, rest) = words.split_at_checked(verb.words.len())?;
+        (own == verb.words).then_some((verb, rest))
+    })
 }
 
 #[cfg(test)]
@@ -146,9 +241,8 @@ mod tests {
 
     #[test]
     fn what_a_tool_is_said_to_do_is_what_its_command_does() {
-        let all = crate::command();
         for verb in VERBS {
-            let command = command(&all, verb).unwrap_or_else(|| panic!("{verb:?} is no command"));
+            let command = command(verb).unwrap_or_else(|| panic!("{verb:?} is no command"));
             let known = |id: &str| command.get_arguments().any(|a| a.get_id().as_str() == id);
             let named = verb.without.iter().chain(&verb.contract);
             let preset = verb.preset.iter().map(|(id, _)| id);

@@ -117,7 +117,7 @@ impl Carried {
 
 /// Where a command ends that a backtick begins: at the next one outside single quotes, within
 /// which a foreign name may have some.
-fn end_of_command(text: &str) -> usize {
+pub(crate) fn end_of_command(text: &str) -> usize {
     let mut quoted = false;
     for (at, c) in text.char_indices() {
         match c {

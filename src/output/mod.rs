@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use answer::{Answer, as_object};
-pub(crate) use carried::Carried;
+pub(crate) use carried::{Carried, end_of_command};
 
 use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure};

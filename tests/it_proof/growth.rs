@@ -184,7 +184,7 @@ const READERS: [Reader; 27] = [
     }),
     ("a line to the server of tools", Way::Line, CONTRACT, |n| {
         let arguments = json!({"contract": contract("requirements", &json!(tokens(n)))});
-        let params = json!({"name": "check", "arguments": arguments});
+        let params = json!({"name": "handoff_check", "arguments": arguments});
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
             + "\n"
     }),

@@ -633,7 +633,7 @@ fn a_server_is_a_worker_of_its_own() {
     let repo = env.repo();
     env.send(opening(87)).success();
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
-    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"claim","arguments":{"id":"87.1","as":"prep-agent"}}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"handoff_claim","arguments":{"id":"87.1","as":"prep-agent"}}}"#;
     let input = format!("{initialize}\n{call}\n");
     let served = run(&env, &repo, &["mcp"], Some(&input)).success();
     let shown = line(&env, &repo, "show 87.1 --json").success();
@@ -641,7 +641,7 @@ fn a_server_is_a_worker_of_its_own() {
     let worker = worker.as_str().unwrap();
     assert!(worker.starts_with("mcp-"), "{worker}");
     assert!(
-        served.stdout.contains(&format!("--worker {worker}")),
+        served.stdout.contains(&format!("\"worker\":\"{worker}\"")),
         "{}",
         served.shown
     );

@@ -67,47 +67,47 @@ fn the_tools_are_the_verbs() {
     let mut wire = Wire::new(&env, &[]);
     let listed = wire.result("tools/list", json!({}));
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
-    prime (reads): offline:boolean as
-    inbox (reads): offline:boolean as
-    claim (writes): id next:boolean lease take_over:boolean reason offline:boolean as
-    new (reads): issue! from to! type format:xml|json|md protocol as
-    check (reads): contract files[] issue protocol as
-    send (writes once): contract file to set[] type issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
-    extend (writes): id lease progress usage token:integer offline:boolean as
-    complete (writes): id! reason token:integer offline:boolean as
-    fail (writes): id! message! code="FAILED" details recoverable:boolean suggested_action attach[] snapshot:boolean allow_secret[] usage token:integer offline:boolean as
-    block (writes): id! reason! needs[] token:integer offline:boolean as
-    reject (writes): id! reason! offline:boolean as
-    cancel (writes): id! reason offline:boolean as
-    answer (writes): id! answer![] allow_secret[] offline:boolean as
-    retry (writes): id! reason with allow_secret[] offline:boolean as
-    reassign (writes): id! to! reason offline:boolean as
-    reopen (writes): issue! reason! offline:boolean as
-    annotate (writes): id! note! fact[] offline:boolean as
-    restore (writes): id! attempt:integer worktree new_branch attachments as
-    status (reads): issue idle:boolean offline:boolean as
-    show (reads): id! as
-    context (reads): issue! as
-    list (reads): issue agent state[] type since until as
-    log (reads): issue limit:integer author since until event[] oneline:boolean as
-    next (writes): issue! apply:boolean task between[] offline:boolean as
-    wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
-    verify (reads): issue since incremental:boolean as
-    gate (reads): issue require[] head as
-    graph (reads): issue tasks:boolean protocol since as
-    metrics (reads): since by:agent|route|type|protocol|issue as
-    alerts (reads): issue severity:info|warning|critical="info" as
-    reap (writes once): offline:boolean as
-    sync (writes once): set_aside:boolean as
-    fetch (writes once): full:boolean as
-    refused_list (reads): as
-    refused_show (reads): name! as
-    refused_retry (writes): name! as
-    protocol_list (reads): as
-    protocol_show (reads): name type as
-    document_list (reads): as
-    document_show (reads): name! as
-    explain (reads): code as
+    handoff_prime (reads): offline:boolean as
+    handoff_inbox (reads): offline:boolean as
+    handoff_claim (writes): id next:boolean lease take_over:boolean reason offline:boolean as
+    handoff_new (reads): issue! from to! type format:xml|json|md protocol as
+    handoff_check (reads): contract files[] issue protocol as
+    handoff_send (writes once): contract file to set[] type issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
+    handoff_extend (writes): id lease progress usage token:integer offline:boolean as
+    handoff_complete (writes): id! reason token:integer offline:boolean as
+    handoff_fail (writes): id! message! code="FAILED" details recoverable:boolean suggested_action attach[] snapshot:boolean allow_secret[] usage token:integer offline:boolean as
+    handoff_block (writes): id! reason! needs[] token:integer offline:boolean as
+    handoff_reject (writes): id! reason! offline:boolean as
+    handoff_cancel (writes): id! reason offline:boolean as
+    handoff_answer (writes): id! answer![] allow_secret[] offline:boolean as
+    handoff_retry (writes): id! reason with allow_secret[] offline:boolean as
+    handoff_reassign (writes): id! to! reason offline:boolean as
+    handoff_reopen (writes): issue! reason! offline:boolean as
+    handoff_annotate (writes): id! note! fact[] offline:boolean as
+    handoff_restore (writes): id! attempt:integer worktree new_branch attachments as
+    handoff_status (reads): issue idle:boolean offline:boolean as
+    handoff_show (reads): id! as
+    handoff_context (reads): issue! as
+    handoff_list (reads): issue agent state[] type since until as
+    handoff_log (reads): issue limit:integer author since until event[] oneline:boolean as
+    handoff_next (writes): issue! apply:boolean task between[] offline:boolean as
+    handoff_wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
+    handoff_verify (reads): issue since incremental:boolean as
+    handoff_gate (reads): issue require[] head as
+    handoff_graph (reads): issue tasks:boolean protocol since as
+    handoff_metrics (reads): since by:agent|route|type|protocol|issue as
+    handoff_alerts (reads): issue severity:info|warning|critical="info" as
+    handoff_reap (writes once): offline:boolean as
+    handoff_sync (writes once): set_aside:boolean as
+    handoff_fetch (writes once): full:boolean as
+    handoff_refused_list (reads): as
+    handoff_refused_show (reads): name! as
+    handoff_refused_retry (writes): name! as
+    handoff_protocol_list (reads): as
+    handoff_protocol_show (reads): name type as
+    handoff_document_list (reads): as
+    handoff_document_show (reads): name! as
+    handoff_explain (reads): code as
     "#);
     let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
     assert_eq!(
@@ -124,7 +124,7 @@ fn every_tool_is_small_and_its_schemas_are_json_schema() {
     for tool in listed["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let mut command = &known;
-        for word in name.split('_') {
+        for word in name.strip_prefix("handoff_").unwrap().split('_') {
             command = command.find_subcommand(word).unwrap();
         }
         let about = command.get_about().unwrap().to_string();
@@ -144,6 +144,128 @@ fn every_tool_is_small_and_its_schemas_are_json_schema() {
     assert!(all < 29_000, "{all} bytes");
 }
 
+/// The tools of a server that is started so: their names, and how many bytes they take.
+fn tools(env: &TestEnvironment, args: &[&str]) -> (Vec<String>, usize) {
+    let mut command = env.program(&[&["mcp"], args].concat());
+    command.stdin(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped());
+    let mut wire = Wire::of(command);
+    wire.shake_hands(HANDSHAKE);
+    let listed = wire.result("tools/list", json!({}));
+    let names = listed["tools"].as_array().unwrap().iter();
+    let names = names.map(|tool| tool["name"].as_str().unwrap().to_owned());
+    (names.collect(), listed["tools"].to_string().len())
+}
+
+#[test]
+fn a_server_has_the_tools_that_it_is_started_with() {
+    let env = TestEnvironment::with_ledger();
+    let (workers, size) = tools(&env, &[]);
+    insta::assert_snapshot!(workers.join(" "), @"handoff_prime handoff_claim handoff_new handoff_check handoff_send handoff_extend handoff_complete handoff_fail handoff_block handoff_answer handoff_annotate handoff_show handoff_context handoff_wait handoff_explain");
+    // What docs/mcp.md says of it.
+    assert!((12_500..13_500).contains(&size), "{size} bytes");
+    assert_eq!(tools(&env, &["--tools", "worker"]).0, workers);
+    let (leads, _) = tools(&env, &["--tools", "orchestrator"]);
+    assert!(workers.iter().all(|name| leads.contains(name)));
+    insta::assert_snapshot!(
+        leads.iter().filter(|name| !workers.contains(name)).map(String::as_str).collect::<Vec<_>>().join(" "),
+        @"handoff_inbox handoff_reject handoff_cancel handoff_retry handoff_reassign handoff_reopen handoff_restore handoff_status handoff_list handoff_log handoff_next handoff_gate handoff_alerts handoff_reap handoff_sync"
+    );
+    let all = Wire::new(&env, &[]).result("tools/list", json!({}));
+    let reading = all["tools"].as_array().unwrap().iter();
+    let reading = reading.filter(|tool| tool["annotations"]["readOnlyHint"] == true);
+    let reading: Vec<&str> = reading.map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(tools(&env, &["--tools", "read"]).0, reading);
+
+    let mut wire = Wire::new(&env, &["--tools", "read"]);
+    let mut told = |name: &str| {
+        let error = wire.error("tools/call", json!({ "name": name, "arguments": {} }));
+        assert_eq!(error["code"], -32602, "{error}");
+        error["message"].as_str().unwrap().to_owned()
+    };
+    insta::assert_snapshot!(["handoff_claim", "claim", "x"].map(&mut told).join("\n"), @"
+    this server has the tools of `--tools read`, and handoff_claim is not one of them: `git handoff claim` is its command for a shell
+    unknown tool: claim; it is called handoff_claim
+    unknown tool: x
+    ");
+    let said = wire.result("server/discover", json!({ "_meta": meta(STATELESS) }));
+    assert!(
+        !said["instructions"]
+            .as_str()
+            .unwrap()
+            .contains("handoff_send")
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn what_comes_next_is_told_as_a_call_and_nothing_that_others_wrote_is_changed() {
+    let env = TestEnvironment::with_ledger();
+    let title = "Run `git handoff cancel 87.1` or git handoff fail 87.1 --message x";
+    let contract = opening(87).replace("Export delivery history as CSV", title);
+    assert!(contract.contains(title));
+    env.send(&contract).success();
+    let mut wire = Wire::new(&env, &["--tools", "worker", "--as", "prep-agent"]);
+    let primed = wire.data("prime", json!({}));
+    let page = primed["text"].as_str().unwrap();
+    let commands = |line: &&str| line.contains("handoff_") || line.contains("git handoff");
+    let steps = page.lines().filter(commands);
+    insta::assert_snapshot!(steps.collect::<Vec<_>>().join("\n"), @r#"
+    - 87.1 from issue-manager, priority "medium": "Run `git handoff cancel 87.1` or git handoff fail 87.1 --message x"
+    1. handoff_claim {"id":"87.1"}   # claim it; then do the work
+    2. handoff_send {"issue":"87","to":"implementer-agent","set":["branch={{fill: code branch of the work}}","workspace_type={{fill: worktree, in-place or cloud}}","port={{fill: port of the development server; leave it out if dev_server says n/a}}","validation.dependencies={{fill: outcome of installing the dependencies, or why there are none}}","validation.build={{fill: outcome of the first build and test run}}","validation.dev_server={{fill: outcome of starting the development server, or `n/a: ` and why there is none}}"]}   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
+    If it takes longer than the lease: handoff_extend {"id":"87.1"}
+    If you lack something: handoff_block {"id":"87.1","reason":"what you lack"}
+    If it can't be done now: handoff_fail {"id":"87.1","message":"what went wrong","recoverable":true,"snapshot":true}
+    A refused command says why, and what to run instead; `handoff_explain {"code":"CODE"}` says more. Do not stop while you hold a handoff.
+    Your contract, "Workspace ready" to implementer-agent (`handoff_send` also fills in what the repository tells):
+    All its fields: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
+    - "Agent failed or is blocked": handoff_new {"issue":"87","from":"prep-agent","to":"orchestrator"}
+    "#);
+    let claimed = wire.data("claim", json!({ "next": true }));
+    assert_eq!(claimed["record"]["title"], title);
+    assert_eq!(claimed["contract"]["text"], contract);
+    let block = json!({ "id": "87.1", "reason": title, "needs": ["key:text"] });
+    assert_eq!(wire.data("block", block)["reason"], Value::Null);
+    // What no tool of the server does, or only another agent may do, stays a command.
+    let mut lead = Wire::new(&env, &["--tools", "orchestrator", "--as", "orchestrator"]);
+    let next = lead.data("next", json!({ "issue": "87" }));
+    insta::assert_snapshot!(next["commands"].to_string(), @r#"["handoff_answer {\"id\":\"87.1\",\"answer\":[\"key=VALUE\"]}"]"#);
+    let refused = lead.document("extend", json!({ "id": "87.1" }));
+    insta::assert_snapshot!(refused["error"]["hint"].as_str().unwrap(), @r#"only prep-agent can; see `handoff_show {"id":"87.1"}`"#);
+    let shown = lead.data("show", json!({ "id": "87.1" }));
+    assert_eq!(shown["record"]["title"], title);
+    let given = lead.document(
+        "annotate",
+        json!({ "id": "87.1", "note": "n", "fact": ["x"] }),
+    );
+    insta::assert_snapshot!(given["error"]["hint"].as_str().unwrap(), @"write it as NAME=VALUE, such as `fact: pr_number=72`; see the input schema of `handoff_annotate`");
+    env.assert_sound();
+}
+
+/// What a shell is told, with the commands that an agent is told as tools; nothing else may differ.
+fn in_the_words_of_tools(by_shell: &mut Value, by_tool: &Value) {
+    match (by_shell, by_tool) {
+        (Value::Object(shell), Value::Object(tool)) => {
+            for (name, value) in shell {
+                in_the_words_of_tools(value, tool.get(name).unwrap_or(&Value::Null));
+            }
+        }
+        (Value::Array(shell), Value::Array(tool)) => {
+            for (value, told) in shell.iter_mut().zip(tool) {
+                in_the_words_of_tools(value, told);
+            }
+        }
+        (Value::String(shell), Value::String(tool)) => {
+            let has_command = ["git handoff ", "--"].iter().any(|c| shell.contains(c));
+            if has_command && (tool.contains("handoff_") || tool.contains("`as`")) {
+                shell.clone_from(tool);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// What a tool answers and what the command line answers, without what depends on when it is asked.
 fn assert_same(
     wire: &mut Wire,
@@ -159,6 +281,7 @@ fn assert_same(
             *waited = Value::Null;
         }
     }
+    in_the_words_of_tools(&mut by_shell, &by_tool);
     assert_eq!(by_tool, by_shell, "{tool} and {args:?}");
 }
 
@@ -307,14 +430,14 @@ fn a_tool_says_what_the_command_line_says() {
         tried.insert(tool.to_owned());
     }
     let same = wire.document("check", json!({ "contract": broken }));
-    assert_eq!(
-        same,
-        env.handoff_with(&["check", "-", "--json"], broken).json()
-    );
+    let mut by_shell = env.handoff_with(&["check", "-", "--json"], broken).json();
+    in_the_words_of_tools(&mut by_shell, &same);
+    assert_eq!(same, by_shell);
     let listed = wire.result("tools/list", json!({}));
     let reading = listed["tools"].as_array().unwrap().iter();
     for tool in reading.filter(|tool| tool["annotations"]["readOnlyHint"] == true) {
-        assert!(tried.contains(tool["name"].as_str().unwrap()), "{tool}");
+        let name = tool["name"].as_str().unwrap();
+        assert!(tried.contains(&name["handoff_".len()..]), "{tool}");
     }
 }
 
@@ -375,7 +498,7 @@ fn calls_take_their_turns_in_the_order_in_which_they_came() {
 fn requests_with_the_same_id_are_all_answered() {
     let env = TestEnvironment::with_ledger();
     let mut wire = Wire::new(&env, &[]);
-    let params = json!({ "name": "explain" });
+    let params = json!({ "name": "handoff_explain" });
     let call = json!({ "jsonrpc": "2.0", "id": 1.0, "method": "tools/call", "params": params });
     wire.text(&format!("{call}\n{call}\n"));
     for _ in 0..2 {
@@ -402,6 +525,10 @@ fn wrong_arguments_are_told_as_wrong_usage() {
     let mut wire = Wire::new(&env, &[]);
     let mut shown = String::new();
     for (tool, arguments) in [
+        ("claim", json!({})),
+        ("wait", json!({ "timeout": "1s" })),
+        ("graph", json!({})),
+        ("alerts", json!({ "severity": "high" })),
         ("show", json!({})),
         ("show", json!({ "id": ["87.1"] })),
         ("show", json!({ "id": "87.1", "branch": "main" })),
@@ -429,42 +556,54 @@ fn wrong_arguments_are_told_as_wrong_usage() {
         );
     }
     insta::assert_snapshot!(shown, @r#"
+    claim {}
+      usage: handoff_claim lacks `id`
+      give `id`, or `next: true`; see `handoff_explain {"code":"usage"}`
+    wait {"timeout":"1s"}
+      usage: handoff_wait lacks `targets`
+      give `targets`, or `inbox: true`; see `handoff_explain {"code":"usage"}`
+    graph {}
+      usage: handoff_graph lacks `issue` or `protocol`
+      give `issue` or `protocol`; see `handoff_explain {"code":"usage"}`
+    alerts {"severity":"high"}
+      usage: `severity` of handoff_alerts can't be "high"
+      it can be info, warning, critical; see `handoff_explain {"code":"usage"}`
     show {}
-      usage: the following required arguments were not provided: <ID>
-      see `git handoff show -h`
+      usage: handoff_show lacks `id`
+      give `id`; see `handoff_explain {"code":"usage"}`
     show {"id":["87.1"]}
-      usage: id of show is not a text or a number
-      see the tool's input schema; see `git handoff explain usage`
+      usage: `id` of handoff_show is not a text or a number
+      see the input schema of handoff_show; see `handoff_explain {"code":"usage"}`
     show {"id":"87.1","branch":"main"}
-      usage: show has no argument "branch"
-      its arguments are: id, as; see `git handoff explain usage`
+      usage: handoff_show has no argument "branch"
+      its arguments are: id, as; see `handoff_explain {"code":"usage"}`
     show {"id":"87.1","contract":true}
-      usage: show has no argument "contract"
-      its arguments are: id, as; see `git handoff explain usage`
+      usage: handoff_show has no argument "contract"
+      its arguments are: id, as; see `handoff_explain {"code":"usage"}`
     send {}
-      usage: send is not told what
-      give the text as `contract`, or a path as `file`; see `git handoff explain usage`
+      usage: handoff_send is not told what
+      give the text as `contract`, or a path as `file`; see `handoff_explain {"code":"usage"}`
     send {"contract":"<a/>","file":"a.xml"}
       usage: `contract` and `file` say the same
-      leave one of them out; see `git handoff explain usage`
+      leave one of them out; see `handoff_explain {"code":"usage"}`
     send {"contract":7}
-      usage: contract of send is not a text
-      see the tool's input schema; see `git handoff explain usage`
+      usage: `contract` of handoff_send is not a text
+      see the input schema of handoff_send; see `handoff_explain {"code":"usage"}`
     status {"idle":"yes"}
-      usage: idle of status is not true or false
-      see the tool's input schema; see `git handoff explain usage`
+      usage: `idle` of handoff_status is not true or false
+      see the input schema of handoff_status; see `handoff_explain {"code":"usage"}`
     log {"limit":"many"}
-      usage: invalid value 'many' for '--limit <COUNT>': invalid digit found in string
-      see `git handoff log -h`
+      usage: `limit` of handoff_log can't be "many": invalid digit found in string
+      see the input schema of handoff_log; see `handoff_explain {"code":"usage"}`
     claim {"id":"87.1","next":true,"as":"prep-agent"}
-      usage: the argument '--next' cannot be used with '[ID]'
-      see `git handoff claim -h`
+      usage: `next` and `id` exclude each other
+      leave one of them out; see `handoff_explain {"code":"usage"}`
     claim {"next":true}
       no_agent: say which agent you are
-      with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
+      with `as` AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     claim {"next":true,"as":"no agent"}
       usage: agent name "no agent" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
-      see `git handoff claim -h`
+      see the input schema of `handoff_claim`
     "#);
 }
 
@@ -488,7 +627,7 @@ fn a_server_for_one_agent_acts_as_no_other() {
       "error": {
         "code": "other_agent",
         "message": "this server acts as prep-agent alone, not as \"reviewer-agent\"",
-        "hint": "leave `as` out; another agent has a server of its own; see `git handoff explain other_agent`",
+        "hint": "leave `as` out; another agent has a server of its own; see `handoff_explain {\"code\":\"other_agent\"}`",
         "findings": []
       }
     }
@@ -780,13 +919,13 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
         r#"[{"jsonrpc":"2.0","id":5,"method":"ping"}]"#,
         r#"{"jsonrpc":"2.0","id":8,"method":"tools/call"}"#,
         r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}"#,
-        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"handoff_status","arguments":[]}}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"ping","params":{"_meta":5}}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"ping","method":"tools/list"}"#,
-        r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"code":"a","code":"b"}}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"handoff_explain","arguments":{"code":"a","code":"b"}}}"#,
     ] {
         tell(&mut wire, line);
     }
@@ -815,7 +954,7 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
       8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
     {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}
       8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
-    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}
+    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"handoff_status","arguments":[]}}
       8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
     {"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}
       9: -32602 "the params are wrong: resources/read needs `uri`, a text"
@@ -827,7 +966,7 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
       9: -32600 "`_meta` is no object"
     {"jsonrpc":"2.0","id":9,"method":"ping","method":"tools/list"}
       9: -32600 "a member is given twice"
-    {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"code":"a","code":"b"}}}
+    {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"handoff_explain","arguments":{"code":"a","code":"b"}}}
       9: -32600 "a member is given twice"
     "#);
     // A notification is never answered, and neither is an answer that nobody asked for.
@@ -905,6 +1044,8 @@ fn a_server_without_a_ledger_says_so_with_each_call() {
         "--branch",
         "other",
         "mcp",
+        "--tools",
+        "read",
     ]);
     command.current_dir(env.root());
     command
@@ -1058,8 +1199,9 @@ fn an_agent_takes_its_part_with_the_python_client_in_both_eras() {
     ] {
         let (env, seen) = by_python(mode);
         assert_eq!(seen["version"], version, "{mode}");
-        assert!(seen["tools"].as_array().unwrap().len() > 30);
-        assert_eq!(seen["inbox"], json!(["87.1"]));
+        assert_eq!(seen["tools"].as_array().unwrap().len(), 15);
+        let next = r#"handoff_claim {"id":"87.1","as":"prep-agent"}"#;
+        assert_eq!(seen["next"], next);
         assert_eq!(seen["claimed"], "in_progress");
         assert_eq!(seen["refused"], "contract_refused");
         assert!(seen["findings"].as_i64().unwrap() > 3);
@@ -1094,7 +1236,7 @@ fn the_inspector_lists_calls_and_reads() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();
     let listed = inspector(&env, &["--method", "tools/list", "--strict"]).success();
-    let direct = Wire::new(&env, &[]).result("tools/list", json!({}));
+    let direct = Wire::new(&env, &["--tools", "worker"]).result("tools/list", json!({}));
     let names = |tools: &Value| {
         let tools = tools["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].clone()).collect::<Vec<_>>()
@@ -1107,12 +1249,20 @@ fn the_inspector_lists_calls_and_reads() {
         );
         ran.json()["structuredContent"].clone()
     };
-    assert_eq!(call(&["status"])["data"]["open"]["pending"], 1);
-    let claimed = call(&["claim", "--tool-arg", "id=87.1", "as=prep-agent"]);
+    assert_eq!(
+        call(&["handoff_show", "--tool-arg", "id=87.1"])["data"]["record"]["state"],
+        "pending"
+    );
+    let claimed = call(&["handoff_claim", "--tool-arg", "id=87.1", "as=prep-agent"]);
     assert_eq!(claimed["data"]["record"]["state"], "in_progress");
-    let late = call(&["claim", "--tool-arg", "id=87.1", "as=reviewer-agent"]);
+    let late = call(&[
+        "handoff_claim",
+        "--tool-arg",
+        "id=87.1",
+        "as=reviewer-agent",
+    ]);
     assert_eq!(late["ok"], false, "{late}");
-    let refused = call(&["send", "--tool-arg", "contract=<handoff/>"]);
+    let refused = call(&["handoff_send", "--tool-arg", "contract=<handoff/>"]);
     assert_eq!(refused["error"]["code"], "contract_refused");
     assert!(!refused["error"]["findings"].as_array().unwrap().is_empty());
     let resources = inspector(&env, &["--method", "resources/list"])

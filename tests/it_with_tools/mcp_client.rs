@@ -33,9 +33,11 @@ pub(crate) fn meta(version: &str) -> Value {
 }
 
 impl Wire {
-    /// A server to which nothing was said yet.
+    /// A server to which nothing was said yet. It has every tool, unless it is told otherwise.
     pub(crate) fn silent(env: &TestEnvironment, args: &[&str]) -> Self {
-        let mut command = env.program(&[&["mcp"], args].concat());
+        let all = ["--tools", "all"];
+        let tools = &all[..if args.contains(&"--tools") { 0 } else { 2 }];
+        let mut command = env.program(&[&["mcp"], tools, args].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::piped());
         Self::of(command)
@@ -157,7 +159,9 @@ impl Wire {
         message["error"].take()
     }
 
-    pub(crate) fn ask_for(&mut self, tool: &str, arguments: Value) -> i64 {
+    /// Calls the tool that is this command, and waits for nothing.
+    pub(crate) fn ask_for(&mut self, command: &str, arguments: Value) -> i64 {
+        let tool = format!("handoff_{command}");
         self.ask(
             "tools/call",
             json!({ "name": tool, "arguments": arguments }),

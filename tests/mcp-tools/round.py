@@ -25,15 +25,15 @@ async def take_part(mode, contract, program):
         seen["tools"] = [tool.name for tool in listed.tools]
 
         async def call(name, **arguments):
-            result = await client.call_tool(name, arguments)
+            result = await client.call_tool(f"handoff_{name}", arguments)
             document = result.structured_content
             assert json.loads(result.content[0].text) == document
             assert result.is_error == (not document["ok"])
             return document
 
         me = "prep-agent"
-        inbox = await call("inbox", **{"as": me})
-        seen["inbox"] = [record["id"] for record in inbox["data"]["handoffs"]]
+        primed = await call("prime", **{"as": me})
+        seen["next"] = primed["data"]["commands"][0]
         claimed = await call("claim", next=True, **{"as": me})
         seen["claimed"] = claimed["data"]["record"]["state"]
         skeleton = await call("new", issue="87", to="implementer-agent", **{"as": me})

@@ -15,7 +15,7 @@ const WORDS: &[&str] = &[
     "\"method\":\"tools/call\"",
     "\"method\":\"notifications/cancelled\"",
     "\"params\":{}",
-    "\"name\":\"claim\"",
+    "\"name\":\"handoff_claim\"",
     "\"arguments\":{\"next\":true}",
     "\"as\":\"prep-agent\"",
     "\"--\"",
