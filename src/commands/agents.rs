@@ -34,7 +34,7 @@ use crate::view::{Look, columns};
 #[command(after_help = "Examples:
   git handoff agents list
   git handoff agents install claude-code --dry-run
-  git handoff agents install claude-code --as reviewer-agent
+  git handoff agents install claude-code --mcp
   git handoff agents doctor claude-code
   git handoff agents uninstall claude-code")]
 pub(crate) struct Arguments {
@@ -46,8 +46,9 @@ pub(crate) struct Arguments {
 enum Verb {
     /// Install what harnesses read
     ///
-    /// Installs everything or nothing: if a file is in the way, nothing changes. With --as, the
-    /// hooks act as that agent; otherwise as the one in GIT_HANDOFF_AGENT or the configuration.
+    /// Installs everything or nothing: if a file is in the way, nothing changes. Sessions act as the
+    /// agent in GIT_HANDOFF_AGENT or the configuration. With --as, the hooks and servers name that
+    /// agent: once they are committed, every session acts as it.
     #[command(after_help = "Example:\n  git handoff agents install codex cursor --mcp")]
     Install {
         #[command(flatten)]
@@ -153,13 +154,18 @@ impl Arguments {
                 let harnesses = harnesses(&which.names);
                 let plan = Plan::install(&root, &harnesses, &acts, *mcp).map_err(refused)?;
                 finish(plan, *dry_run, output)?;
+                if let Some(agent) = &acts.agent {
+                    output.say(&format!(
+                        "these files name {agent}: whoever gets them with a commit acts as it; without --as, GIT_HANDOFF_AGENT or `git config handoff.agent` says who a session is"
+                    ));
+                }
                 for harness in harnesses {
                     if let Some(note) = &harness.note {
                         output.say(&format!("{}: {note}", harness.name));
                     }
                     if *mcp && harness.mcp.is_none() {
                         output.say(&format!(
-                            "{}: add an MCP server named git-handoff, with the command `git-handoff mcp`, to its own configuration",
+                            "{}: it reads MCP servers only from the user's configuration: add one named git-handoff there, with the command `git-handoff mcp`",
                             harness.name
                         ));
                     }
@@ -200,9 +206,9 @@ pub(super) fn install(
     repository: &Repository,
     names: &[String],
 ) -> Result<Vec<AgentFileChange>, Failure> {
-    let agent = context.named_agent().map(str::parse::<AgentName>);
+    // Nobody asked for an agent's name in files that are shared.
     let acts = Acts {
-        agent: agent.transpose()?.map(|agent| agent.to_string()),
+        agent: None,
         branch: context.branch().map(str::to_owned),
     };
     let _turn = turn(repository, false)?;

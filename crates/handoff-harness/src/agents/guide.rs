@@ -40,19 +40,35 @@ pub(super) fn is_skill(bytes: &[u8]) -> bool {
 }
 
 /// The file with a block for these harnesses, or without a block if there are none; `None` if the
-/// file held nothing but the block.
-pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<u8>>, BlockFault> {
+/// file held nothing but the block. A new file first imports another one, if it is named.
+pub(super) fn with(
+    bytes: Option<&[u8]>,
+    names: &[String],
+    import: Option<&str>,
+) -> Result<Option<Vec<u8>>, BlockFault> {
+    let import = import.map(|path| format!("@{path}\n"));
+    let text = (!names.is_empty()).then(|| block(names));
+    put(bytes, [BEGIN, END], text.as_deref(), import.as_deref())
+}
+
+/// The file with this block between two lines, or without one; `None` if the file held nothing but
+/// the block and what a new file begins with.
+pub(super) fn put(
+    bytes: Option<&[u8]>,
+    marks: [&str; 2],
+    block: Option<&str>,
+    begins: Option<&str>,
+) -> Result<Option<Vec<u8>>, BlockFault> {
     let old = bytes.unwrap_or_default();
-    let found = find_between(old, [BEGIN, END])?;
-    let new = match names {
-        [] => String::new(),
-        names => block(names),
-    };
+    let found = find_between(old, marks)?;
+    let new = block.unwrap_or_default();
     let file = match found {
         Some(found) => {
             let (mut start, end) = (found.bytes.start, found.bytes.end);
-            if names.is_empty() && end == old.len() {
-                if start == 0 {
+            if block.is_none() && end == old.len() {
+                // A user's text above the block ends with a blank line that was added.
+                let above = String::from_utf8_lossy(&old[..start]).replace("\r\n", "\n");
+                if start == 0 || Some(&*above) == begins {
                     return Ok(None);
                 }
                 // The lines added above it are removed with it.
@@ -60,8 +76,8 @@ pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<
             }
             [&old[..start], new.as_bytes(), &old[end..]].concat()
         }
-        None if names.is_empty() => return Ok(bytes.map(<[u8]>::to_vec)),
-        None if bytes.is_none() => new.into_bytes(),
+        None if block.is_none() => return Ok(bytes.map(<[u8]>::to_vec)),
+        None if bytes.is_none() => [begins.unwrap_or_default(), new].concat().into_bytes(),
         // The blank line above the block tells that there was a file, even an empty one.
         None if old.is_empty() || old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
         None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
@@ -98,7 +114,7 @@ mod tests {
             "\0\n",
             "",
         ] {
-            let one = with(Some(text.as_bytes()), &two[..1])
+            let one = with(Some(text.as_bytes()), &two[..1], None)
                 .ok()
                 .flatten()
                 .unwrap_or_default();
@@ -106,27 +122,48 @@ mod tests {
                 one.starts_with(text.as_bytes()) && is_current(&one),
                 "{text:?}"
             );
-            let both = with(Some(&one), &two).ok().flatten().unwrap_or_default();
+            let both = with(Some(&one), &two, None)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
             assert_eq!(names(&both).ok().flatten().as_deref(), Some(&two[..]));
-            assert_eq!(with(Some(&both), &two).ok().flatten().as_ref(), Some(&both));
             assert_eq!(
-                with(Some(&both), &two[..1]).ok().flatten().as_ref(),
+                with(Some(&both), &two, None).ok().flatten().as_ref(),
+                Some(&both)
+            );
+            assert_eq!(
+                with(Some(&both), &two[..1], None).ok().flatten().as_ref(),
                 Some(&one)
             );
-            let none = with(Some(&one), &[]).ok().flatten().unwrap_or_default();
+            let none = with(Some(&one), &[], None)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
             assert_eq!(none, text.as_bytes(), "{text:?}");
             if !text.contains('\r') {
                 // After a checkout with CRLF line breaks.
                 let crlf = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\r\n");
-                let none = with(Some(crlf(&one).as_bytes()), &[]).ok().flatten();
+                let none = with(Some(crlf(&one).as_bytes()), &[], None).ok().flatten();
                 assert_eq!(none, Some(crlf(text.as_bytes()).into_bytes()), "{text:?}");
             }
             let below = [&one[..], b"below\n"].concat();
-            let left = with(Some(&below), &[]).ok().flatten().unwrap_or_default();
+            let left = with(Some(&below), &[], None)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
             assert!(left.starts_with(text.as_bytes()) && left.ends_with(b"below\n"));
         }
-        let alone = with(None, &two).ok().flatten().unwrap_or_default();
-        assert_eq!(with(Some(&alone), &[]).ok(), Some(None));
+        let import = Some("AGENTS.md");
+        let new = with(None, &two, import).ok().flatten().unwrap_or_default();
+        assert!(new.starts_with(b"@AGENTS.md\n<!-- >>>") && is_current(&new));
+        assert_eq!(with(Some(&new), &[], import).ok(), Some(None));
+        // The same line of the user's stays.
+        let own = b"@AGENTS.md\n";
+        let both = with(Some(own), &two, import).ok().flatten();
+        let none = with(both.as_deref(), &[], import).ok().flatten();
+        assert_eq!(none.as_deref(), Some(&own[..]));
+        let alone = with(None, &two, None).ok().flatten().unwrap_or_default();
+        assert_eq!(with(Some(&alone), &[], None).ok(), Some(None));
     }
 
     #[test]
@@ -137,7 +174,7 @@ mod tests {
             format!("{BEGIN}\n{END}\n{BEGIN}\n{END}\n"),
         ] {
             assert!(
-                with(Some(text.as_bytes()), &["codex".to_owned()]).is_err(),
+                with(Some(text.as_bytes()), &["codex".to_owned()], None).is_err(),
                 "{text}"
             );
         }

@@ -2,13 +2,14 @@
 //!
 //! Which harness reads which file is data, in `templates/agents/harnesses.json`. `json` edits a
 //! configuration without changing the rest of its text, `guide` is the marked block in an
-//! instructions file, `plan` computes the changes and applies them, `leftovers` finds temporary
+//! instructions file, `table` a server in a configuration as TOML, `plan` computes the changes and applies them, `leftovers` finds temporary
 //! files of killed processes, `doctor` checks an installation. Nothing here reads a ledger.
 
 mod doctor;
 mod guide;
 mod leftovers;
 mod plan;
+mod table;
 
 use std::sync::LazyLock;
 
@@ -33,6 +34,10 @@ pub struct Harness {
     pub title: String,
     /// The instructions file that it reads.
     pub instructions: String,
+    /// Another instructions file that it reads only in the absence of its own: one that is created
+    /// beside it imports it.
+    #[serde(default)]
+    imports: Option<String>,
     /// The path where it looks for the skill.
     #[serde(default)]
     pub skill: Option<String>,
@@ -85,6 +90,13 @@ pub struct Mcp {
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
+}
+
+impl Mcp {
+    /// Whether the file is TOML; else it is JSON.
+    fn is_toml(&self) -> bool {
+        self.file.ends_with(".toml")
+    }
 }
 
 /// A setting that disables hooks: a key that is true, or a line.
@@ -218,9 +230,12 @@ impl Harness {
     fn server(&self, acts: &Acts) -> Option<(&Mcp, Value)> {
         let mcp = self.mcp.as_ref()?;
         let mut server = mcp.value.clone();
-        if let Some(arguments) = server["args"].as_array_mut() {
-            for (option, value) in acts.options() {
-                arguments.extend([Value::from(option), Value::from(value)]);
+        // Some harnesses take the program and its arguments as one list.
+        for list in ["args", "command"] {
+            if let Some(Value::Array(arguments)) = server.get_mut(list) {
+                for (option, value) in acts.options() {
+                    arguments.extend([Value::from(option), Value::from(value)]);
+                }
             }
         }
         Some((mcp, server))
@@ -228,7 +243,7 @@ impl Harness {
 
     /// Whether a server is exactly as this program writes it.
     fn is_our_server(&self, server: &Value) -> bool {
-        let arguments = server["args"].as_array();
+        let arguments = server["args"].as_array().or(server["command"].as_array());
         let after = |option: &str| {
             let arguments = arguments?;
             let at = arguments.iter().position(|a| a == option)?;
@@ -374,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_table_of_harnesses_is_whole() {
-        assert_eq!(HARNESSES.len(), 5);
+        assert_eq!(HARNESSES.len(), 11);
         for harness in HARNESSES.iter() {
             for event in [Event::SessionStart, Event::Stop] {
                 let answer = harness.answer(event, "a text").to_string();
@@ -408,7 +423,7 @@ mod tests {
                 if let Some((_, server)) = harness.server(&acts) {
                     assert!(harness.is_our_server(&server), "{server}");
                     let mut other = server;
-                    other["env"] = json!({});
+                    other["env"] = json!({ "A": "b" });
                     assert!(!harness.is_our_server(&other));
                 }
             }

@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Acts, ExpectedHook, Harness, SKILL, guide, is_installed, leftovers};
+use super::table::{Table, TableFault};
+use super::{Acts, ExpectedHook, HARNESSES, Harness, Mcp, SKILL, guide, is_installed, leftovers};
 use crate::hooks::{Found, WriteError, read_path, replace_as};
 
 /// What happens to a file.
@@ -122,7 +123,7 @@ impl Plan {
     ) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
         for harness in harnesses {
-            draft.guide(&harness.instructions, |names| {
+            draft.guide(harness, |names| {
                 names.push(harness.name.clone());
                 names.sort();
                 names.dedup();
@@ -139,30 +140,7 @@ impl Plan {
                 }
             }
             if let Some((mcp, server)) = harness.server(acts).filter(|_| mcp) {
-                let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
-                let foreign = draft.server(&mcp.file, &at).filter(|own| *own != server);
-                if foreign.is_some_and(|own| !harness.is_our_server(&own)) {
-                    let text = format!(
-                        "{} has a server `{SERVER}` that was not written by this program",
-                        mcp.file
-                    );
-                    let fix = format!("leave --mcp out, or put this in its place: {server}");
-                    draft.refuse(FindingCode::AgentsServer, &mcp.file, text, &fix);
-                    continue;
-                }
-                let named = serde_json::json!({ SERVER: server });
-                draft.config(&mcp.file, EMPTY, (&at, &named), |text| {
-                    let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
-                    let is_same =
-                        |key: Option<&str>, value: &Value| own(key, value) && *value == server;
-                    if edit::replace(text, &at, is_same, &server)?.is_some() {
-                        return Ok(text.to_owned());
-                    }
-                    match edit::replace(text, &at, own, &server)? {
-                        Some(replaced) => Ok(replaced),
-                        None => edit::add(text, &at, Leaf::Member(SERVER, &server)),
-                    }
-                })?;
+                draft.server(harness, mcp, &server)?;
             }
         }
         draft.plan()
@@ -176,11 +154,21 @@ impl Plan {
         let mut draft = Draft::new(root);
         for harness in harnesses {
             let was_installed = is_installed(harness, root);
-            draft.guide(&harness.instructions, |names| {
+            draft.guide(harness, |names| {
                 names.retain(|name| *name != harness.name);
             })?;
-            if let Some(path) = &harness.skill {
+            let is_left = |other: &&Harness| !harnesses.iter().any(|gone| gone.name == other.name);
+            let mut sharing = HARNESSES
+                .iter()
+                .filter(|other| other.skill == harness.skill);
+            let is_shared = sharing.any(|other| is_left(&other) && is_installed(other, root));
+            if let Some(path) = harness.skill.as_ref().filter(|_| !is_shared) {
                 draft.skill(path, None)?;
+            }
+            // In the reverse order, since both may be in one file. A server alone may be the user's
+            // own.
+            if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
+                draft.without_server(harness, mcp)?;
             }
             if let Some(hooks) = &harness.hooks {
                 for expected in harness.entries(&Acts::default()).iter().rev() {
@@ -189,16 +177,6 @@ impl Plan {
                         without_hook(text, expected)
                     })?;
                 }
-            }
-            // A server alone may be the user's own.
-            if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
-                let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
-                let named = serde_json::json!({ SERVER: mcp.value });
-                draft.remove_from(&mcp.file, EMPTY, (&at, &named), |text| {
-                    edit::remove(text, &at, |key, value| {
-                        key == Some(SERVER) && harness.is_our_server(value)
-                    })
-                })?;
             }
         }
         draft.plan()
@@ -398,7 +376,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn guide(&mut self, path: &str, change: impl Fn(&mut Vec<String>)) -> Result<(), AgentsError> {
+    fn guide(
+        &mut self,
+        harness: &Harness,
+        change: impl Fn(&mut Vec<String>),
+    ) -> Result<(), AgentsError> {
+        let path = &harness.instructions;
+        let root = self.root;
         let Some(file) = self.file(path)? else {
             return Ok(());
         };
@@ -406,7 +390,9 @@ impl<'a> Draft<'a> {
         let after = known.and_then(|known| {
             let mut names = known.unwrap_or_default();
             change(&mut names);
-            guide::with(file.after.as_deref(), &names)
+            let import = harness.imports.as_deref();
+            let import = import.filter(|path| names.is_empty() || root.join(path).is_file());
+            guide::with(file.after.as_deref(), &names, import)
         });
         match after {
             Ok(after) => file.after = after,
@@ -495,6 +481,81 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Puts a server into a configuration as TOML, or takes out the one that is ours.
+    fn table(
+        &mut self,
+        harness: &Harness,
+        mcp: &Mcp,
+        server: Option<&Value>,
+    ) -> Result<(), AgentsError> {
+        let Some(file) = self.file(&mcp.file)? else {
+            return Ok(());
+        };
+        let table = Table {
+            at: &mcp.at,
+            name: SERVER,
+        };
+        let is_ours = |server: &Value| harness.is_our_server(server);
+        let after = match server {
+            Some(server) => table.with(file.after.as_deref(), server, is_ours),
+            None => table.without(file.after.as_deref(), is_ours),
+        };
+        let by_hand = server.map(|server| table.text(server)).unwrap_or_default();
+        match after {
+            Ok(after) => file.after = after,
+            Err(TableFault::Foreign) => self.foreign_server(&mcp.file, &by_hand),
+            Err(fault) => {
+                let text = format!("{} can't be edited: {fault}", mcp.file);
+                let fix = format!("fix it and run the same again, or add this by hand: {by_hand}");
+                self.refuse(FindingCode::AgentsConfig, &mcp.file, text, &fix);
+            }
+        }
+        Ok(())
+    }
+
+    fn server(&mut self, harness: &Harness, mcp: &Mcp, server: &Value) -> Result<(), AgentsError> {
+        if mcp.is_toml() {
+            return self.table(harness, mcp, Some(server));
+        }
+        let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
+        let own = self.current_server(&mcp.file, &at);
+        if own.is_some_and(|own| own != *server && !harness.is_our_server(&own)) {
+            self.foreign_server(&mcp.file, &server.to_string());
+            return Ok(());
+        }
+        let named = serde_json::json!({ SERVER: server });
+        self.config(&mcp.file, EMPTY, (&at, &named), |text| {
+            let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
+            let is_same = |key: Option<&str>, value: &Value| own(key, value) && value == server;
+            if edit::replace(text, &at, is_same, server)?.is_some() {
+                return Ok(text.to_owned());
+            }
+            match edit::replace(text, &at, own, server)? {
+                Some(replaced) => Ok(replaced),
+                None => edit::add(text, &at, Leaf::Member(SERVER, server)),
+            }
+        })
+    }
+
+    fn without_server(&mut self, harness: &Harness, mcp: &Mcp) -> Result<(), AgentsError> {
+        if mcp.is_toml() {
+            return self.table(harness, mcp, None);
+        }
+        let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
+        let named = serde_json::json!({ SERVER: mcp.value });
+        self.remove_from(&mcp.file, EMPTY, (&at, &named), |text| {
+            edit::remove(text, &at, |key, value| {
+                key == Some(SERVER) && harness.is_our_server(value)
+            })
+        })
+    }
+
+    fn foreign_server(&mut self, path: &str, ours: &str) {
+        let text = format!("{path} has a server `{SERVER}` that was not written by this program");
+        let fix = format!("leave --mcp out, or put this in its place: {ours}");
+        self.refuse(FindingCode::AgentsServer, path, text, &fix);
+    }
+
     fn unclear(&mut self, path: &str, fault: &EditError, (at, entry): (&[&str], &Value)) {
         let text = format!("{path} can't be edited: {fault}");
         let fix = format!(
@@ -505,7 +566,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The current server of our name in a configuration.
-    fn server(&self, path: &str, at: &[&str]) -> Option<Value> {
+    fn current_server(&self, path: &str, at: &[&str]) -> Option<Value> {
         let bytes = std::fs::read_to_string(self.root.join(path)).ok()?;
         let config = edit::read(&bytes).ok()?;
         let list = at.iter().try_fold(&config, |value, key| value.get(*key))?;
