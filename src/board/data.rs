@@ -1,10 +1,10 @@
 //! What the board shows: a column for what needs somebody, and one for each agent with open
 //! handoffs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_ledger::attention::Attention;
 use handoff_model::Record;
 use handoff_protocol::State;
@@ -35,6 +35,8 @@ pub(super) struct Card {
     pub(super) record: Arc<Record>,
     /// What it needs, if it needs somebody.
     pub(super) attention: Option<Arc<Attention>>,
+    /// Whether its issue is paused.
+    pub(super) is_paused: bool,
 }
 
 /// What was read for a board.
@@ -42,6 +44,8 @@ pub(super) struct Card {
 pub(super) struct Found {
     /// The open handoffs.
     pub(super) open: Vec<Arc<Record>>,
+    /// The paused issues among theirs.
+    pub(super) paused: BTreeSet<IssueKey>,
     /// What needs somebody, and whether that is a person, or the agent that acts here.
     pub(super) attention: Vec<(bool, Card)>,
     /// The agents, in the order of their protocols.
@@ -53,6 +57,7 @@ impl Found {
     pub(super) fn columns(self) -> Vec<Column> {
         let Self {
             open,
+            paused,
             mut attention,
             agents,
         } = self;
@@ -69,7 +74,11 @@ impl Found {
         for record in open {
             let attention = needs.get(&record.id).cloned();
             let cards = by_agent.entry(record.to.clone()).or_default();
-            cards.push(Card { record, attention });
+            cards.push(Card {
+                is_paused: paused.contains(record.id.issue()),
+                record,
+                attention,
+            });
         }
         let mut columns = vec![Column {
             title: ATTENTION.to_owned(),

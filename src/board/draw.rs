@@ -268,6 +268,7 @@ fn card_lines(
             let turn = format!("{}'s turn", found.turn);
             vec![found.need.title().to_owned(), turn]
         }
+        _ if card.is_paused => vec![format!("paused, {}", standing(record, now))],
         _ => vec![standing(record, now)],
     };
     let subject = [record.subject().to_owned()];

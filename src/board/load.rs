@@ -146,12 +146,19 @@ impl Reader {
         let attention = standing.needs.into_iter().map(|(found, record)| {
             let is_own = self.is_own(&found, &protocols[&record.protocol]);
             let attention = Some(Arc::new(found));
-            (is_own, Card { record, attention })
+            let card = Card {
+                record,
+                attention,
+                is_paused: false,
+            };
+            (is_own, card)
         });
+        let paused = tip.paused_among(standing.open.iter().map(|open| open.id.issue()))?;
         let latest = now + FRESH;
         let until = standing.until.map_or(latest, |end| end.min(latest));
         let found = Found {
             attention: attention.collect(),
+            paused: paused.into_keys().collect(),
             open: standing.open,
             agents: agents(tip)?,
         };

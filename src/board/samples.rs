@@ -1,5 +1,6 @@
 //! Boards for tests.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::DateTime;
@@ -59,12 +60,14 @@ pub(super) fn board(records: Vec<Record>, needs: &[(&str, Need)]) -> Board {
         let card = Card {
             record: Arc::clone(record),
             attention: Some(Arc::new(found)),
+            is_paused: false,
         };
         Some((*need == Need::Blocked, card))
     });
     let found = Found {
         attention: attention.collect(),
         open: open.clone(),
+        paused: BTreeSet::new(),
         agents: vec![agent("writer"), agent("checker")],
     };
     Board {

@@ -1,11 +1,11 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_ledger::{OtherProtocol, Snapshot};
-use handoff_model::{Record, View};
+use handoff_model::{Paused, Record, View};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
+use crate::render::pauses_text;
 use crate::render::rows::{self, RecordView};
 use crate::view::Look;
 
@@ -61,6 +62,9 @@ pub(crate) struct ListView {
     /// their protocols other than the ledger's default one
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_protocols: Vec<OtherProtocol>,
+    /// the pauses of those of their issues that are paused
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    paused: BTreeMap<IssueKey, Paused>,
     #[serde(skip)]
     is_one_issue: bool,
 }
@@ -80,7 +84,9 @@ impl Answer for ListView {
             let issues = issues.into_iter().collect::<Vec<_>>().join(", ");
             format!("{other}; issues: {issues}\n")
         };
-        table + &self.other_protocols.iter().map(other).collect::<String>()
+        table
+            + &pauses_text(&self.paused)
+            + &self.other_protocols.iter().map(other).collect::<String>()
     }
 }
 
@@ -139,11 +145,13 @@ impl Arguments {
             (r.sent_at(), key.len(), key, r.id.number())
         });
         let handoffs = RecordView::all(records, now()?);
+        let paused = tip.paused_among(handoffs.iter().map(|h| h.record.id.issue()))?;
         let is_one_issue = self.issue.is_some();
         let other_protocols = others(&tip, &handoffs)?;
         output.answer(&ListView {
             handoffs,
             other_protocols,
+            paused,
             is_one_issue,
         })
     }

@@ -40,6 +40,7 @@ mod new;
 pub(crate) mod next;
 mod notify;
 pub(crate) mod otlp;
+mod pause;
 mod prime;
 pub(crate) mod protocol;
 pub(crate) mod reap;
@@ -166,6 +167,7 @@ commands! {
         sends "retry" Retry(Write<change::Retry>),
         sends "reassign" Reassign(Write<change::Reassign>),
         sends "cancel" Cancel(Write<change::Cancel>),
+        sends "pause" Pause(Write<pause::Arguments>),
         sends "reopen" Reopen(Write<reopen::Arguments>),
         sends "approve" Approve(Write<approve::Arguments>),
         sends "annotate" Annotate(Write<annotate::Arguments>),

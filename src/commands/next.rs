@@ -4,7 +4,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{continued, quoted};
 use handoff_ledger::attention::{Attention, of_folder};
 use handoff_model::{
-    Advice, Decision, Issue, Question, Record, Refusal, View, issue_folder, needs_attention, turn,
+    Advice, Decision, Issue, OpenHandoff, Paused, Question, Record, Refusal, View, decider,
+    issue_folder, needs_attention, turn,
 };
 use handoff_protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
 use crate::render::receipt::ReceiptView;
+use crate::render::{RESUMED, resume};
 use crate::view::Look;
 
 /// Show what should happen next in an issue, and why
@@ -81,6 +83,14 @@ impl Arguments {
         let mut attention = of_folder(&folder, protocol, now()?)?;
         output.complete(&mut attention);
         let Some((advice, record)) = advised else {
+            if let Some(paused) = &issue.paused
+                && !asks_for_turn
+                && !goes_on(&issue, &attention)
+            {
+                let first = folder.record(1)?.ok_or_else(|| Refusal::no_issue(&key))?;
+                let lead = decider(protocol, &first.from);
+                return self.paused((&issue, paused, lead), (fresh, output));
+            }
             return self.turn(&issue, attention, protocol, (fresh, output));
         };
         let mut view = NextView::of_advice(&advice, &record, protocol, now()?);
@@ -111,6 +121,28 @@ impl Arguments {
         }
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
+    }
+
+    /// Says why nobody is handed the work of a paused issue, and how it goes on.
+    fn paused(
+        &self,
+        (issue, paused, lead): (&Issue, &Paused, &AgentName),
+        (fresh, output): (Option<Fresh>, &mut Output),
+    ) -> Result<(), Failure> {
+        let key = &issue.issue;
+        let command = output.command(&resume(key, lead, RESUMED));
+        let why = format!("issue {key} is {paused}");
+        if self.apply {
+            return Err(Failure::new(ErrorCode::IssuePaused, why).hint(format!("run `{command}`")));
+        }
+        let turn = Turn {
+            issue: key,
+            action: None,
+            agent: Some(lead),
+            handoff: None,
+            why,
+        };
+        answer_turn(turn, Vec::new(), Some(&command), (fresh, output))
     }
 
     /// Reports whose turn it is, if nothing needs attention.
@@ -160,6 +192,16 @@ impl Arguments {
         };
         answer_turn(turn, attention, None, (fresh, output))
     }
+}
+
+/// Whether an agent has something to do in a paused issue: one holds work, or is not held back.
+fn goes_on(issue: &Issue, attention: &[Attention]) -> bool {
+    let acts = |open: &OpenHandoff| match open.state {
+        State::InProgress => true,
+        State::Pending => issue.held_back(&open.to).is_none(),
+        _ => false,
+    };
+    !attention.is_empty() || issue.open.iter().any(acts)
 }
 
 /// Why there is nothing to apply: what needs somebody takes a contract or another step of an agent,

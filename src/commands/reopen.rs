@@ -9,9 +9,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
-/// Open a completed or cancelled issue again
+/// Open a completed, cancelled or paused issue again
 ///
-/// A cancelled issue is as it was before. In a completed one, the agent whose contract completed it may send again, and a contract that
+/// A cancelled issue is as it was before. A paused one goes on where it was, and what waits has all of its time to be claimed again. In a completed one, the agent whose contract completed it may send again, and a contract that
 /// opens issues can start it anew.
 #[derive(Args)]
 #[command(
@@ -32,7 +32,10 @@ impl Arguments {
         let repository = context.repository()?;
         let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let reopen = Update::Reopen { reason };
+        let reopen = Update::Reopen {
+            reason,
+            said_at: None,
+        };
         let done = decided(&mut ledger, &session, output, |ledger| {
             ledger.update(&session, &agent, &issue, &reopen)
         })??;

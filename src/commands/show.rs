@@ -5,7 +5,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::text::{fenced, plain};
 use handoff_contract::Format;
 use handoff_ledger::{Ledger, OtherProtocol, Snapshot};
-use handoff_model::{Annotation, Issue, Record, Refusal, RefusedContract, View};
+use handoff_model::{Annotation, Issue, Paused, Record, Refusal, RefusedContract, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -100,6 +100,7 @@ impl Stored {
             other_protocol: tip.other_protocol(&record.protocol)?,
             unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
+            paused: issue.paused,
             refusals,
             annotations: notes,
             options,
@@ -123,6 +124,9 @@ pub(crate) struct ShowView {
     other_protocol: Option<OtherProtocol>,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
+    /// the pause of its issue, if the issue is paused
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<Paused>,
     /// the remote that does not have its claim yet, which was made here offline
     unpublished: Option<String>,
     /// contracts of its sender and receiver that were refused since it was sent, if the protocol
@@ -151,9 +155,14 @@ impl ShowView {
     pub(crate) fn about(&self, look: &Look) -> String {
         let unpublished = self.unpublished.as_ref();
         let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
+        let paused = self
+            .paused
+            .as_ref()
+            .map(|paused| format!("  the issue is {paused}\n"));
         format!(
-            "{}{}{}{}{}",
+            "{}{}{}{}{}{}",
             render::record_text(&self.record, look),
+            paused.unwrap_or_default(),
             render::other_protocol(self.other_protocol.as_ref()),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),

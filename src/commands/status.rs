@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
 use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Said, Snapshot};
-use handoff_model::{Issue, IssueStatus, Refusal, View, issue_folder};
+use handoff_model::{Issue, IssueStatus, Paused, Record, Refusal, View, issue_folder};
 use handoff_protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,6 +85,13 @@ impl Arguments {
             .is_some_and(|remote| repository.is_promised_by(&remote.remote));
         let counts_all = records.is_empty() && !is_partial;
         let completed = counts_all.then(|| completed_issues(&tip)).flatten();
+        let paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
+        let is_over = |record: &&Record| {
+            let paused = paused.get(record.id.issue());
+            let waits = paused.is_some_and(|paused| paused.holds_back(&record.to));
+            record.is_expired(now) && !waits
+        };
+        let expired = records.iter().filter(is_over).count();
         let view = StatusView {
             completed,
             branch: ledger.branch(),
@@ -92,7 +99,8 @@ impl Arguments {
             protocol: &tip.manifest().default_protocol,
             evidence: tip.manifest().evidence,
             open: open_states.map(|state| (state, count(state))).collect(),
-            expired: records.iter().filter(|r| r.is_expired(now)).count(),
+            expired,
+            paused,
             attention,
             idle: if self.idle {
                 idle_issues(&ledger, &tip)?
@@ -167,6 +175,9 @@ pub(crate) struct StatusView<'a> {
     open: Vec<(State, usize)>,
     /// how many of them have an expired lease, or time to claim them, that nobody has recorded yet
     expired: usize,
+    /// the pauses of the paused issues among those with open handoffs
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    paused: BTreeMap<IssueKey, Paused>,
     /// how many issues are completed; null if a handoff is open, some are archived or there are
     /// very many, and in a partial clone
     completed: Option<usize>,
@@ -243,7 +254,7 @@ impl Answer for StatusView<'_> {
         let table = look.sentences(&head)
             + &attention_text(&self.attention, PRINTED, look)
             + &rows::table(self.handoffs.iter().map(|h| &h.record), look);
-        let mut more = String::new();
+        let mut more = render::pauses_text(&self.paused);
         if self.expired > 0 {
             let expired = self.expired;
             more += &format!("{expired} whose time ran out: `git handoff reap` records it\n");

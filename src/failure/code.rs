@@ -94,6 +94,7 @@ error_codes! {
     Interrupted = "interrupted", TIMED_OUT;
     IssueCancelled = "issue_cancelled", PROTOCOL;
     IssueCompleted = "issue_completed", PROTOCOL;
+    IssuePaused = "issue_paused", PROTOCOL;
     LeaseLost = "lease_lost", CONFLICT;
     LedgerDamaged = "ledger_damaged", INTEGRITY;
     LedgerThere = "ledger_there", CONFLICT;

@@ -159,6 +159,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::writes(&["answer"]).worker(),
     Verb::writes(&["retry"]).lead(),
     Verb::writes(&["reassign"]).lead(),
+    Verb::writes(&["pause"]).lead(),
     Verb::writes(&["reopen"]).lead(),
     Verb::writes(&["annotate"]).worker().without(&["usage"]),
     Verb::writes(&["restore"]).lead(),

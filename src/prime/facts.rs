@@ -1,9 +1,11 @@
 //! The facts gathered for an agent, before they become text.
 
+use std::collections::BTreeMap;
+
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{Overview, WorkBrief};
-use handoff_model::Record;
+use handoff_model::{Paused, Record};
 use handoff_protocol::{Agent, Protocol};
 
 use crate::context::fresh::Fresh;
@@ -29,6 +31,8 @@ pub(super) struct Facts<'a> {
     pub(super) overview: Overview,
     /// What it holds by a claim that was made here offline, with the remote that does not have it.
     pub(super) unpublished: Vec<(HandoffId, String)>,
+    /// The pauses of what it holds.
+    pub(super) paused: BTreeMap<IssueKey, Paused>,
     /// How many steps made here offline were refused and are kept.
     pub(super) rejected: usize,
     /// The handoff it holds, or would claim next.

@@ -122,6 +122,8 @@ struct BriefView {
     worker: Option<WorkerId>,
     /// whether its claim was made here offline, and the remote does not have it yet
     unpublished: bool,
+    /// whether its issue is paused: what is handed on waits
+    paused: bool,
     /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
     expired: bool,
     /// one line about it
@@ -146,6 +148,7 @@ impl BriefView {
             attempt: record.attempt,
             expires_at: record.expires_at(),
             expired: record.is_expired(now),
+            paused: false,
             unpublished: unpublished.iter().any(|(id, _)| *id == record.id),
             worker: record.lease.map(|lease| lease.worker),
             id: record.id,
@@ -206,13 +209,18 @@ pub(crate) fn prime(
     let who = holder(&agent, worker.as_ref());
     let mut overview = overview(&tip, who, &protocols, now, LOOK)?;
     output.complete(&mut overview.attention);
+    let issues = overview.held.first.iter().map(|held| held.id.issue());
+    let paused = tip.paused_among(issues)?;
     let mut unpublished = Vec::new();
     for record in &overview.held.first {
         let remote = ledger.lacks_claim(record)?;
         unpublished.extend(remote.map(|remote| (record.id.clone(), remote)));
     }
     // A contract sent from a claim that ran out is refused.
-    let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
+    // No lease runs out while its issue is paused.
+    let is_paused = |record: &Record| paused.contains_key(record.id.issue());
+    let held = overview.held.first.iter();
+    let mut held = held.filter(|r| is_paused(r) || !r.is_expired(now));
     let work = held.next().or(overview.waiting.first.first());
     let unclaimable = [
         &overview.held,
@@ -261,6 +269,7 @@ pub(crate) fn prime(
         agent,
         overview,
         unpublished,
+        paused,
         rejected: ledger.rejected()?.len(),
         contract,
         others,
@@ -398,7 +407,10 @@ impl Facts<'_> {
             BucketView {
                 count: bucket.count,
                 first: first
-                    .map(|record| BriefView::new(record, &self.unpublished, self.now))
+                    .map(|record| BriefView {
+                        paused: self.paused.contains_key(record.id.issue()),
+                        ..BriefView::new(record, &self.unpublished, self.now)
+                    })
                     .collect(),
             }
         };

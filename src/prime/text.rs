@@ -293,7 +293,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
             };
             text += &format!(", its parts run: {}{more}", parts.join(", "));
         }
-        (State::InProgress, Some(end)) if record.is_expired(facts.now) => {
+        (State::InProgress, Some(end))
+            if record.is_expired(facts.now) && !facts.paused.contains_key(record.id.issue()) =>
+        {
             text += &format!(
                 ", its lease ran out {end}: what you send is refused, see `{}`",
                 next()
@@ -320,6 +322,10 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     }
     if let Some((_, remote)) = facts.unpublished.iter().find(|(id, _)| *id == record.id) {
         text += &format!(", {}", claimed_offline(remote));
+    }
+    if let Some(paused) = facts.paused.get(record.id.issue()) {
+        let (by, why) = (foreign(&paused.by), quote(&paused.reason, QUOTED));
+        text += &format!(", its issue is paused by {by}: {why}, so that what you send waits");
     }
     let task = record.task.as_ref();
     let task = task.map(|task| format!("task {}, ", quote(&task.id, 12)));

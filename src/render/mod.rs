@@ -13,8 +13,8 @@ pub(crate) mod rows;
 
 use std::collections::BTreeMap;
 
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::{continued, fenced, plain};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::{continued, fenced, plain, word};
 use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, OtherProtocol, Said, WorkBranch, WorkBrief};
@@ -22,7 +22,7 @@ use handoff_model::ReviewFinding;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
-    Record, RefusedContract, Spent, Task, Transition, Verdict, issue_folder, overdue_text,
+    Paused, Record, RefusedContract, Spent, Task, Transition, Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Check, Event, State};
 use serde_json::{Map, Value};
@@ -225,6 +225,25 @@ fn sender_details(record: &Record) -> Vec<Detail> {
         details.push(("attempt", record.attempt.to_string()));
     }
     details
+}
+
+/// The command that resumes a paused issue.
+pub(crate) fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
+    format!(
+        "git handoff reopen {issue} --as {agent} --reason {}",
+        word(why)
+    )
+}
+
+/// The reason of a resumption for which nobody gave one.
+pub(crate) const RESUMED: &str = "the work goes on";
+
+/// A line for each paused issue.
+pub(crate) fn pauses_text<'a>(
+    paused: impl IntoIterator<Item = (&'a IssueKey, &'a Paused)>,
+) -> String {
+    let line = |(key, paused)| format!("issue {key} is {paused}\n");
+    paused.into_iter().map(line).collect()
 }
 
 /// One transition, with its time and its reasons.
@@ -599,8 +618,9 @@ pub(crate) fn issue_text<'a>(
     handoffs: impl Iterator<Item = &'a Record>,
     look: &Look,
 ) -> String {
+    let paused = issue.paused.as_ref().map_or("", |_| ", paused");
     let mut text = format!(
-        "issue {}: {} ({}, {}, since {})\n",
+        "issue {}: {}{paused} ({}, {}, since {})\n",
         issue.issue,
         issue.status.as_str(),
         issue.protocol,
@@ -616,6 +636,9 @@ pub(crate) fn issue_text<'a>(
     }
     let handoffs: Vec<&Record> = handoffs.collect();
     text += &issue_usage(&handoffs);
+    if let Some(paused) = &issue.paused {
+        text += &format!("  {paused}\n");
+    }
     let given_up = issue.given_up.last();
     if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
         let (at, by, why) = (look.moment(last.at), &last.by, continued(&last.reason));

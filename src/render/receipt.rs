@@ -7,13 +7,13 @@ use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
-    Artifact, Change, Evidence, FailureContext, IssueStatus, Record, Verdict, issue_folder,
+    Artifact, Change, Evidence, FailureContext, IssueStatus, Paused, Record, Verdict, issue_folder,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{absent, advice, claims, headline, kept};
+use super::{RESUMED, absent, advice, claims, headline, kept, resume};
 use crate::contracts::onward::NextContract;
 use crate::output::{Answer, Output};
 use crate::view::Look;
@@ -71,10 +71,16 @@ pub(crate) struct ReceiptView<'a> {
     transitions: &'a [Change],
     /// whether the issue is open
     issue_status: IssueStatus,
+    /// the pause of the issue, if it is paused
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<&'a Paused>,
     /// the commands that can continue the work from here; replace the words in capitals
     next: Vec<String>,
     /// findings that did not prevent the step
     warnings: &'a [Finding],
+    /// Whether what comes next is to resume the issue.
+    #[serde(skip)]
+    is_held_back: bool,
     #[serde(skip)]
     record: &'a Record,
     /// The text of a write that is about the issue.
@@ -119,8 +125,10 @@ impl<'a> ReceiptView<'a> {
             repeated: receipt.repeated,
             transitions: &receipt.changes,
             issue_status: receipt.issue.status,
+            paused: receipt.issue.paused.as_ref(),
             next,
             warnings: &done.warnings,
+            is_held_back: is_held_back(done),
             record,
             instead: None,
         }
@@ -135,6 +143,16 @@ impl<'a> ReceiptView<'a> {
     pub(crate) fn with_text(self, text: String) -> Self {
         let instead = Some(text);
         Self { instead, ..self }
+    }
+
+    /// Has this command as the next one.
+    pub(crate) fn with_next(self, next: String, output: &Output) -> Self {
+        let next = vec![output.command(&next)];
+        Self {
+            next,
+            is_held_back: true,
+            ..self
+        }
     }
 
     /// Prints the findings that did not prevent the write.
@@ -153,6 +171,7 @@ impl<'a> ReceiptView<'a> {
     pub(crate) fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         // The caller is done: the claim is for another agent to make.
         let first = match self.state {
+            _ if self.is_held_back => "to resume it:".to_owned(),
             State::Pending => format!("next, for {}:", self.to),
             // The agent decides between results.
             _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
@@ -228,6 +247,9 @@ impl Answer for ReceiptView<'_> {
                 self.issue
             );
         }
+        if let Some(paused) = self.paused {
+            text += &format!("  issue {} is {paused}\n", self.issue);
+        }
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),
             None => match &record.lease {
@@ -263,6 +285,13 @@ impl ReceiptView<'_> {
     }
 }
 
+/// Whether nobody is handed what was written: its issue is paused.
+fn is_held_back(done: &Done) -> bool {
+    let (record, issue) = (&done.receipt.record, &done.receipt.issue);
+    let goes_on = matches!(record.state, State::InProgress | State::Completed);
+    !goes_on && issue.held_back(&record.to).is_some()
+}
+
 /// The commands that may come next.
 fn next_steps(done: &Done) -> Vec<String> {
     let receipt = &done.receipt;
@@ -270,6 +299,10 @@ fn next_steps(done: &Done) -> Vec<String> {
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
     if issue.status != IssueStatus::Open {
         return Vec::new();
+    }
+    if is_held_back(done) {
+        let lead = receipt.lead.as_ref().unwrap_or(from);
+        return vec![resume(key, lead, RESUMED)];
     }
     let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
         let one = |(to, kind): &(AgentName, Option<String>)| {

@@ -21,6 +21,7 @@ mod merges;
 mod on_remote;
 #[cfg(unix)]
 mod openpgp;
+mod pause_forged;
 mod reports;
 #[cfg(unix)]
 mod signatures;

@@ -139,11 +139,11 @@ fn an_issue_can_go_out_alone() {
     let args = ["--format", "files", "--issue", "90", "--json"];
     let ran = env.handoff(&[&["export", dir.to_str().unwrap()][..], &args].concat());
     let data = &ran.success().json()["data"];
-    // The opening, four changes, a failure; and both versions of the protocol.
-    assert_eq!(data["steps"], 8);
+    // The opening, six changes, a failure; and both versions of the protocol.
+    assert_eq!(data["steps"], 10);
     assert_eq!(data["handoffs"], 1);
     let repo = fresh(&env, "alone", "issue-to-pr");
-    assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (7, 1, 0, 7));
+    assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (9, 1, 0, 9));
     let of_90 = |repo: &Path| env.git(repo, &["rev-parse", "handoffs:issues/90"]);
     assert_eq!(of_90(&repo), of_90(&env.repo()));
     let none = env.root().join("none");

@@ -26,6 +26,7 @@ mod milliseconds;
 mod on_record;
 mod outcomes;
 mod own_needs;
+mod pause;
 mod refusals;
 mod repository_formats;
 #[cfg(unix)]

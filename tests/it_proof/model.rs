@@ -196,7 +196,7 @@ impl Seen {
         for state in Lifecycle::ALL {
             assert!(self.lifecycle.contains(&state), "nothing was {state}");
         }
-        let own = ["decide", "annotate", "give up", "reopen", "refuse"];
+        let own = ["decide", "annotate", "give up", "reopen", "pause", "refuse"];
         let events = Event::ALL.into_iter().filter(|e| *e != Event::Exhaust);
         for name in events.map(Event::as_str).chain(own) {
             assert!(

@@ -734,6 +734,7 @@ fn a_long_issue_is_still_a_picture() {
         opened_at: Moment::default(),
         updated_at: Moment::default(),
         completed_at: None,
+        paused: None,
         steps: 1000,
         reopened: 0,
         counts_after: 0,

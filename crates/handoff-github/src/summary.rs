@@ -182,6 +182,9 @@ fn head(standing: &Issue) -> String {
     if !holders.is_empty() {
         text += &format!("With {}. ", holders.join(", "));
     }
+    if let Some(paused) = &issue.paused {
+        text += &format!("It is {}. ", code(&paused.to_string(), MOST_REASON));
+    }
     if let Some(next) = &standing.next {
         let id = next.id.as_ref().map(|id| format!(" with {id}"));
         text += &format!(

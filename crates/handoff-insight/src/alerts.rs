@@ -354,6 +354,10 @@ impl<'s> AlertInput<'s> {
             return;
         }
         for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
+            let is_claimed = claimed_at(handoff).is_some();
+            if !is_claimed && issue.holds_back(handoff.to) {
+                continue;
+            }
             let periods = match metric {
                 Metric::RetriesOfOne => self.retries(handoff),
                 Metric::LeasesExpired => expiry(handoff, patience).into_iter().collect(),
@@ -412,6 +416,9 @@ impl<'s> AlertInput<'s> {
             Metric::Dead => State::Dead,
             _ => return Vec::new(),
         };
+        if issue.holds_back(handoff.to) {
+            return Vec::new();
+        }
         let spells = times::spells(handoff).into_iter();
         let period = |spell: times::Spell<'_>| {
             let since = self.past(spell.since);
@@ -514,7 +521,11 @@ impl<'s> AlertInput<'s> {
         patience: TimeDelta,
     ) -> Vec<Sample<'s>> {
         let ended = |issue: &IssueSurvey<'_>| issue.handoffs.iter().all(|h| h.state.is_terminal());
-        let idle = issues.filter(|i| ended(i) && !i.awaiting.is_empty());
+        let awaits = |issue: &IssueSurvey<'_>| {
+            let mut awaiting = issue.awaiting.iter();
+            awaiting.any(|(_, agent)| !issue.holds_back(agent))
+        };
+        let idle = issues.filter(|i| ended(i) && awaits(i));
         let sample = idle.filter_map(|issue| {
             Some(Sample {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,

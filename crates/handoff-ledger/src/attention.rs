@@ -110,13 +110,17 @@ pub fn of_issue(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) -> Ve
         handoff.attention(|number| Some(issue.handoff(number)?.state))
     };
     let mut found = Vec::new();
+    let going = |agent: &&AgentName| !issue.holds_back(agent);
     for handoff in &issue.handoffs {
         let about = |(number, _): &&(u32, &AgentName)| *number == handoff.number;
         if issue.status == IssueStatus::Open {
             let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| *agent);
-            found.extend(judge(handoff, awaited, false));
+            if going(&awaited.unwrap_or(handoff.to)) {
+                found.extend(judge(handoff, awaited, false));
+            }
         }
-        for (_, agent) in issue.to_tell.iter().filter(about) {
+        let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| *agent);
+        for agent in to_tell.filter(going) {
             found.extend(judge(handoff, Some(agent), true));
         }
     }
@@ -138,7 +142,7 @@ pub fn of_folder(
     Ok(sorted(found.collect()))
 }
 
-/// What a handoff at the tip needs, if it needs somebody. `awaited` is the agent that it awaits, or
+/// What a handoff at the tip needs, if it needs somebody and no pause holds it back. `awaited` is the agent that it awaits, or
 /// that has yet to be told of it, if it ended.
 ///
 /// # Errors
@@ -150,6 +154,9 @@ pub fn of_record(
     protocol: &Protocol,
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
+    if tip.holds_back(record.id.issue(), awaited.unwrap_or(&record.to))? {
+        return Ok(None);
+    }
     let mut before = BTreeMap::new();
     if record.state == State::Pending && !record.waits_for.is_empty() {
         let folder = tip.issue(record.id.issue())?;

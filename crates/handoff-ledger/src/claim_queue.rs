@@ -93,6 +93,9 @@ impl Choice<'_, '_> {
             if entry.standing != standing || *known != entry.group() {
                 break;
             }
+            if self.tip.holds_back(entry.id.issue(), &self.agent)? {
+                continue;
+            }
             if entry.due.as_ref().is_some_and(|due| *due <= now) {
                 self.found.late.get_or_insert(entry.id);
             } else if let Some(spent) = self.unaffordable(&entry)? {
@@ -176,15 +179,21 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// All that stand so, the oldest first.
+    /// All that stand so and that no pause holds back, the oldest first.
     fn all(&self, standing: Standing) -> Result<Vec<(OpenEntry, Listed)>, LedgerError> {
         let entries = self.open.from(&format!("{}.", standing.as_str()));
         let same = |entry: &Result<(OpenEntry, Listed), LedgerError>| {
             entry.as_ref().map_or(true, |(e, _)| e.standing == standing)
         };
-        let mut all = entries.take_while(same).collect::<Result<Vec<_>, _>>()?;
-        all.sort_by(|(a, _), (b, _)| (&a.sent, &a.id).cmp(&(&b.sent, &b.id)));
-        Ok(all)
+        let all = entries.take_while(same).collect::<Result<Vec<_>, _>>()?;
+        let mut going = Vec::with_capacity(all.len());
+        for one in all {
+            if !self.tip.holds_back(one.0.id.issue(), &self.agent)? {
+                going.push(one);
+            }
+        }
+        going.sort_by(|(a, _), (b, _)| (&a.sent, &a.id).cmp(&(&b.sent, &b.id)));
+        Ok(going)
     }
 
     /// Takes a handoff that can be claimed, if it is better than the best so far.

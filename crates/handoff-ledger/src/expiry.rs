@@ -14,7 +14,8 @@ use super::snapshot::Snapshot;
 use super::write::{Done, Ledger};
 
 impl<'r> Ledger<'r> {
-    /// Records every lease and every time to claim that ran out, and adds each to `reaped`.
+    /// Records every lease and every time to claim that ran out, and adds each to `reaped`. None runs
+    /// out for what a pause holds back.
     ///
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay, and are in `reaped`.
@@ -22,6 +23,9 @@ impl<'r> Ledger<'r> {
         let now = to_millisecond(session.clock.author());
         let tip = self.tip()?;
         for entry in tip.open()? {
+            if tip.holds_back(entry.id.issue(), &entry.to)? {
+                continue;
+            }
             if tip.open_record(&entry)?.is_expired(now) {
                 reaped.extend(self.record_expiry(session, &entry.id)?);
             }

@@ -21,7 +21,7 @@ pub enum Kind {
     Transition,
     /// A handoff's record changed but not its state: a lease was extended.
     Record,
-    /// An issue changed but none of its handoffs: it was reopened or given up.
+    /// An issue changed but none of its handoffs: it was reopened, paused or given up.
     Issue,
     /// A protocol was activated.
     Protocol,
@@ -175,34 +175,16 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
             found.push(about(&new, plain(Kind::Record), None));
         }
     }
+    // Also where handoffs have their time to be claimed again, as when an issue is resumed.
+    if found.iter().all(|one| one.kind == Kind::Record) {
+        let issue = of_issue(repository, &changes, plain(Kind::Issue))?;
+        if let Some((one, _)) = issue.filter(|(_, is_resumed)| found.is_empty() || *is_resumed) {
+            found = vec![one];
+        }
+    }
     if found.is_empty() {
         let mut other = plain(Kind::Other);
-        if let Some(path) = changes.iter().find(|c| c.path.ends_with("/issue.json")) {
-            if let Some(id) = path.new {
-                let issue: Issue = stored(repository, id, &path.path)?;
-                let old = path
-                    .old
-                    .map(|id| stored::<Issue>(repository, id, &path.path));
-                let old = old.transpose()?;
-                let known = |count: fn(&Issue) -> usize| old.as_ref().map_or(0, count);
-                let decided = issue.decisions.get(known(|issue| issue.decisions.len())..);
-                let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
-                let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
-                let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
-                let given_up = issue.given_up.get(known(|issue| issue.given_up.len())..);
-                let why = why.or_else(|| Some((&given_up?.last()?.reason, None)));
-                let noted = issue
-                    .annotations
-                    .get(known(|issue| issue.annotations.len())..);
-                let noted = noted.and_then(<[_]>::last);
-                let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
-                other.reason = why
-                    .map(|(why, _)| why.clone())
-                    .filter(|why| !why.is_empty());
-                other.id = why.and_then(|(_, id)| id.cloned());
-                (other.kind, other.issue) = (Kind::Issue, Some(issue.issue));
-            }
-        } else if let Some(Change { path, .. }) = changes.first() {
+        if let Some(Change { path, .. }) = changes.first() {
             let mut parts = path.split('/');
             (other.kind, other.name) = match (parts.next(), parts.next()) {
                 (Some(layout::PROTOCOLS), Some(name)) => (Kind::Protocol, Some(name.to_owned())),
@@ -213,6 +195,51 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         found.push(other);
     }
     Ok(found)
+}
+
+/// What happened to an issue whose file a commit changes, and whether it was resumed.
+fn of_issue(
+    repository: &Repository,
+    changes: &[Change],
+    mut one: Happening,
+) -> Result<Option<(Happening, bool)>, LedgerError> {
+    let mut changes = changes.iter();
+    let Some(change) = changes.find(|c| c.path.ends_with("/issue.json")) else {
+        return Ok(None);
+    };
+    let read = |id: Option<ObjectId>| -> Result<Option<Issue>, LedgerError> {
+        id.map(|id| stored(repository, id, &change.path))
+            .transpose()
+    };
+    let (Some(issue), old) = (read(change.new)?, read(change.old)?) else {
+        one.kind = Kind::Other;
+        return Ok(Some((one, false)));
+    };
+    let known = |count: fn(&Issue) -> usize| old.as_ref().map_or(0, count);
+    let decided = issue.decisions.get(known(|issue| issue.decisions.len())..);
+    let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
+    let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
+    let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
+    let resumed = issue.resumed.get(known(|issue| issue.resumed.len())..);
+    let resumed = resumed.and_then(<[_]>::last);
+    let why = why.or_else(|| Some((&resumed?.reason, None)));
+    let was_paused = old.as_ref().and_then(|old| old.paused.as_ref());
+    let paused = issue.paused.as_ref();
+    let paused = paused.filter(|paused| was_paused != Some(*paused));
+    let why = why.or_else(|| Some((&paused?.reason, None)));
+    let given_up = issue.given_up.get(known(|issue| issue.given_up.len())..);
+    let why = why.or_else(|| Some((&given_up?.last()?.reason, None)));
+    let noted = issue
+        .annotations
+        .get(known(|issue| issue.annotations.len())..);
+    let noted = noted.and_then(<[_]>::last);
+    let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
+    let reason = why.map(|(why, _)| why.clone());
+    one.reason = reason.filter(|why| !why.is_empty());
+    one.id = why.and_then(|(_, id)| id.cloned());
+    let is_resumed = resumed.is_some();
+    one.issue = Some(issue.issue);
+    Ok(Some((one, is_resumed)))
 }
 
 /// What happened in a commit that changes the archive.

@@ -79,8 +79,8 @@ pub use said::Said;
 pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
 pub use survey::{
-    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Issues, RoundSurvey, Survey,
-    UsageSurvey,
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Issues, PauseSurvey, RoundSurvey,
+    Survey, UsageSurvey,
 };
 pub use tally::{Reached, Tally, Work};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};

@@ -108,7 +108,9 @@ pub fn overview(
     };
     for agent in agents {
         for listed in tip.listed_with(layout::AWAITING, &agent)? {
-            viewer.judge(&listed, Some(&agent))?;
+            if !tip.holds_back(listed.id.issue(), &agent)? {
+                viewer.judge(&listed, Some(&agent))?;
+            }
         }
     }
     let mut overview = viewer.overview;
@@ -143,6 +145,13 @@ impl Overviewer<'_, '_> {
         let now = Stamp::of(self.now);
         for entry in self.tip.open_with(self.who.agent)?.from("") {
             let (entry, listed) = entry?;
+            if self.tip.holds_back(entry.id.issue(), self.who.agent)? {
+                // What is held goes on; nothing else is named.
+                if entry.standing == Standing::Held {
+                    held.push((entry, listed));
+                }
+                continue;
+            }
             if self.may_need(&entry) {
                 candidates.push(listed.clone());
             }
@@ -203,7 +212,7 @@ impl Overviewer<'_, '_> {
         let mut candidates = Vec::new();
         for entry in self.tip.open_with(agent)?.from("") {
             let (entry, listed) = entry?;
-            if self.may_need(&entry) {
+            if !self.tip.holds_back(entry.id.issue(), agent)? && self.may_need(&entry) {
                 candidates.push(listed);
             }
         }

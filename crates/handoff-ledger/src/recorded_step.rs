@@ -110,6 +110,8 @@ impl States<'_> {
             handoffs + 1
         } else {
             match &self.about(changes)?[..] {
+                // Handoffs have their time to be claimed again.
+                _ if self.is_resumed() => return Ok(self.issue_update(changes)),
                 [number] if self.is_annotated() => {
                     let record = self.after.shared_record(*number)?;
                     let old = self.before.shared_record(*number)?;
@@ -150,6 +152,12 @@ impl States<'_> {
     fn is_annotated(&self) -> bool {
         let had = self.was.as_ref().map_or(0, |issue| issue.annotations.len());
         self.is.annotations.len() > had
+    }
+
+    /// Whether the step resumed the issue.
+    fn is_resumed(&self) -> bool {
+        let had = self.was.as_ref().map_or(0, |issue| issue.resumed.len());
+        self.is.resumed.len() > had
     }
 
     /// The outside event that the step carried out.
@@ -450,6 +458,9 @@ fn issue_of_path(path: &str) -> Option<IssueKey> {
         .filter(|(folder, _)| layout::is_divided(folder));
     if let Some((_, name)) = listed {
         return id_in(name).map(|id| id.issue().clone());
+    }
+    if let Some(key) = layout::paused_at(path) {
+        return Some(key);
     }
     let key: IssueKey = path
         .strip_prefix("issues/")?

@@ -16,8 +16,8 @@ use handoff_git::{
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Record, Schemas, View,
-    layout, record,
+    ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Paused, Record, Schemas,
+    View, layout, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -43,6 +43,8 @@ pub struct Snapshot<'r> {
     on_demand: Option<Rc<OnDemand>>,
     /// The archived issues whose folders were opened.
     from_archive: RefCell<BTreeMap<IssueKey, ArchivedIssue>>,
+    /// The files of the paused issues, once they are listed.
+    paused: OnceCell<BTreeMap<IssueKey, ObjectId>>,
 }
 
 /// Protocols that were already read, by the id of their folder: checking one costs as much as
@@ -85,6 +87,7 @@ impl<'r> Snapshot<'r> {
             known: KnownProtocols::default(),
             on_demand: None,
             from_archive: RefCell::default(),
+            paused: OnceCell::new(),
         })
     }
 
@@ -314,6 +317,65 @@ impl<'r> Snapshot<'r> {
         }
         listed.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(listed)
+    }
+
+    /// The paused issues, with the files that say so.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder can't be read.
+    pub(super) fn paused_issues(&self) -> Result<&BTreeMap<IssueKey, ObjectId>, LedgerError> {
+        if let Some(known) = self.paused.get() {
+            return Ok(known);
+        }
+        let mut found = BTreeMap::new();
+        for entry in self.tree.list(layout::PAUSED)? {
+            let path = format!("{}/{}", layout::PAUSED, entry.name);
+            found.extend(layout::paused_at(&path).map(|key| (key, entry.id)));
+        }
+        if !found.is_empty() {
+            self.ensure_entries(&[layout::PAUSED])?;
+        }
+        Ok(self.paused.get_or_init(|| found))
+    }
+
+    /// The pause of an issue, if it is paused. Reads no issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn paused(&self, key: &IssueKey) -> Result<Option<Paused>, LedgerError> {
+        let Some(id) = self.paused_issues()?.get(key) else {
+            return Ok(None);
+        };
+        let bytes = self.repository.blob(*id)?;
+        let paused = record::read(&bytes);
+        let path = || layout::paused_file(key);
+        Ok(Some(paused.map_err(|e| LedgerError::stored(&path(), e))?))
+    }
+
+    /// The pauses of those of these issues that are paused.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read.
+    pub fn paused_among<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k IssueKey>,
+    ) -> Result<BTreeMap<IssueKey, Paused>, LedgerError> {
+        let mut found = BTreeMap::new();
+        for key in keys {
+            if !found.contains_key(key) {
+                found.extend(self.paused(key)?.map(|paused| (key.clone(), paused)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a pause keeps an agent from being handed work of an issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn holds_back(&self, key: &IssueKey, agent: &AgentName) -> Result<bool, LedgerError> {
+        let paused = self.paused(key)?;
+        Ok(paused.is_some_and(|paused| paused.holds_back(agent)))
     }
 
     /// What was spent on the claims that began on a day.

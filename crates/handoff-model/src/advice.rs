@@ -185,7 +185,13 @@ pub fn needs_attention<E>(
         return Ok(None);
     }
     // The deciding agent may already have a report on this handoff.
-    for open in &issue.open {
+    let going = || {
+        issue
+            .open
+            .iter()
+            .filter(|open| issue.held_back(&open.to).is_none())
+    };
+    for open in going() {
         if let Some(record) = view.record(open.id.number())?
             && is_to_decide(protocol, &record)
             && let Some(mut advice) = advise(protocol, issue, &record, None, at)
@@ -201,7 +207,7 @@ pub fn needs_attention<E>(
     let is_stuck = |open: &&OpenHandoff| stuck.contains(&open.state) || late(open);
     // What is decided already waits for whoever has to act; the rest is still to decide.
     let mut decided = None;
-    for open in issue.open.iter().filter(is_stuck) {
+    for open in going().filter(is_stuck) {
         let Some(record) = view.record(open.id.number())? else {
             continue;
         };
@@ -214,7 +220,7 @@ pub fn needs_attention<E>(
             _ => {}
         }
     }
-    if decided.is_some() {
+    if decided.is_some() || issue.paused.is_some() {
         return Ok(decided);
     }
     if let Some(found) = waits_in_vain(protocol, view, issue)? {

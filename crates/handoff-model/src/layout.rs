@@ -20,6 +20,9 @@ pub const ISSUES: &str = "issues";
 pub const ARCHIVED: &str = "archived";
 /// The folder with what was spent on each day ([`crate::spending`]).
 pub const SPENT: &str = "spent";
+/// The folder with one file for each paused issue, so that whoever looks for work need not read
+/// the issues.
+pub const PAUSED: &str = "paused";
 /// The folder with the active protocols.
 pub const PROTOCOLS: &str = "protocols";
 
@@ -85,6 +88,17 @@ pub fn spent_file(day: &str) -> String {
     format!("{SPENT}/{day}.json")
 }
 
+/// The file that says that an issue is paused: `paused/123.json`.
+pub fn paused_file(issue: &IssueKey) -> String {
+    format!("{PAUSED}/{issue}.json")
+}
+
+/// The issue whose pause a path is the file of.
+pub fn paused_at(path: &str) -> Option<IssueKey> {
+    let name = path.strip_prefix(PAUSED)?.strip_prefix('/')?;
+    name.strip_suffix(".json")?.parse().ok()
+}
+
 /// The name of a handoff's record in its issue's folder.
 pub fn record_name(number: u32) -> String {
     format!("{number:04}.json")
@@ -132,7 +146,7 @@ pub fn is_closed(path: &str) -> bool {
         ISSUES => 4,
         PROTOCOLS => 2,
         DOCUMENTS => 1,
-        SPENT => 0,
+        SPENT | PAUSED => 0,
         OPEN | AWAITING | ARCHIVED => 1,
         _ => return true,
     };
@@ -209,6 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn a_paused_issue_has_one_file() {
+        let key: IssueKey = "98765".parse().unwrap();
+        assert_eq!(paused_file(&key), "paused/98765.json");
+        assert_eq!(paused_at("paused/98765.json"), Some(key));
+        for path in [
+            "paused/98765",
+            "paused/a/98765.json",
+            "98765.json",
+            "paused",
+        ] {
+            assert_eq!(paused_at(path), None, "{path}");
+        }
+    }
+
+    #[test]
     fn failure_folders_are_told_from_all_others() {
         assert!(is_failure_folder("issues/23/01/123/0002-failure/1"));
         for path in [
@@ -234,6 +263,7 @@ mod tests {
             "archived/23",
             "protocols/a/schemas",
             "documents/a",
+            "paused",
         ] {
             assert!(!is_closed(path), "{path}");
         }
@@ -243,6 +273,7 @@ mod tests {
             "open/x/y",
             "archived/23/01",
             "protocols/a/schemas/b",
+            "paused/7",
             "notes",
             "",
         ] {

@@ -71,8 +71,8 @@ pub use recognition::is_contract_of;
 pub use record::{
     AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
     FailureContext, FindingState, GivenUp, ImportSource, Issue, IssueStatus, KnownFact, Lease,
-    Manifest, OpenHandoff, Progress, Question, Record, RefusedContract, Reopening, ReviewFinding,
-    Task, TaskName, Transition,
+    Manifest, OpenHandoff, Paused, Progress, Question, Record, RefusedContract, Reopening, Resumed,
+    ReviewFinding, Task, TaskName, Transition,
 };
 pub use refusal::{
     BudgetSpent, ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached,

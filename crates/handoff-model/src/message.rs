@@ -54,10 +54,12 @@ pub enum StepEvent {
     Approve,
     /// A person does not approve it.
     Disapprove,
-    /// A completed or cancelled issue was reopened.
+    /// A completed or cancelled issue was reopened, or a paused one resumed.
     Reopen,
     /// An issue in which nothing was open was given up.
     GiveUp,
+    /// An issue was paused.
+    Pause,
     /// A refused contract was put on record.
     Refuse,
     /// Issues that ended were taken out of the tip.
@@ -75,7 +77,7 @@ impl StepEvent {
             .chain(lifecycle.map(Self::Lifecycle))
             .chain([Self::Decide, Self::Annotate])
             .chain([Self::Approve, Self::Disapprove])
-            .chain([Self::Reopen, Self::GiveUp, Self::Refuse])
+            .chain([Self::Reopen, Self::GiveUp, Self::Pause, Self::Refuse])
             .chain([Self::Archive, Self::Unarchive])
     }
 
@@ -90,6 +92,7 @@ impl StepEvent {
             Self::Disapprove => "disapprove",
             Self::Reopen => "reopen",
             Self::GiveUp => "give_up",
+            Self::Pause => "pause",
             Self::Refuse => "refuse",
             Self::Archive => "archive",
             Self::Unarchive => "unarchive",

@@ -21,6 +21,7 @@ use crate::value::scalar;
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
+use handoff_base::text::continued;
 use handoff_contract::{Allowance, Format};
 use handoff_protocol::{Action, Definition, Event, OnRecord, OwnRetry, Policy, State, TaskState};
 
@@ -225,6 +226,91 @@ pub struct Reopening {
     pub reason: String,
     /// The number of handoffs the issue had at that time.
     pub handoffs: u32,
+    /// When that was said, if that was earlier and elsewhere.
+    #[serde(
+        default,
+        with = "moment::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<Moment>")]
+    pub said_at: Option<Moment>,
+}
+
+/// A pause of an issue: nobody is handed its work until it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Paused {
+    /// The version of the stored form: 3.
+    pub version: u32,
+    /// When it was paused.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent that paused it.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// When that was said, if that was earlier and elsewhere.
+    #[serde(
+        default,
+        with = "moment::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<Moment>")]
+    pub said_at: Option<Moment>,
+    /// The agents that go on all the same, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<AgentName>,
+}
+
+impl Paused {
+    /// Whether it keeps an agent from being handed work.
+    pub fn holds_back(&self, agent: &AgentName) -> bool {
+        !self.except.contains(agent)
+    }
+
+    /// When it was said.
+    pub fn since(&self) -> Moment {
+        self.said_at.unwrap_or(self.at)
+    }
+}
+
+impl std::fmt::Display for Paused {
+    /// Writes `paused since 2026-03-02 09:00:00Z by orchestrator: it was closed`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (at, reason) = (moment::shown(self.at), continued(&self.reason));
+        write!(f, "paused since {at} by {}", self.by)?;
+        if !self.except.is_empty() {
+            let names: Vec<&str> = self.except.iter().map(AgentName::as_str).collect();
+            write!(f, " except for {}", names.join(", "))?;
+        }
+        write!(f, ": {reason}")
+    }
+}
+
+/// The end of a pause, or word from elsewhere that the work goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resumed {
+    /// When the issue was resumed.
+    #[serde(with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Moment,
+    /// The agent that resumed it.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// When that was said, if that was earlier and elsewhere.
+    #[serde(
+        default,
+        with = "moment::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<Moment>")]
+    pub said_at: Option<Moment>,
+    /// The pause; none if the issue was not paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
 }
 
 /// A refused contract, without its content.
@@ -415,6 +501,12 @@ pub struct Issue {
     /// When and why it was reopened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
+    /// Since when and why nobody is handed its work, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
+    /// When and why it was resumed after a pause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumed>,
     /// The handoffs that the protocol's limits count, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<Counted>,
@@ -492,6 +584,26 @@ impl Issue {
         let facts = self.known_facts(definition);
         let facts = facts.map(|(name, fact)| (name.to_owned(), fact.value.clone()));
         facts.collect()
+    }
+
+    /// The pause that keeps an agent from being handed work of it, if one does.
+    pub fn held_back(&self, agent: &AgentName) -> Option<&Paused> {
+        self.paused
+            .as_ref()
+            .filter(|paused| paused.holds_back(agent))
+    }
+
+    /// When it was last said that the work goes on: by a reopening or a resumption.
+    pub fn goes_on_since(&self) -> Option<Moment> {
+        let reopened = self
+            .reopened
+            .last()
+            .map(|last| last.said_at.unwrap_or(last.at));
+        let resumed = self
+            .resumed
+            .last()
+            .map(|last| last.said_at.unwrap_or(last.at));
+        reopened.max(resumed)
     }
 
     /// Every fact, by name.

@@ -2,7 +2,7 @@
 //! makes again, and the audit.
 
 use handoff_base::ids::AgentName;
-use handoff_base::{Code, Moment};
+use handoff_base::{Code, Moment, moment};
 use handoff_contract::Allowance;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::{Deserialize, Serialize};
@@ -89,10 +89,32 @@ pub enum Update {
         /// Why.
         reason: String,
     },
-    /// Reopens a completed or cancelled issue.
+    /// Reopens a completed or cancelled issue, or resumes a paused one.
     Reopen {
         /// Why.
         reason: String,
+        /// When that was said, if that was earlier and elsewhere.
+        #[serde(
+            default,
+            with = "moment::optional",
+            skip_serializing_if = "Option::is_none"
+        )]
+        said_at: Option<Moment>,
+    },
+    /// Pauses an issue: nobody is handed its work until it is reopened.
+    Pause {
+        /// Why.
+        reason: String,
+        /// The agents that go on all the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        except: Vec<AgentName>,
+        /// When that was said, if that was earlier and elsewhere.
+        #[serde(
+            default,
+            with = "moment::optional",
+            skip_serializing_if = "Option::is_none"
+        )]
+        said_at: Option<Moment>,
     },
     /// Records that a contract of the agent was refused.
     Refuse {
@@ -169,7 +191,10 @@ impl Update {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
             Self::Annotate { handoff, .. } => *handoff,
-            Self::GiveUp { .. } | Self::Reopen { .. } | Self::Refuse { .. } => None,
+            Self::GiveUp { .. }
+            | Self::Reopen { .. }
+            | Self::Pause { .. }
+            | Self::Refuse { .. } => None,
         }
     }
 
@@ -179,7 +204,10 @@ impl Update {
         match &mut self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => *handoff = number,
             Self::Annotate { handoff, .. } => *handoff = handoff.map(|_| number),
-            Self::GiveUp { .. } | Self::Reopen { .. } | Self::Refuse { .. } => {}
+            Self::GiveUp { .. }
+            | Self::Reopen { .. }
+            | Self::Pause { .. }
+            | Self::Refuse { .. } => {}
         }
         self
     }
@@ -204,7 +232,8 @@ impl Update {
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
             | Self::GiveUp { reason: text }
-            | Self::Reopen { reason: text } => vec![text],
+            | Self::Reopen { reason: text, .. }
+            | Self::Pause { reason: text, .. } => vec![text],
             Self::Refuse { code, why, .. } => vec![code, why],
         }
     }
@@ -291,7 +320,9 @@ mod tests {
         let note = json!({"annotate": {"note": "merged by hand", "facts": {"pull_request": 7}}});
         let reopen = json!({"reopen": {"reason": "reverted"}});
         let give_up = json!({"giveup": {"reason": "no longer needed"}});
-        for stored in [change("arguments"), decide, note, reopen, give_up] {
+        let at = "2026-03-02T09:00:00.000Z";
+        let pause = json!({"pause": {"reason": "closed", "except": ["closer"], "said_at": at}});
+        for stored in [change("arguments"), decide, note, reopen, give_up, pause] {
             let update: Update = from_value(stored.clone()).unwrap();
             assert_eq!(to_value(&update).unwrap(), stored);
             let number = update.handoff();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::ArchivedIssue;
 use crate::failure::{FailureFile, Manifest as SnapshotManifest};
-use crate::record::{Issue, Manifest, Record};
+use crate::record::{Issue, Manifest, Paused, Record};
 use crate::spending::DaySpending;
 
 /// The version that every stored file carries.
@@ -56,6 +56,7 @@ stored!(
     Manifest,
     Issue,
     Record,
+    Paused,
     ArchivedIssue,
     FailureFile,
     SnapshotManifest,

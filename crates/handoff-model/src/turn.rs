@@ -19,7 +19,7 @@ pub struct Turn {
 /// Decides which agent acts first in an issue: by the state of the task, if one is named and the
 /// protocol assigns an agent to that state; otherwise the agent of the lowest phase among
 /// `between`, or among those with an open handoff. An agent that can act now comes before one that
-/// can't.
+/// can't. While a pause holds all of them back, it is nobody's turn.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
@@ -34,6 +34,7 @@ pub fn turn(
     let about = known.map(|task| concerned(issue, task));
     let actionable = |open: &&OpenHandoff| {
         matches!(open.state, State::Pending | State::InProgress)
+            && (open.state == State::InProgress || issue.held_back(&open.to).is_none())
             && !waits(issue, open)
             && about.as_ref().is_none_or(|about| about(open))
     };
@@ -67,7 +68,7 @@ pub fn turn(
     });
     agents.dedup();
     let Some(first) = agents.first().map(|first| (*first).clone()) else {
-        let open = issue.open.first()?;
+        let open = issue.open.first().filter(|_| issue.paused.is_none())?;
         return Some(Turn {
             agent: protocol.lead().unwrap_or(&open.to).clone(),
             handoff: Some(open.id.clone()),

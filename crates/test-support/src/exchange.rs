@@ -155,6 +155,11 @@ fn to_merge(env: &TestEnvironment) {
     ])
     .success();
     env.send(opening(90)).success();
+    run(
+        env,
+        "pause 90 --reason freeze --except closer-agent --as orchestrator",
+    );
+    run(env, "reopen 90 --reason thaw --as maintainer");
     run(env, "claim 90.1 --as prep-agent");
     run(env, "block 90.1 --reason which? --as prep-agent");
     run(env, "answer 90.1 both --as issue-manager");

@@ -24,6 +24,11 @@ impl From<RoleRefusal> for Failure {
                      see `git handoff status {issue}`"
                 ))
             }
+            RoleRefusal::NotPausedBy { issue, sender, .. } => {
+                at(ErrorCode::NotYours).hint(format!(
+                    "{sender}, an orchestrator or a person can; see `git handoff status {issue}`"
+                ))
+            }
             RoleRefusal::NotAPerson {
                 people, protocol, ..
             } => {

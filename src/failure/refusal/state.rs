@@ -5,6 +5,7 @@ use handoff_model::StateRefusal;
 use handoff_protocol::{Event, State};
 
 use crate::failure::{ErrorCode, Failure};
+use crate::render::resume;
 
 /// Events that no command causes directly.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
@@ -33,6 +34,19 @@ impl From<StateRefusal> for Failure {
                 let commands: Vec<String> = open.iter().map(cancel).collect();
                 at(ErrorCode::StillOpen).hint(format!("cancel it first: {}", commands.join(", ")))
             }
+            StateRefusal::Paused {
+                issue,
+                agent,
+                may_resume,
+                ..
+            } => {
+                let failure = at(ErrorCode::IssuePaused);
+                if may_resume {
+                    failure.hint(format!("run `{}`", resume(&issue, &agent, "WHY")))
+                } else {
+                    failure.hint(format!("`git handoff next {issue}` says who can resume it"))
+                }
+            }
             StateRefusal::NotCompleted(issue) => {
                 at(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
             }
@@ -58,6 +72,9 @@ impl From<StateRefusal> for Failure {
                 } else {
                     failure.advice(format!("possible now: {}", events.join(", ")))
                 }
+            }
+            StateRefusal::SaidEarlier { issue, .. } => {
+                at(ErrorCode::SaidBefore).hint(format!("see `git handoff status {issue}`"))
             }
             StateRefusal::SaidBefore { id, .. } => at(ErrorCode::SaidBefore).hint(format!(
                 "see `git handoff show {id}`, and repeat it if you still want it"

@@ -45,9 +45,10 @@ const BLOCK: &[&str] = &[
 
 const REJECT: &[&str] = &["reject", "1.1", "--as", "prep-agent", "--reason", "no"];
 const CANCEL: &[&str] = &["cancel", "1", "--as", "issue-manager", "--reason", "no"];
+const PAUSE: &[&str] = &["pause", "1", "--as", "orchestrator", "--reason", "no"];
 const ARCHIVE: &[&str] = &["archive", "1"];
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind {
         name: "init",
         before: &[],
@@ -120,6 +121,16 @@ const KINDS: [Kind; 13] = [
         name: "protocol set",
         before: &[&["init"], SEND],
         args: &["protocol", "set", "issue-to-pr", "evidence", "off"],
+    },
+    Kind {
+        name: "pause",
+        before: &[&["init"], SEND],
+        args: PAUSE,
+    },
+    Kind {
+        name: "resume",
+        before: &[&["init"], SEND, PAUSE],
+        args: &["reopen", "1", "--as", "orchestrator", "--reason", "yes"],
     },
     Kind {
         name: "archive",

@@ -109,6 +109,7 @@ impl Act {
             Asked::Update(Update::Annotate { .. }) => "annotate".to_owned(),
             Asked::Update(Update::GiveUp { .. }) => "give up".to_owned(),
             Asked::Update(Update::Reopen { .. }) => "reopen".to_owned(),
+            Asked::Update(Update::Pause { .. }) => "pause".to_owned(),
             Asked::Update(Update::Refuse { .. }) => "refuse".to_owned(),
         }
     }
@@ -463,9 +464,23 @@ impl Chooser<'_> {
         let text = self.text();
         let issue = self.state.issue.as_ref();
         let is_open = issue.is_some_and(|issue| issue.status == IssueStatus::Open);
-        let update = match self.dice.below(6) {
+        let is_paused = issue.is_some_and(|issue| issue.paused.is_some());
+        let update = match self.dice.below(7) {
+            // Most of what can happen can't while it is paused.
+            0..4 if is_paused => Update::Reopen {
+                reason: text,
+                said_at: None,
+            },
             0 if is_open => Update::GiveUp { reason: text },
-            0 | 1 => Update::Reopen { reason: text },
+            0 | 1 => Update::Reopen {
+                reason: text,
+                said_at: None,
+            },
+            6 => Update::Pause {
+                reason: text,
+                except: (0..self.dice.below(3)).map(|_| self.anybody()).collect(),
+                said_at: None,
+            },
             2 => Update::Decide {
                 handoff: self.number(),
                 action: *self.dice.one(&ACTIONS),

@@ -35,7 +35,7 @@ type Held = Result<(), String>;
 type Invariant = (&'static str, fn(&Taken<'_>) -> Held);
 
 /// Every invariant, by name.
-pub(crate) const ALL: [Invariant; 13] = [
+pub(crate) const ALL: [Invariant; 14] = [
     ("one holder at most", one_holder_at_most),
     (
         "a claim changes hands on record",
@@ -57,6 +57,7 @@ pub(crate) const ALL: [Invariant; 13] = [
         the_step_follows_from_the_states,
     ),
     ("attention while open", attention_while_open),
+    ("a pause holds work back", a_pause_holds_work_back),
     ("entries equal what is open", entries_equal_what_is_open),
     ("times never run backwards", times_never_run_backwards),
     (
@@ -281,7 +282,7 @@ fn by_path(files: &FileChanges) -> BTreeMap<&str, &Edit> {
 
 /// While an issue is open, somebody works on it or has it to claim, or it needs somebody; left alone
 /// for a year, it needs somebody. Whose turn it is, the protocol knows. An issue in which only notes
-/// were sent holds no work.
+/// were sent holds no work, and a paused one waits.
 fn attention_while_open(taken: &Taken<'_>) -> Held {
     let (issue, protocol, now) = (taken.issue(), &taken.world.protocol, taken.act.at);
     let records: Vec<Record> = taken
@@ -298,7 +299,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         })?;
     }
     let only_notes = survey.handoffs.iter().all(HandoffSurvey::is_note);
-    if issue.status != IssueStatus::Open || only_notes {
+    if issue.status != IssueStatus::Open || issue.paused.is_some() || only_notes {
         return Ok(());
     }
     let moves = |record: &Record| match record.state {
@@ -316,6 +317,28 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
     ensure(!of_issue(&survey, protocol, later).is_empty(), || {
         format!("a year later nobody is told: {issue:?}")
     })
+}
+
+/// Nothing that a pause holds back is claimed or runs out of time, and an issue that ended is not
+/// paused.
+fn a_pause_holds_work_back(taken: &Taken<'_>) -> Held {
+    let is = taken.issue();
+    ensure(
+        is.status == IssueStatus::Open || is.paused.is_none(),
+        || format!("{:?} and paused", is.status),
+    )?;
+    let Some(was) = &taken.before.issue else {
+        return Ok(());
+    };
+    for (before, after) in taken.pairs() {
+        let new = &after.transitions[before.transitions.len()..];
+        let hands = |event: Event| event.is_claim() || event == Event::Expire;
+        let is_handed = new.iter().filter_map(|t| t.event).any(hands);
+        ensure(!is_handed || was.held_back(&before.to).is_none(), || {
+            format!("{} is paused: {new:?}", before.id)
+        })?;
+    }
+    Ok(())
 }
 
 /// The tip's entries are those of the open records and of what awaits somebody, with the very bytes;
@@ -353,6 +376,13 @@ fn entries_equal_what_is_open(taken: &Taken<'_>) -> Held {
     for one in issue.awaiting.iter().chain(&issue.to_tell) {
         let record = &state.records[one.id.number() as usize - 1];
         wanted.insert(awaiting_path(&one.id, &one.agent), bytes(record));
+    }
+    if let Some(paused) = &issue.paused {
+        let file = layout::paused_file(&issue.issue);
+        let found = state.files.get(file.as_str());
+        let right = found.is_some_and(|bytes| **bytes == *record::write(paused));
+        ensure(right, || format!("{file}: {found:?}"))?;
+        wanted.insert(file, found);
     }
     let entries = state.files.iter();
     let others = [layout::ISSUES, layout::SPENT];

@@ -40,7 +40,17 @@ pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
         return sent(taken, handoffs + 1, act);
     }
     let is_noted = note.is_some();
+    let had = was.map_or(0, |issue| issue.resumed.len());
+    let is_resumed = is.resumed.len() > had;
     match &about(taken)?[..] {
+        _ if is_resumed => {
+            let (agent, update) = recorded_update(was, is).ok_or("not an update of the issue")?;
+            Ok(Act {
+                agent,
+                asked: Asked::Update(update),
+                ..act
+            })
+        }
         [number] if is_noted => {
             let (agent, update) = recorded_update(was, is).ok_or("not an update of the issue")?;
             let before = record(taken.before, *number);

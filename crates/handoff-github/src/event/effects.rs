@@ -318,7 +318,7 @@ impl Work<'_, '_, '_> {
         let session = self.context.session.delivering(delivery);
         let reason = "reopened on GitHub".to_owned();
         let ledger = &mut self.context.ledger;
-        let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason });
+        let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason, said_at: None });
         self.took(rule, "reopened", Map::new(), done)
     }
 

@@ -13,7 +13,7 @@ use handoff_protocol::{Need, State};
 use super::Shown;
 use super::attention::needs;
 use super::escape::escaped;
-use super::issue::{FOUND, states, status_line, title};
+use super::issue::{FOUND, states, status, status_line, title};
 use super::words::{counted, length, minute, state, thousands};
 use crate::times::cycle_time;
 
@@ -84,7 +84,7 @@ fn row(
     } else {
         key.to_string()
     };
-    let status = issue.status.as_str();
+    let status = status(issue);
     let (mut alarm, mut needed) = ("", String::new());
     if !stuck.is_empty() {
         alarm = " <b class=\"s stuck\">stuck</b>";

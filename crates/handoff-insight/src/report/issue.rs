@@ -45,7 +45,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
             " data-ended"
         },
         title = escaped(&issue.title),
-        status = issue.status.as_str()
+        status = status(facts.survey)
     );
     *page += &format!("<p class=\"meta\">{}</p>", about(facts));
     for one in facts.stuck {
@@ -180,6 +180,14 @@ fn known(page: &mut String, issue: &Issue) {
 /// An issue's title in at most so many characters.
 pub(super) fn title(text: &str, most: usize) -> Escaped<String> {
     escaped(fit(text.lines().next().unwrap_or_default(), most))
+}
+
+/// Whether an issue is open, paused, completed or cancelled.
+pub(super) fn status(survey: &IssueSurvey<'_>) -> &'static str {
+    match survey.paused {
+        Some(_) => "paused",
+        None => survey.status.as_str(),
+    }
 }
 
 /// The keywords that filters look for: whether an issue is open, the states of its handoffs, and

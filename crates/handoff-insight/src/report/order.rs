@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_model::{Annotation, Decision, GivenUp, Issue, Record, Reopening, Transition};
+use handoff_model::{
+    Annotation, Decision, GivenUp, Issue, Paused, Record, Reopening, Resumed, Transition,
+};
 use handoff_protocol::Event;
 
 /// One step.
@@ -32,6 +34,8 @@ pub(super) enum What<'a> {
     Noted(&'a Annotation),
     GivenUp(&'a GivenUp),
     Reopened(&'a Reopening),
+    Paused(&'a Paused),
+    Resumed(&'a Resumed),
 }
 
 /// The steps of an issue, the oldest first; its records must be sorted by their numbers.
@@ -46,7 +50,7 @@ pub(super) fn steps<'a>(issue: &'a Issue, records: &[&'a Record]) -> Vec<Step<'a
         ready: BinaryHeap::new(),
         held: BTreeMap::new(),
         needed: BTreeMap::new(),
-        remarks: [0; 4],
+        remarks: [0; 6],
         steps: Vec::new(),
     };
     for (at, record) in records.iter().enumerate() {
@@ -81,7 +85,7 @@ struct Order<'a, 'r> {
     /// How many transitions are part of a sending.
     needed: BTreeMap<usize, usize>,
     /// The next decision, note, end and reopening.
-    remarks: [usize; 4],
+    remarks: [usize; 6],
     steps: Vec<Step<'a>>,
 }
 
@@ -200,7 +204,7 @@ impl<'a> Order<'a, '_> {
     /// The first of what was said of the issue that can follow, and the list that it is in.
     fn remark(&self) -> Option<(Key, usize, What<'a>)> {
         let issue = self.issue;
-        let [decision, note, end, again] = self.remarks;
+        let [decision, note, end, again, pause, resumed] = self.remarks;
         let is_sent = |id: &HandoffId| id.number() as usize <= self.sent;
         let decision = issue.decisions.get(decision);
         let decision = decision.filter(|one| is_sent(&one.id) && !self.is_next(one));
@@ -213,7 +217,17 @@ impl<'a> Order<'a, '_> {
         let again = issue.reopened.get(again);
         let again = again.filter(|one| one.handoffs as usize <= self.sent);
         let again = again.map(|one| (one.at, 6, 3, What::Reopened(one)));
-        let all = [decision, note, end, again].into_iter().flatten();
+        // Each ends a pause that came before it, or none.
+        let ended = issue.resumed.iter().take(resumed + 1);
+        let ended = ended.filter(|end| end.paused.is_some()).count();
+        let resumed = issue.resumed.get(resumed).filter(|_| pause >= ended);
+        let resumed = resumed.map(|one| (one.at, 6, 5, What::Resumed(one)));
+        let pauses = issue.resumed.iter().filter_map(|end| end.paused.as_ref());
+        let pause = pauses.chain(&issue.paused).nth(pause);
+        let pause = pause.map(|one| (one.at, 5, 4, What::Paused(one)));
+        let all = [decision, note, end, again, pause, resumed]
+            .into_iter()
+            .flatten();
         let first = all.min_by_key(|(at, rank, ..)| (*at, *rank));
         first.map(|(at, rank, list, what)| ((at, rank, 0), list, what))
     }

@@ -38,7 +38,12 @@ pub(super) fn story(page: &mut String, facts: &Facts<'_>) {
                 let (class, told) = changed(facts, place, decision);
                 *page += &format!("<li{class}>{at} {told}</li>");
             }
-            What::Decided(_) | What::Noted(_) | What::GivenUp(_) | What::Reopened(_) => {
+            What::Decided(_)
+            | What::Noted(_)
+            | What::GivenUp(_)
+            | What::Reopened(_)
+            | What::Paused(_)
+            | What::Resumed(_) => {
                 *page += &format!("<li class=\"said\">{at} {}</li>", remark(&step));
             }
         }
@@ -95,6 +100,18 @@ fn remark(step: &Step<'_>) -> String {
         What::Reopened(again) => {
             let (by, why) = (escaped(again.by.as_str()), escaped(&again.reason));
             format!("{by} opened the issue again: {why}")
+        }
+        What::Paused(paused) => {
+            let (by, why) = (escaped(paused.by.as_str()), escaped(&paused.reason));
+            format!("{by} paused the issue: {why}")
+        }
+        What::Resumed(end) => {
+            let (by, why) = (escaped(end.by.as_str()), escaped(&end.reason));
+            let done = match end.paused {
+                Some(_) => "resumed the issue",
+                None => "noted that the work goes on",
+            };
+            format!("{by} {done}: {why}")
         }
         What::Sent(..) | What::Changed(..) => String::new(),
     }
@@ -251,6 +268,12 @@ fn now(page: &mut String, facts: &Facts<'_>) {
                 let (name, state) = (escaped(finding.name()), finding.state.as_str());
                 format!("finding {name} {state}: {}", escaped(what))
             }));
+            let paused = issue.paused.as_ref().map(|paused| {
+                let at = minute(paused.at);
+                let (by, why) = (escaped(paused.by.as_str()), escaped(&paused.reason));
+                format!("<li class=\"now\">Paused since {at} by {by}: {why}</li>")
+            });
+            page.push_str(&paused.unwrap_or_default());
             let more = lines.len().saturating_sub(OPEN);
             lines.truncate(OPEN);
             if more > 0 {

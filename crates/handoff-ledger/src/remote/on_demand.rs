@@ -79,8 +79,9 @@ impl OnDemand {
         }
         self.get(&folders, Below::Folders);
         let mut wanted = missing_at(repository, root, layout::MANIFEST, Below::Everything)?;
-        let protocols = missing_at(repository, root, layout::PROTOCOLS, Below::Everything)?;
-        wanted.extend(protocols);
+        for path in [layout::PROTOCOLS, layout::PAUSED] {
+            wanted.extend(missing_at(repository, root, path, Below::Everything)?);
+        }
         self.get(&wanted, Below::Everything);
         Ok(())
     }

@@ -34,6 +34,8 @@ struct Issue<'a> {
     updated_at: Moment,
     #[serde(default, with = "moment::optional")]
     completed_at: Option<Moment>,
+    #[serde(borrow)]
+    paused: Option<Paused<'a>>,
     steps: u32,
     #[serde(default)]
     reopened: Vec<Reopening>,
@@ -56,6 +58,18 @@ struct Issue<'a> {
 #[derive(Deserialize)]
 struct Finding {
     state: FindingState,
+}
+
+#[derive(Deserialize)]
+struct Paused<'a> {
+    #[serde(with = "moment")]
+    at: Moment,
+    #[serde(borrow)]
+    by: Cow<'a, str>,
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    #[serde(default, borrow)]
+    except: Vec<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -240,6 +254,16 @@ pub(super) fn issue(
     packed.byte(u8::from(issue.completed_at.is_some()));
     if let Some(at) = issue.completed_at {
         packed.time(at);
+    }
+    packed.byte(u8::from(issue.paused.is_some()));
+    if let Some(paused) = &issue.paused {
+        packed.time(paused.at);
+        packed.agent(names, &paused.by).map_err(invalid)?;
+        packed.text(&paused.reason);
+        packed.count(paused.except.len());
+        for Text(agent) in &paused.except {
+            packed.agent(names, agent).map_err(invalid)?;
+        }
     }
     packed.number(issue.steps);
     packed.number(u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX));

@@ -23,7 +23,7 @@ use packed::{Names, Table};
 use read::{Folder, Place};
 use remembered::{Remembered, Trees};
 pub use types::{
-    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, UsageSurvey,
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
 };
 
 use crate::error::LedgerError;

@@ -14,7 +14,7 @@ use handoff_model::{IssueStatus, Spent, TraceParent};
 use handoff_protocol::{Action, Event, State};
 
 use super::types::{
-    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, UsageSurvey,
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
 };
 
 const STATUSES: [IssueStatus; 3] = [
@@ -303,6 +303,15 @@ impl<'a> Unpacking<'a> {
         let updated_at = self.time()?;
         let is_completed = self.byte()? == 1;
         let completed_at = self.some(is_completed, Self::time)?;
+        let is_paused = self.byte()? == 1;
+        let paused = self.some(is_paused, |own| {
+            Some(PauseSurvey {
+                at: own.time()?,
+                by: own.agent()?,
+                reason: own.text()?,
+                except: own.list(Self::agent)?,
+            })
+        })?;
         let (steps, reopened, counts_after) = (self.small()?, self.small()?, self.small()?);
         let rounds = self.list(|own| {
             let (name, number) = (own.word()?, own.small()?);
@@ -334,6 +343,7 @@ impl<'a> Unpacking<'a> {
             opened_at,
             updated_at,
             completed_at,
+            paused,
             steps,
             reopened,
             counts_after,

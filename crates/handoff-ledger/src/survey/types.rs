@@ -28,6 +28,8 @@ pub struct IssueSurvey<'a> {
     pub updated_at: Moment,
     /// When it was completed, if it is.
     pub completed_at: Option<Moment>,
+    /// Since when and why nobody is handed its work, if so.
+    pub paused: Option<PauseSurvey<'a>>,
     /// The number of commits that wrote to it.
     pub steps: u32,
     /// How often it was reopened.
@@ -52,6 +54,19 @@ pub struct IssueSurvey<'a> {
     pub spent: Spending,
     /// Its handoffs, the oldest first.
     pub handoffs: Vec<HandoffSurvey<'a>>,
+}
+
+/// A pause of an issue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseSurvey<'a> {
+    /// When it was paused.
+    pub at: Moment,
+    /// The agent that paused it.
+    pub by: &'a AgentName,
+    /// Why.
+    pub reason: &'a str,
+    /// The agents that go on all the same.
+    pub except: Vec<&'a AgentName>,
 }
 
 /// A handoff that counts as a round.
@@ -188,6 +203,12 @@ impl<'a> IssueSurvey<'a> {
             opened_at: issue.opened_at,
             updated_at: issue.updated_at,
             completed_at: issue.completed_at,
+            paused: issue.paused.as_ref().map(|paused| PauseSurvey {
+                at: paused.at,
+                by: &paused.by,
+                reason: &paused.reason,
+                except: paused.except.iter().collect(),
+            }),
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
             counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
@@ -206,6 +227,12 @@ impl<'a> IssueSurvey<'a> {
     /// The id of one of its handoffs.
     pub fn id(&self, handoff: &HandoffSurvey<'_>) -> HandoffId {
         HandoffId::new(self.key.clone(), handoff.number)
+    }
+
+    /// Whether a pause keeps an agent from being handed its work.
+    pub fn holds_back(&self, agent: &AgentName) -> bool {
+        let paused = self.paused.as_ref();
+        paused.is_some_and(|paused| !paused.except.contains(&agent))
     }
 
     /// A handoff by its number.

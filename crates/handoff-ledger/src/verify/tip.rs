@@ -7,7 +7,7 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::Repository;
 use handoff_model::open_entry::{awaiting_path, open_path};
-use handoff_model::{Record, View, layout};
+use handoff_model::{Paused, Record, View, layout};
 
 use super::scope::{AuditScope, unreadable};
 use crate::error::LedgerError;
@@ -59,8 +59,10 @@ impl<'r, 's> Tip<'r, 's> {
         let Handoffs {
             mut open,
             mut awaiting,
+            paused,
             unknown,
         } = handoffs;
+        self.pauses(&snapshot, paused, &unknown, found)?;
         let listed = snapshot.open()?.into_iter().map(|entry| (true, entry));
         let ended = snapshot.awaiting()?.into_iter().map(|entry| (false, entry));
         for (is_open, entry) in listed.chain(ended) {
@@ -98,11 +100,46 @@ impl<'r, 's> Tip<'r, 's> {
     }
 }
 
+impl Tip<'_, '_> {
+    /// Compares the files of paused issues with what the issues say.
+    fn pauses(
+        &self,
+        snapshot: &Snapshot<'_>,
+        mut paused: BTreeMap<IssueKey, Paused>,
+        unknown: &BTreeSet<(IssueKey, Option<u32>)>,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), LedgerError> {
+        for key in snapshot.paused_issues()?.keys() {
+            let is_covered = self.scope.covers(&BTreeSet::from([key.clone()]));
+            if !is_covered || unknown.contains(&(key.clone(), None)) {
+                continue;
+            }
+            let right = match (paused.remove(key), snapshot.paused(key)) {
+                (Some(known), Ok(Some(listed))) => known == listed,
+                _ => false,
+            };
+            if !right {
+                let text = "the file does not agree with the issue's pause";
+                let path = layout::paused_file(key);
+                found.push(Finding::error(FindingCode::FileAltered, path, text));
+            }
+        }
+        for key in paused.into_keys() {
+            let text = "the issue is paused, and the file that says so is missing";
+            let path = layout::paused_file(&key);
+            found.push(Finding::error(FindingCode::FileMissing, path, text));
+        }
+        Ok(())
+    }
+}
+
 /// What the records of all issues say.
 #[derive(Default)]
 struct Handoffs {
     /// The open ones, by the path of their entry.
     open: BTreeMap<String, Record>,
+    /// The paused issues.
+    paused: BTreeMap<IssueKey, Paused>,
     /// Those that ended and await somebody, likewise.
     awaiting: BTreeMap<String, Record>,
     /// The unreadable ones; without a number, all those of an issue.
@@ -115,7 +152,11 @@ impl Handoffs {
         let key = folder.key();
         let missing = |path, text| Finding::error(FindingCode::FileMissing, path, text);
         let (handoffs, awaiting) = match folder.issue() {
-            Ok(Some(issue)) => (issue.handoffs, [issue.awaiting, issue.to_tell].concat()),
+            Ok(Some(issue)) => {
+                let paused = issue.paused.map(|paused| (key.clone(), paused));
+                self.paused.extend(paused);
+                (issue.handoffs, [issue.awaiting, issue.to_tell].concat())
+            }
             other => {
                 found.push(match other {
                     Err(error) => unreadable(&error),

@@ -361,6 +361,8 @@ impl<V> Planner<'_, V> {
             to_tell: Vec::new(),
             given_up: Vec::new(),
             reopened: Vec::new(),
+            paused: None,
+            resumed: Vec::new(),
             counted: Vec::new(),
             decisions: Vec::new(),
             answers: Vec::new(),

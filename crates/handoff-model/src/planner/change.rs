@@ -225,6 +225,9 @@ impl<V> Planner<'_, V> {
         args: &EventArgs,
     ) -> Result<(), Refusal> {
         let id = record.id.clone();
+        if event.is_claim() || event == Event::Expire {
+            self.ensure_not_paused(issue, &record.to)?;
+        }
         Err(match event {
             Event::Claim if !record.waits_for.is_empty() => {
                 let waits_for = record.waits_for.clone();

@@ -60,7 +60,7 @@ impl<V> Planner<'_, V> {
     /// or an agent that something in it awaits.
     fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
         let name = self.actor.name;
-        self.leads() || *name == first.from || issue.awaiting.iter().any(|one| one.agent == *name)
+        self.may_pause(first) || issue.awaiting.iter().any(|one| one.agent == *name)
     }
 }
 

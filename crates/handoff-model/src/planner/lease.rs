@@ -12,10 +12,14 @@ use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
 use crate::step::{Planned, Stop, View};
 
-/// The first handoff of an issue whose time ran out and which is not failed yet.
+/// The first handoff of an issue whose time ran out and which is not failed yet. No time runs out
+/// for what a pause holds back.
 pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
     let mut open = issue.open.iter();
-    let open = open.find(|open| open.expires_at.is_some_and(|end| end <= at))?;
+    let open = open.find(|open| {
+        let is_over = open.expires_at.is_some_and(|end| end <= at);
+        is_over && issue.held_back(&open.to).is_none()
+    })?;
     Some(open.id.clone())
 }
 
@@ -54,7 +58,9 @@ impl<V> Planner<'_, V> {
                 &record.contract_type,
                 record.acknowledge_seconds,
             );
-            let since = record.not_before.unwrap_or(self.actor.at);
+            let since = record
+                .not_before
+                .map_or(self.actor.at, |at| at.max(self.actor.at));
             record.acknowledge_by = seconds.map(|seconds| later(since, seconds));
         }
     }

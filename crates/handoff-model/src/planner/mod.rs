@@ -6,7 +6,7 @@
 //! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
 //! `send` and `answer` handle contracts, `tasks` handles tasks, and `findings` those of reviews, `given` compares answers with
 //! questions, and `limits` bounds the number of handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
-//! it, `give_up` and `reopen` end it without success and open it again, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
+//! it, `give_up` and `reopen` end it without success and open it again, `pause` holds its work back, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
 //! corrections, `approve` records what persons approve, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
 //! `usage` records what work cost and keeps to budgets, and `trail` words what the commit says.
 
@@ -25,6 +25,7 @@ mod given;
 mod held;
 mod lease;
 mod limits;
+mod pause;
 mod recorded;
 mod refuse;
 mod reopen;
@@ -215,7 +216,12 @@ impl<V> Planner<'_, V> {
                 approval: None,
             } => self.annotate(issue, *handoff, note, facts),
             Update::GiveUp { reason } => self.give_up(issue, reason),
-            Update::Reopen { reason } => self.reopen(issue, reason),
+            Update::Reopen { reason, said_at } => self.reopen(issue, reason, *said_at),
+            Update::Pause {
+                reason,
+                except,
+                said_at,
+            } => self.pause(issue, reason, except, *said_at),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
                     at: self.actor.at,
@@ -290,6 +296,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let (mut issue, mut files) = self.await_in_issue(issue, again)?;
+        files.extend(self.no_longer_paused(&mut issue));
         let previous = self.next_step(&mut issue, about.id.number());
         files.push((
             layout::issue_file(self.key),
@@ -451,6 +458,7 @@ impl<V> Planner<'_, V> {
         let previous = self.next_step(&mut issue, subject.number());
         let mut files = entries;
         files.extend(days);
+        files.extend(self.no_longer_paused(&mut issue));
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
             self.put(&mut files, record)?;

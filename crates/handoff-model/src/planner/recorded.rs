@@ -3,13 +3,14 @@
 
 use handoff_base::ids::AgentName;
 
-use crate::planner::{annotate, change, decide, give_up, refuse, reopen};
+use crate::planner::{annotate, change, decide, give_up, pause, refuse, reopen};
 use crate::record::{Issue, Record};
 use crate::request::Update;
 
 /// The update of a step that changed its issue but no handoff, and the agent that made it.
 pub fn recorded_update(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
     reopen::recorded(was, is)
+        .or_else(|| pause::recorded(was, is))
         .or_else(|| give_up::recorded(was, is))
         .or_else(|| decide::recorded(was, is))
         .or_else(|| annotate::recorded(was, is))

@@ -1,5 +1,6 @@
 //! Reopening a completed or cancelled issue.
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Event, State};
 
@@ -11,22 +12,33 @@ use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Reopens a completed or cancelled issue; a cancelled one is as it was.
-    pub(super) fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
+    /// Reopens a completed or cancelled issue; a cancelled one is as it was. A paused one is resumed.
+    pub(super) fn reopen<E>(
+        &self,
+        mut issue: Issue,
+        reason: &str,
+        said_at: Option<Moment>,
+    ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
+        if let Some(paused) = issue.paused.take() {
+            return self.end_pause(issue, paused, reason, said_at);
+        }
         let record = self.record(&self.id(issue.handoffs))?;
         let again = issue
             .reopened
             .last()
             .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
         if issue.status == IssueStatus::Open {
-            if again {
+            if said_at.is_none() && (again || self.was_resumed(&issue, reason)) {
                 let receipt = self.repeated(record, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            return Err(StateRefusal::NotCompleted(self.key.clone()).into());
+            return match said_at {
+                Some(said_at) => self.go_on(issue, reason, said_at),
+                None => Err(StateRefusal::NotCompleted(self.key.clone()).into()),
+            };
         }
         let was = issue.status;
         let mut awaiting = Vec::new();
@@ -52,6 +64,7 @@ impl<V> Planner<'_, V> {
             by: self.actor.name.clone(),
             reason: reason.to_owned(),
             handoffs: issue.handoffs,
+            said_at,
         });
         let account = trail::remark(StepEvent::Reopen, self.key, "reopened", reason);
         let transition = format!("{} {}..open", self.key, was.as_str());
@@ -79,7 +92,12 @@ impl<V> Planner<'_, V> {
 
 /// The reopening that a step recorded, and the agent that made it.
 pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let new = is.reopened.get(was?.reopened.len())?;
-    let reason = new.reason.clone();
-    Some((new.by.clone(), Update::Reopen { reason }))
+    let was = was?;
+    let reopened = is.reopened.get(was.reopened.len());
+    let reopened = reopened.map(|new| (&new.by, &new.reason, new.said_at));
+    let resumed = is.resumed.get(was.resumed.len());
+    let resumed = resumed.map(|new| (&new.by, &new.reason, new.said_at));
+    let (by, reason, said_at) = reopened.or(resumed)?;
+    let reason = reason.clone();
+    Some((by.clone(), Update::Reopen { reason, said_at }))
 }

@@ -34,6 +34,13 @@ pub enum RoleRefusal {
         agent: AgentName,
         sender: AgentName,
     },
+    /// Another agent pauses and resumes the issue.
+    #[error("{agent} cannot pause or resume issue {issue}, which {sender} opened")]
+    NotPausedBy {
+        issue: IssueKey,
+        agent: AgentName,
+        sender: AgentName,
+    },
     /// Only a person approves.
     #[error("{agent} is no person: only a person approves or disapproves")]
     NotAPerson {

@@ -1,9 +1,10 @@
 //! The states of issues and handoffs.
 
 use handoff_base::Moment;
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::{IllegalEvent, State};
 
+use crate::record::Paused;
 use crate::refusal::time;
 
 /// The state of the issue or of the handoff does not allow it.
@@ -28,7 +29,17 @@ pub enum StateRefusal {
         issue: IssueKey,
         open: Vec<HandoffId>,
     },
-    /// Only a completed or cancelled issue can be reopened.
+    /// The issue is paused for this agent.
+    #[error("issue {issue} is {paused}")]
+    Paused {
+        issue: IssueKey,
+        /// The agent that was refused.
+        agent: AgentName,
+        /// Whether that agent may resume it.
+        may_resume: bool,
+        paused: Box<Paused>,
+    },
+    /// Only a completed, cancelled or paused issue can be reopened.
     #[error("issue {0} is open")]
     NotCompleted(IssueKey),
     /// The lifecycle has no such transition.
@@ -40,6 +51,15 @@ pub enum StateRefusal {
     /// What was turned down hands nothing on.
     #[error("{id} is {state}: there is nothing to approve")]
     NothingToApprove { id: HandoffId, state: State },
+    /// It was said before what decides now whether the work of the issue goes on.
+    #[error("this is from {}, and issue {issue} was {done} at {}", time(*said_at), time(*since))]
+    SaidEarlier {
+        issue: IssueKey,
+        said_at: Moment,
+        /// `paused` or `reopened`.
+        done: &'static str,
+        since: Moment,
+    },
     /// The event was said before the situation that it would apply to now.
     #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {

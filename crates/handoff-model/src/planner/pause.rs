@@ -1,0 +1,268 @@
+//! Pausing an issue, so that nobody is handed its work, and resuming it.
+//!
+//! No handoff changes: what is held goes on and can be handed on, and what can be claimed waits. No
+//! time runs out for what a pause holds back.
+
+use handoff_base::ids::AgentName;
+use handoff_base::{Edit, Moment};
+use handoff_protocol::State;
+
+use crate::layout;
+use crate::message::StepEvent;
+use crate::planner::{Changed, Planner, trail};
+use crate::record::{self, Issue, Paused, Record, Resumed, VERSION};
+use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
+use crate::request::Update;
+use crate::step::{FileChanges, Planned, Step, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.
+    pub(super) fn pause<E>(
+        &self,
+        mut issue: Issue,
+        reason: &str,
+        except: &[AgentName],
+        said_at: Option<Moment>,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(issue.handoffs))?;
+        let mut agents = Vec::with_capacity(except.len());
+        for name in except {
+            let agent = self.protocol.agent(name.as_str());
+            let agent = agent.ok_or_else(|| Refusal::unknown_agent(name, self.protocol))?;
+            agents.push(agent.id.clone());
+        }
+        agents.sort();
+        agents.dedup();
+        let paused = Paused {
+            version: VERSION,
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            reason: reason.to_owned(),
+            said_at,
+            except: agents,
+        };
+        let again = |known: &Paused| {
+            let at = known.at;
+            *known
+                == Paused {
+                    at,
+                    ..paused.clone()
+                }
+        };
+        if issue.paused.as_ref().is_some_and(again) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        self.ensure_open(&issue)?;
+        self.ensure_may_pause(&record)?;
+        self.ensure_newest(said_at, issue.goes_on_since(), "reopened")?;
+        self.ensure_newest(said_at, issue.paused.as_ref().map(Paused::since), "paused")?;
+        let stored = record::write(&paused);
+        issue.paused = Some(paused);
+        let account = trail::remark(StepEvent::Pause, self.key, "paused", reason);
+        let transition = format!("{} open..paused", self.key);
+        let message = self.message(&issue, &record, &[transition], &account);
+        let mut planned = self.in_the_issue(issue, record, message)?;
+        if let Planned::Write(step) = &mut planned {
+            let file = (layout::paused_file(self.key), Edit::Bytes(stored));
+            step.files.push(file);
+        }
+        Ok(planned)
+    }
+
+    /// Records what was said elsewhere of an issue that is not paused: that its work goes on. It makes
+    /// a pause that was said before and comes later have no effect.
+    pub(super) fn go_on<E>(
+        &self,
+        mut issue: Issue,
+        reason: &str,
+        said_at: Moment,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(issue.handoffs))?;
+        self.ensure_may_pause(&record)?;
+        let is_known = |since: Moment| said_at.timestamp() <= since.timestamp();
+        if issue.goes_on_since().is_some_and(is_known) {
+            return Err(StateRefusal::NotCompleted(self.key.clone()).into());
+        }
+        self.resumed(&mut issue, None, reason, Some(said_at));
+        let account = trail::remark(StepEvent::Reopen, self.key, "stays open", reason);
+        let transition = format!("{} open..open", self.key);
+        let message = self.message(&issue, &record, &[transition], &account);
+        self.in_the_issue(issue, record, message)
+    }
+
+    fn resumed(
+        &self,
+        issue: &mut Issue,
+        paused: Option<Paused>,
+        reason: &str,
+        said_at: Option<Moment>,
+    ) {
+        issue.resumed.push(Resumed {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            reason: reason.to_owned(),
+            said_at,
+            paused,
+        });
+    }
+
+    /// Ends the pause of an issue. What it held back has all of its time to be claimed again.
+    pub(super) fn end_pause<E>(
+        &self,
+        mut issue: Issue,
+        paused: Paused,
+        reason: &str,
+        said_at: Option<Moment>,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let about = self.record(&self.id(issue.handoffs))?;
+        self.ensure_may_pause(&about)?;
+        self.ensure_newest(said_at, Some(paused.since()), "paused")?;
+        let mut waiting = Vec::new();
+        for open in &issue.open {
+            if open.state == State::Pending && paused.holds_back(&open.to) {
+                let mut record = self.record(&open.id)?;
+                if record.acknowledge_by.take().is_some() {
+                    waiting.push(record);
+                }
+            }
+        }
+        self.resumed(&mut issue, Some(paused), reason, said_at);
+        let mut changed = Changed::of(issue, self.id(1), Vec::new());
+        changed.quiet = waiting;
+        self.await_somebody(&mut changed)?;
+        let Changed {
+            mut issue,
+            quiet,
+            entries: mut files,
+            ..
+        } = changed;
+        for record in &quiet {
+            let before = self.shared_record(&record.id)?;
+            if before.acknowledge_by != record.acknowledge_by {
+                self.put(&mut files, record)?;
+            }
+        }
+        let about = quiet
+            .into_iter()
+            .find(|r| r.id == about.id)
+            .unwrap_or(about);
+        let account = trail::remark(StepEvent::Reopen, self.key, "resumed", reason);
+        let transition = format!("{} paused..open", self.key);
+        let message = self.message(&issue, &about, &[transition], &account);
+        let previous = self.next_step(&mut issue, about.id.number());
+        files.push((layout::paused_file(self.key), Edit::Gone));
+        files.push((
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        ));
+        let receipt = self.receipt(about, issue, Vec::new());
+        Ok(Planned::Write(Box::new(Step {
+            files,
+            message,
+            receipt,
+            previous,
+        })))
+    }
+
+    /// Whether the actor ended the last pause for this reason.
+    pub(super) fn was_resumed(&self, issue: &Issue, reason: &str) -> bool {
+        let last = issue.resumed.last();
+        last.is_some_and(|last| last.by == *self.actor.name && last.reason == reason)
+    }
+
+    /// Takes the pause from an issue that ended; returns the file to remove.
+    pub(super) fn no_longer_paused(&self, issue: &mut Issue) -> FileChanges {
+        let ended = issue.status != record::IssueStatus::Open;
+        let gone = (layout::paused_file(self.key), Edit::Gone);
+        match issue.paused.take_if(|_| ended) {
+            Some(_) => vec![gone],
+            None => Vec::new(),
+        }
+    }
+
+    /// Refuses to hand an agent work that a pause holds back.
+    pub(super) fn ensure_not_paused(
+        &self,
+        issue: &Issue,
+        agent: &AgentName,
+    ) -> Result<(), StateRefusal> {
+        match issue.held_back(agent) {
+            None => Ok(()),
+            Some(paused) => Err(StateRefusal::Paused {
+                issue: self.key.clone(),
+                agent: self.actor.name.clone(),
+                may_resume: self.leads(),
+                paused: Box::new(paused.clone()),
+            }),
+        }
+    }
+
+    /// Refuses what was said, elsewhere, before this. GitHub's times have whole seconds.
+    fn ensure_newest(
+        &self,
+        said_at: Option<Moment>,
+        since: Option<Moment>,
+        done: &'static str,
+    ) -> Result<(), StateRefusal> {
+        match said_at.zip(since) {
+            Some((said_at, since)) if said_at.timestamp() < since.timestamp() => {
+                Err(StateRefusal::SaidEarlier {
+                    issue: self.key.clone(),
+                    said_at,
+                    done,
+                    since,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ensure_may_pause<E>(&self, last: &Record) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let first = match last.id.number() {
+            1 => last.clone(),
+            _ => self.record(&self.id(1))?,
+        };
+        if self.may_pause(&first) {
+            return Ok(());
+        }
+        Err(RoleRefusal::NotPausedBy {
+            issue: self.key.clone(),
+            agent: self.actor.name.clone(),
+            sender: first.from,
+        }
+        .into())
+    }
+
+    /// Whether the actor may pause and resume an issue: its lead, a person, or the sender of its
+    /// first handoff.
+    pub(super) fn may_pause(&self, first: &Record) -> bool {
+        self.leads() || *self.actor.name == first.from
+    }
+}
+
+/// The pause that a step recorded, and the agent that made it.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let new = is
+        .paused
+        .as_ref()
+        .filter(|new| was.is_some_and(|was| was.paused.as_ref() != Some(new)))?;
+    let pause = Update::Pause {
+        reason: new.reason.clone(),
+        except: new.except.clone(),
+        said_at: new.said_at,
+    };
+    Some((new.by.clone(), pause))
+}
