@@ -446,34 +446,128 @@ fn an_issue_is_given_up_and_taken_up_again() {
         closed["closed_at"] = json!(at(env, -ago));
         issues("closed", closed)
     };
-    let data = event(&env, "issues", &closed(&env, "completed", 0));
-    assert!(
-        did(&data).is_empty() && why(&data).contains("`/issue/state_reason`"),
-        "{data:#}"
-    );
-    let data = event(&env, "issues", &closed(&env, "not_planned", 7200));
-    assert!(
-        did(&data).is_empty() && why(&data).contains("reached its current state"),
-        "{data:#}"
-    );
     let payload = closed(&env, "not_planned", 0);
-    assert_eq!(did(&event(&env, "issues", &payload)), ["cancelled 12.1"]);
+    assert_eq!(did(&event(&env, "issues", &payload)), ["paused 12.1"]);
+    assert_eq!(did(&event(&env, "issues", &payload)), ["paused 12.1 again"]);
+    let paused = env.data(&["status", "12"])["issue"]["paused"].take();
     assert_eq!(
-        did(&event(&env, "issues", &payload)),
-        ["cancelled 12.1 again"]
+        paused["reason"],
+        "closed as not planned on GitHub, https://github.com/octo/parcels/issues/12"
     );
-    let data = event(&env, "issues", &closed(&env, "duplicate", 0));
-    assert!(why(&data).contains("nothing is open"), "{data:#}");
-    // Nobody holds it then: who opens it again on GitHub learns who may go on.
-    let mut again = issue(12);
-    again["updated_at"] = json!(at(&env, 0));
-    let data = event(&env, "issues", &issues("reopened", again.clone()));
+    env.claim("12.1", "prep-agent")
+        .exits(4)
+        .says("is paused since");
+    let reopened = |env: &TestEnvironment, ago: i64| {
+        let mut again = issue(12);
+        again["updated_at"] = json!(at(env, -ago));
+        issues("reopened", again)
+    };
+    // Out of order: it was reopened before it was closed.
+    let data = event(&env, "issues", &reopened(&env, 7200));
     assert!(did(&data).is_empty(), "{data:#}");
-    assert!(why(&data).contains("`git handoff next 12`"), "{data:#}");
+    assert!(why(&data).contains("issue 12 was paused at"), "{data:#}");
+    let data = event(&env, "issues", &reopened(&env, 0));
+    assert_eq!(did(&data), ["reopened 12.1"]);
+    assert_eq!(data["next"], "git handoff claim 12.1 --as prep-agent");
+    // Closed before it was reopened, which comes late.
+    let data = event(&env, "issues", &closed(&env, "duplicate", 7200));
+    assert!(did(&data).is_empty(), "{data:#}");
+    assert!(why(&data).contains("issue 12 was reopened at"), "{data:#}");
+    env.claim("12.1", "prep-agent").success();
+    env.assert_sound();
+}
+
+#[test]
+fn an_issue_that_earlier_versions_cancelled_goes_on_by_a_command_that_is_named() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let cancel = [
+        "cancel",
+        "12.1",
+        "--as",
+        "orchestrator",
+        "--reason",
+        "closed",
+    ];
+    env.handoff(&cancel).success();
+    let (before, after) = (at(&env, 30), at(&env, 60));
+    let mut again = issue(12);
+    again["updated_at"] = json!(after);
+    let payload = issues("reopened", again.clone());
+    let data = event(&env, "issues", &payload);
+    assert_eq!(did(&data), ["reopened 12.1"]);
+    let next = data["next"].as_str().unwrap().to_owned();
+    let words: Vec<&str> = next.split(' ').skip(2).collect();
+    env.handoff(&words).success();
+    // Word of a closing before that has no effect any more.
+    let mut closed = issue(12);
+    closed["state_reason"] = json!("completed");
+    closed["closed_at"] = json!(before);
+    let data = event(&env, "issues", &issues("closed", closed));
+    assert!(did(&data).is_empty(), "{data:#}");
     let data = event(&env, "issues", &issues("edited", again));
     assert_eq!(did(&data), ["noted 12.1", "sent 12.2"]);
     env.assert_sound();
+}
 
+#[test]
+fn an_issue_that_its_merge_closed_is_validated_and_closed() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let mut closed = issue(12);
+    closed["state_reason"] = json!("completed");
+    closed["closed_at"] = json!(at(&env, 0));
+    assert_eq!(
+        did(&event(&env, "issues", &issues("closed", closed))),
+        ["paused 12.1"]
+    );
+    let paused = env.data(&["status", "12"])["issue"]["paused"].take();
+    assert_eq!(paused["except"], json!(["closer-agent", "validator-agent"]));
+    // Who reads the event knows who can go on, and how.
+    env.handoff(&["next", "12"])
+        .success()
+        .says("git handoff reopen 12");
+
+    // What the ledger completed stays so.
+    let env = test_support::workflow::completed(|_| Format::Xml);
+    let mut closed = issue(87);
+    closed["state_reason"] = json!("completed");
+    closed["closed_at"] = json!(at(&env, 0));
+    let data = event(&env, "issues", &issues("closed", closed));
+    assert!(did(&data).is_empty(), "{data:#}");
+    assert!(
+        why(&data).contains("the issue is completed in the ledger"),
+        "{data:#}"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn an_issue_that_is_gone_from_the_repository_is_paused() {
+    let moved = "https://github.com/octo/parts/issues/3";
+    for (action, reason) in [
+        (
+            "transferred",
+            format!("transferred to another repository on GitHub, {moved}"),
+        ),
+        ("deleted", "deleted on GitHub".to_owned()),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        env.send(opening(12)).success();
+        let mut gone = issue(12);
+        gone["updated_at"] = json!(at(&env, 0));
+        let mut payload = issues(action, gone);
+        payload["changes"] = json!({"new_issue": {"html_url": moved}});
+        assert_eq!(did(&event(&env, "issues", &payload)), ["paused 12.1"]);
+        let paused = env.data(&["status", "12"])["issue"]["paused"].take();
+        assert_eq!(paused["reason"], json!(reason));
+        assert_eq!(paused.get("except"), None);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn a_completed_issue_is_reopened() {
     let env = test_support::workflow::completed(|_| Format::Xml);
     let reopened = |env: &TestEnvironment, seconds: i64| {
         let mut again = issue(87);

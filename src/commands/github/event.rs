@@ -109,6 +109,7 @@ impl Arguments {
                 .as_ref()
                 .map(|draft| DraftView { draft, file }),
             why: &carried.why,
+            next: carried.next.as_deref().map(|next| output.command(next)),
             repeated: carried.is_repeated(),
             dry_run: self.dry_run,
             pipes_draft: self.draft.as_deref().is_some_and(replace::is_stdout),
@@ -183,6 +184,9 @@ pub(crate) struct EventView<'a> {
     draft: Option<DraftView<'a>>,
     /// why some or all of it was not done
     why: &'a [String],
+    /// the command by which the work goes on, once the issue was reopened
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     /// whether all steps were made by an earlier delivery
     repeated: bool,
     /// whether nothing was written
@@ -198,7 +202,7 @@ pub(crate) struct EventView<'a> {
 struct StepView<'a> {
     /// the protocol's rule that it follows from
     rule: &'a str,
-    /// `noted`, `sent`, `answered`, `reopened` or `cancelled`
+    /// `noted`, `sent`, `answered`, `reopened`, `paused` or `cancelled`
     what: &'static str,
     /// the handoff that it is about; for the whole issue, the newest
     id: &'a HandoffId,
@@ -253,7 +257,9 @@ impl EventView<'_> {
             let (id, agent) = (step.id, step.agent);
             text += &match step.what {
                 "noted" => format!("  note added to issue {} by {agent}", id.issue()),
-                "reopened" => format!("  reopened issue {} by {agent}", id.issue()),
+                what @ ("reopened" | "paused") => {
+                    format!("  {what} issue {} by {agent}", id.issue())
+                }
                 what => format!("  {what} {id} by {agent}"),
             };
             text += &match step.commit {
@@ -281,6 +287,9 @@ impl EventView<'_> {
         }
         for why in self.why {
             text += &format!("  nothing: {why}\n");
+        }
+        if let Some(next) = &self.next {
+            text += &format!("  next: {next}\n");
         }
         if self.dry_run {
             text += "  this was a dry run: nothing was written\n";

@@ -302,6 +302,7 @@ impl Work<'_, '_, '_> {
             Some(Effect::Draft(contract)) => self.contract(rule, contract, false),
             Some(Effect::Answer) => self.answer(rule),
             Some(Effect::Reopen) => self.reopen(rule),
+            Some(Effect::Pause(pause)) => self.pause(rule, &pause.except),
             Some(Effect::Cancel) => self.cancel(rule),
         }
     }
@@ -385,7 +386,7 @@ impl Work<'_, '_, '_> {
         let Some(issue) = self.issue()? else {
             return Ok(false);
         };
-        for what in ["note", "send", "reopen"] {
+        for what in ["note", "send", "reopen", "pause"] {
             if issue.delivered(&self.part(rule, what)?).is_some() {
                 return Ok(true);
             }

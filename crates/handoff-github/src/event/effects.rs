@@ -1,12 +1,13 @@
-//! The effects of rules besides notes: contracts, answers, cancelling and reopening.
+//! The effects of rules besides notes: contracts, answers, pausing, cancelling and reopening.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
 use handoff_base::text::without_invisible;
 use handoff_base::{Moment, to_millisecond};
 use handoff_contract::Input;
+use handoff_ledger::attention::of_folder;
 use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
-use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer};
+use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer, turn};
 use handoff_protocol::{
     ContractRule, ContractType, Event as Happens, EventRule, Permission, Protocol, State,
 };
@@ -150,10 +151,17 @@ impl Work<'_, '_, '_> {
         if let Some(why) = self.outdated(&issue) {
             return Ok(Some(why));
         }
-        let has = |state: State| matches!(state, State::Pending | State::InProgress);
+        // Only what it holds goes on while the issue is paused.
+        let is_paused = issue.held_back(agent).is_some();
+        let has = |state: State| match state {
+            State::InProgress => true,
+            State::Pending => !is_paused,
+            _ => false,
+        };
         let open = issue.open.iter();
         let open = open.filter(|o| o.to == *agent && has(o.state));
-        for id in open.map(|open| &open.id).chain(&issue.unfollowed) {
+        let unfollowed = issue.unfollowed.iter().filter(|_| !is_paused);
+        for id in open.map(|open| &open.id).chain(unfollowed) {
             let record = folder.record(id.number())?.filter(|r| r.to == *agent);
             if let Some(record) = record {
                 return Ok(self.misses(&issue, &record));
@@ -287,27 +295,23 @@ impl Work<'_, '_, '_> {
         self.took(rule, "answered", Map::new(), done)
     }
 
+    /// Opens the issue again, or notes that it is open.
     pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "reopen")?;
         if self.had(rule, "reopened", &delivery)? {
-            return Ok(());
+            return self.goes_on_with();
         }
         let Some(issue) = self.issue()? else {
             self.not(rule, "the ledger does not have this issue");
             return Ok(());
         };
-        if issue.status == IssueStatus::Open && issue.open.is_empty() {
-            let next = format!("git handoff next {}", self.key);
-            let why = format!("the issue is open, and nothing in it: `{next}` says who may go on");
-            return self.not_unless_had(rule, "reopened", &delivery, why);
-        }
         let ended_at = match issue.status {
             IssueStatus::Open => None,
             IssueStatus::Completed => issue.completed_at,
             IssueStatus::Cancelled => issue.given_up.last().map(|given_up| given_up.at),
         };
         let happened_at = self.event.happened_at();
-        if issue.status != IssueStatus::Open && (happened_at.is_none() || ended_at > happened_at) {
+        if happened_at.is_none() || issue.status != IssueStatus::Open && ended_at > happened_at {
             let status = issue.status.as_str();
             let why = format!(
                 "the issue was {status} in the ledger after that, or it does not say when it was"
@@ -316,10 +320,76 @@ impl Work<'_, '_, '_> {
             return Ok(());
         }
         let session = self.context.session.delivering(delivery);
-        let reason = "reopened on GitHub".to_owned();
+        let reopen = Update::Reopen {
+            reason: "reopened on GitHub".to_owned(),
+            said_at: happened_at,
+        };
         let ledger = &mut self.context.ledger;
-        let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason, said_at: None });
-        self.took(rule, "reopened", Map::new(), done)
+        let done = ledger.update(&session, &rule.agent, &self.key, &reopen);
+        self.took(rule, "reopened", Map::new(), done)?;
+        self.goes_on_with()
+    }
+
+    /// Finds the command by which the work of an open issue goes on.
+    fn goes_on_with(&mut self) -> Result<(), LedgerError> {
+        let tip = self.context.ledger.tip()?;
+        let folder = tip.issue(&self.key)?;
+        let open = folder
+            .issue()?
+            .filter(|issue| issue.status == IssueStatus::Open && issue.paused.is_none());
+        let Some(issue) = open else {
+            return Ok(());
+        };
+        let protocol = self.rules.protocol();
+        let now = to_millisecond(self.context.session.clock.author());
+        let needed = of_folder(&folder, protocol, now)?.into_iter().next();
+        let next = needed.map(|one| one.next).or_else(|| {
+            let turn = turn(protocol, &issue, None, &[])?;
+            let open = issue
+                .open
+                .iter()
+                .find(|open| Some(&open.id) == turn.handoff.as_ref())?;
+            Some(match open.state {
+                State::Pending => format!("git handoff claim {} --as {}", open.id, turn.agent),
+                _ => format!("git handoff prime --as {}", turn.agent),
+            })
+        });
+        self.carried.next = next;
+        Ok(())
+    }
+
+    /// Pauses the issue, except for these agents.
+    pub(super) fn pause(
+        &mut self,
+        rule: &EventRule,
+        except: &[AgentName],
+    ) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "pause")?;
+        if self.had(rule, "paused", &delivery)? {
+            return Ok(());
+        }
+        let Some(issue) = self.issue()? else {
+            self.not(rule, "the ledger does not have this issue");
+            return Ok(());
+        };
+        if issue.status != IssueStatus::Open {
+            let status = issue.status.as_str();
+            self.not(rule, format!("the issue is {status} in the ledger"));
+            return Ok(());
+        }
+        let Some(said_at) = self.event.happened_at() else {
+            self.not(rule, "it does not say when it was");
+            return Ok(());
+        };
+        let session = self.context.session.delivering(delivery);
+        let pause = Update::Pause {
+            reason: why_paused(self.event),
+            except: except.to_vec(),
+            said_at: Some(said_at),
+        };
+        let ledger = &mut self.context.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &pause);
+        self.took(rule, "paused", Map::new(), done)
     }
 
     /// Cancels every open handoff of the issue.
@@ -362,6 +432,27 @@ impl Work<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+/// What an event says of its issue, as the reason of a pause.
+fn why_paused(event: &Event) -> String {
+    let text = |place| event.text(place).and_then(says);
+    let action = event.action().unwrap_or("changed");
+    let (done, place) = match (action, event.text("/issue/state_reason")) {
+        ("closed", Some("completed")) => ("closed as completed", "/issue/html_url"),
+        ("closed", Some("not_planned")) => ("closed as not planned", "/issue/html_url"),
+        ("closed", Some("duplicate")) => ("closed as a duplicate", "/issue/html_url"),
+        ("transferred", _) => (
+            "transferred to another repository",
+            "/changes/new_issue/html_url",
+        ),
+        // Nothing is at its address any more.
+        ("deleted", _) => ("deleted", ""),
+        (action, _) => (action, "/issue/html_url"),
+    };
+    let place = Some(place).filter(|place| !place.is_empty()).and_then(text);
+    let place = place.map(|place| format!(", {place}")).unwrap_or_default();
+    format!("{done} on GitHub{place}")
 }
 
 /// The handoff that is answered, or why there is none.

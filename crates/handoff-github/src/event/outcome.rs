@@ -35,6 +35,8 @@ pub struct Carried {
     pub draft: Option<Draft>,
     /// Why rules had no effect: sentences.
     pub why: Vec<String>,
+    /// The command by which the work goes on in an issue that is open again.
+    pub next: Option<String>,
 }
 
 /// One step.
@@ -42,7 +44,7 @@ pub struct Carried {
 pub struct Did {
     /// The rule that named it.
     pub rule: String,
-    /// `noted`, `sent`, `answered`, `reopened` or `cancelled`.
+    /// `noted`, `sent`, `answered`, `reopened`, `paused` or `cancelled`.
     pub what: &'static str,
     /// The handoff; for a step about the whole issue, the newest.
     pub id: HandoffId,

@@ -90,6 +90,11 @@ impl Checker<'_> {
             Some(Effect::Draft(contract)) => {
                 self.contract_of(&format!("{at}/do/draft"), rule, contract);
             }
+            Some(Effect::Pause(pause)) => {
+                for agent in &pause.except {
+                    self.known_agent(format!("{at}/do/pause/except"), agent.as_str());
+                }
+            }
             Some(Effect::Answer) if !is_said => {
                 let text = "only a comment or a review can answer";
                 self.fault(CODE, format!("{at}/do"), text);

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::borrowed_parts;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use schemars::{JsonSchema, Schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 /// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -176,8 +178,37 @@ pub struct EventRule {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_changes: bool,
     /// What else is done: see below.
-    #[serde(default, rename = "do", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "do",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "effect"
+    )]
     pub effect: Option<Effect>,
+}
+
+/// Reads an effect; `"pause"` is short for one without exceptions.
+fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Effect>, D::Error> {
+    struct Reader;
+    impl<'de> Visitor<'de> for Reader {
+        type Value = Effect;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an effect, such as \"answer\" or {\"send\": …}")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Effect, E> {
+            match word {
+                "pause" => Ok(Effect::Pause(PauseRule::default())),
+                word => Effect::deserialize(word.into_deserializer()),
+            }
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Effect, M::Error> {
+            Effect::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(Reader).map(Some)
 }
 
 /// The value that a payload must have at one place.
@@ -214,6 +245,7 @@ impl Condition {
 /// An effect besides the note.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[schemars(transform = with_short_pause)]
 pub enum Effect {
     /// Sends a contract if the event and the ledger provide all of it; otherwise drafts it.
     Send(ContractRule),
@@ -221,10 +253,28 @@ pub enum Effect {
     Draft(ContractRule),
     /// Answers the open questions, if the author is permitted to write to the repository.
     Answer,
-    /// Reopens a completed or cancelled issue.
+    /// Reopens a completed or cancelled issue, or resumes a paused one.
     Reopen,
+    /// Pauses the issue: nobody is handed its work until it is reopened.
+    Pause(PauseRule),
     /// Cancels the open handoffs.
     Cancel,
+}
+
+/// A pause, which `"pause"` stands for if it has no members.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRule {
+    /// The agents that go on all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<AgentName>,
+}
+
+/// Adds the short form of a pause to the schema of effects.
+fn with_short_pause(schema: &mut Schema) {
+    if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
+        forms.push(json!({"type": "string", "const": "pause"}));
+    }
 }
 
 /// A contract with the values to take from an event.
@@ -365,7 +415,7 @@ pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Condition, select};
+    use super::{Condition, Effect, EventRule, select};
     use serde_json::json;
 
     #[test]
@@ -378,6 +428,24 @@ mod tests {
         assert_eq!(select(&value, "/labels/1/name"), [&json!("high")]);
         assert_eq!(select(&value, "/x/*"), [&json!(1)]);
         assert!(select(&value, "/labels/name").is_empty());
+    }
+
+    #[test]
+    fn a_pause_has_a_short_form() {
+        let read = |effect: serde_json::Value| {
+            let rule = json!({"name": "n", "on": {}, "as": "a", "do": effect});
+            serde_json::from_value::<EventRule>(rule)
+        };
+        let except = |effect| match read(effect).unwrap().effect {
+            Some(Effect::Pause(pause)) => pause.except.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(except(json!("pause")), 0);
+        assert_eq!(except(json!({"pause": {}})), 0);
+        assert_eq!(except(json!({"pause": {"except": ["a", "b"]}})), 2);
+        let text = read(json!("stop")).unwrap_err().to_string();
+        assert!(text.contains("unknown variant `stop`"), "{text}");
+        assert!(read(json!({"pause": {"but": []}})).is_err());
     }
 
     #[test]
