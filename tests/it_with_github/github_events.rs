@@ -315,7 +315,7 @@ fn a_comment_answers_what_is_asked() {
     old["comment"]["created_at"] = json!(at(&env, -3600));
     let data = event(&env, "issue_comment", &old);
     assert!(
-        did(&data).is_empty() && why(&data).contains("reached its current state"),
+        did(&data).is_empty() && why(&data).contains("changed after this was said"),
         "{data:#}"
     );
     let new = comment(&env, issue(12), "/handoff answer 12.1 the second");
@@ -375,18 +375,18 @@ fn only_people_who_may_write_answer() {
         "no line",
     );
     refused(
-        &|p| p["comment"]["body"] = json!("/handoff approve"),
-        "is not a known command",
+        &|p| p["comment"]["body"] = json!("/handoff aprove"),
+        "there is no such command",
     );
     refused(
         &|p| p["comment"]["body"] = json!("/handoff answer 12.9 x"),
-        "waits for no answer",
+        "there is no handoff 12.9",
     );
     refused(
         &|p| p["comment"]["body"] = json!("/handoff answer 13.1 x"),
         "is not of issue 12",
     );
-    refused(&|p| p["action"] = json!("edited"), "no rule");
+    refused(&|p| p["action"] = json!("deleted"), "no rule");
     // A pull request of a stranger, on which a maintainer speaks, is about no issue of its choice.
     let pull = |association: &str| json!({"number": 90, "pull_request": {"url": "x"}, "body": "closes #12", "author_association": association});
     refused(

@@ -337,3 +337,93 @@ fn a_ledger_that_was_rewritten_or_forged_is_found() {
     assert_eq!(issues[0]["comments"].as_array().unwrap().len(), 1);
     assert_eq!(runner.kept("labels.json"), json!(["handoff-audit"]));
 }
+
+/// A comment on issue 87, which is an event of its own.
+fn said(runner: &Runner, id: u32, body: &str) -> Event {
+    let at = chrono::DateTime::from_timestamp(runner.env.now() + 3600, 0).unwrap();
+    let payload = json!({
+        "action": "created",
+        "issue": { "number": 87, "state": "open" },
+        "comment": {
+            "id": id,
+            "body": body,
+            "user": person("maintainer"),
+            "created_at": at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "html_url": format!("https://github.com/owner/desk/issues/87#issuecomment-{id}"),
+        },
+        "repository": here(),
+        "sender": person("maintainer"),
+    });
+    Event::new("issue_comment", 100 + id, payload)
+}
+
+#[test]
+fn commands_get_a_reaction_and_a_reply() {
+    let runner = desk();
+    let github = runner.env.root().join("github");
+    let collaborators = json!([["maintainer", "write"]]);
+    fs::write(github.join("collaborators.json"), collaborators.to_string()).unwrap();
+    let run = runner.run("handoff-intake.yml", &opened(87, 1));
+    run.job("record", "success").job("reply", "skipped");
+    let replies = || {
+        let all = runner.kept("comments.json");
+        let all = all.as_array().unwrap().iter();
+        let all = all.filter(|one| one["body"].as_str().unwrap().contains("git-handoff-reply"));
+        all.cloned().collect::<Vec<_>>()
+    };
+
+    let wrong = said(&runner, 31, "/handoff cancle $(touch sly) `@octocat`");
+    let run = runner.run("handoff-intake.yml", &wrong);
+    run.job("record", "success").job("reply", "success");
+    let run = runner.run("handoff-intake.yml", &wrong.again());
+    run.job("reply", "success");
+    assert_eq!(runner.kept("reactions.json"), json!([[31, "confused"]]));
+    let all = replies();
+    assert_eq!(all.len(), 1, "{all:#?}");
+    let body = all[0]["body"].as_str().unwrap();
+    assert!(
+        body.contains("there is no such command: the commands are"),
+        "{body}"
+    );
+    assert!(
+        body.contains("```text\n/handoff cancel $(touch sly) `@octocat`\n```"),
+        "{body}"
+    );
+
+    // Corrected, it takes effect, and the reply says so.
+    let mut right = wrong.clone();
+    right.run += 100;
+    right.payload["action"] = json!("edited");
+    right.payload["changes"] = json!({ "body": { "from": right.payload["comment"]["body"] } });
+    right.payload["comment"]["body"] = json!("/handoff cancel");
+    right.payload["comment"]["updated_at"] = right.payload["comment"]["created_at"].clone();
+    for event in [right.clone(), right.again()] {
+        let run = runner.run("handoff-intake.yml", &event);
+        run.job("record", "success").job("reply", "success");
+    }
+    let all = replies();
+    let body = all[0]["body"].as_str().unwrap();
+    assert!(
+        all.len() == 1 && body.contains("✓ `87.1 was cancelled"),
+        "{all:#?}"
+    );
+    assert_eq!(
+        runner.kept("reactions.json"),
+        json!([[31, "confused"], [31, "rocket"]])
+    );
+
+    // What is taken at once gets no reply, and what is no command nothing.
+    let run = runner.run("handoff-intake.yml", &said(&runner, 32, "/handoff status"));
+    run.job("reply", "success");
+    let run = runner.run("handoff-intake.yml", &said(&runner, 33, "> /handoff retry"));
+    run.job("record", "success").job("reply", "skipped");
+    assert_eq!(replies().len(), 1);
+    assert_eq!(runner.kept("reactions.json")[2], json!([32, "+1"]));
+    assert!(
+        !files(runner.env.root())
+            .iter()
+            .any(|(path, _)| path.ends_with("sly"))
+    );
+    runner.env.handoff(&["fetch"]).success();
+    runner.env.assert_sound();
+}

@@ -179,7 +179,7 @@ fn events_and_agents_take_an_issue_to_its_end() {
     closed["state_reason"] = json!("completed");
     assert!(did(&event(&env, "issues", &issues("closed", closed))).is_empty());
     let late = comment(&env, issue(12), "/handoff answer base=other");
-    assert!(why(&event(&env, "issue_comment", &late)).contains("nothing in the issue waits"));
+    assert!(why(&event(&env, "issue_comment", &late)).contains("nothing in issue 12 waits"));
     assert_eq!(env.tip(), tip);
     env.assert_sound();
 }

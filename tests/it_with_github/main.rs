@@ -10,6 +10,7 @@ mod events;
 mod github_action;
 #[cfg(unix)]
 mod github_agents;
+mod github_commands;
 mod github_events;
 mod github_facts;
 #[cfg(unix)]

@@ -3,8 +3,10 @@
 //! Each value is a word, a number or a list of names, never foreign text, so that a workflow that
 //! pastes one into a script runs nothing of it.
 
+use base64ct::{Base64, Encoding as _};
 use serde_json::Value;
 
+use super::reply::Reply;
 use super::status::{self, Ledger};
 
 /// Names and values, in the order of the file.
@@ -87,6 +89,19 @@ fn is_plain_name(text: &str) -> bool {
 /// Returns the values of an issue that is not in the ledger.
 pub fn of_none() -> Values {
     vec![("exists", "false".to_owned())]
+}
+
+/// Returns the values of the reply to commands: whether there is one, and its body, which is encoded
+/// so that it is one word too.
+pub fn of_reply(reply: Option<&Reply>) -> Values {
+    let Some(reply) = reply else {
+        return vec![("reaction", String::new())];
+    };
+    vec![
+        ("reaction", reply.reaction.to_owned()),
+        ("refused", reply.refused.to_string()),
+        ("reply", Base64::encode_string(reply.body.as_bytes())),
+    ]
 }
 
 /// Returns the values of a whole ledger.

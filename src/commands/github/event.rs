@@ -7,7 +7,9 @@ use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_github::event::{Did, Draft, Event, EventContext, carry_out};
+use handoff_github::event::{Commanded, Did, Draft, Event, EventContext, carry_out};
+use handoff_github::output::{of_reply, written};
+use handoff_github::reply::Reply;
 use handoff_github::text::log;
 use handoff_model::DeliveryName;
 use handoff_protocol::Permission;
@@ -16,6 +18,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::given::{Given, read};
+use super::page::append;
 use crate::context::Context;
 use crate::environment;
 use crate::failure::Failure;
@@ -26,15 +29,17 @@ use crate::view::Look;
 ///
 /// In a workflow, this is the event that started it. The rules of the issue's protocol decide what
 /// follows: a contract is sent, or drafted for an agent to finish; facts are noted on the issue,
-/// and `git handoff new` fills them in from then on; a line `/handoff answer …` in a comment
-/// answers what was asked. A delivery takes effect once, however often it arrives. An event that
-/// means nothing here, or comes too late, is reported and changes nothing.
+/// and `git handoff new` fills them in from then on; lines such as `/handoff answer …` and `/handoff
+/// retry` in a comment are commands. A delivery takes effect once, however often it arrives, and a
+/// command once for each comment, however often that is edited. An event that means nothing here, or
+/// comes too late, is reported and changes nothing.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github event
   git handoff github event --permission write   (of its author, as GitHub says)
   git handoff github event --file event.json --name pull_request --dry-run
-  git handoff github event --draft contract.xml   (for an agent to finish)")]
+  git handoff github event --draft contract.xml   (for an agent to finish)
+  git handoff github event --output values   (how to reply to commands)")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
@@ -55,6 +60,11 @@ pub(crate) struct Arguments {
     /// standard output
     #[arg(long, value_name = "FILE")]
     draft: Option<PathBuf>,
+    /// Append how to reply to the commands of a comment to this file, as values for later steps: the
+    /// `reaction` (rocket, +1, confused; empty without commands), whether one is `refused`, and the
+    /// `reply` (Markdown, in Base64)
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Reads a permission by GitHub's word for it.
@@ -96,6 +106,13 @@ impl Arguments {
             ledger.publish_recorded(&session)?;
         }
         output.follow(&ledger);
+        let reply = Reply::of(&event, &carried.commands);
+        if let Some(file) = &self.output {
+            append(
+                file,
+                &written(&of_reply(reply.as_ref()), environment::random_word),
+            )?;
+        }
         let file = self.write(carried.draft.as_ref())?;
         let view = EventView {
             event: event.name(),
@@ -108,6 +125,8 @@ impl Arguments {
                 .draft
                 .as_ref()
                 .map(|draft| DraftView { draft, file }),
+            commands: &carried.commands,
+            reply: reply.map(|reply| reply.body),
             why: &carried.why,
             next: carried.next.as_deref().map(|next| output.command(next)),
             repeated: carried.is_repeated(),
@@ -182,6 +201,10 @@ pub(crate) struct EventView<'a> {
     did: Vec<StepView<'a>>,
     /// a contract started from it, for an agent to finish
     draft: Option<DraftView<'a>>,
+    /// what became of each command in the comment, in order
+    commands: &'a [Commanded],
+    /// the reply to them, as Markdown
+    reply: Option<String>,
     /// why some or all of it was not done
     why: &'a [String],
     /// the command by which the work goes on, once the issue was reopened
@@ -202,7 +225,8 @@ pub(crate) struct EventView<'a> {
 struct StepView<'a> {
     /// the protocol's rule that it follows from
     rule: &'a str,
-    /// `noted`, `sent`, `answered`, `reopened`, `paused` or `cancelled`
+    /// `noted`, `sent`, `answered`, `approved`, `retried`, `reassigned`, `reopened`, `paused` or
+    /// `cancelled`
     what: &'static str,
     /// the handoff that it is about; for the whole issue, the newest
     id: &'a HandoffId,
@@ -284,6 +308,9 @@ impl EventView<'_> {
                 None if self.pipes_draft => String::new(),
                 None => "    --draft FILE writes it\n".to_owned(),
             };
+        }
+        for one in self.commands.iter().filter(|one| one.accepted) {
+            text += &format!("  taken: {}\n", one.sentence);
         }
         for why in self.why {
             text += &format!("  nothing: {why}\n");

@@ -6,13 +6,11 @@ use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snaps
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
-use handoff_protocol::{Effect, EventKind, EventRule, Protocol, State};
+use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
-use super::answer::COMMAND;
 use super::effects::{Work, opens};
-use super::markdown::statements;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::state_of;
@@ -33,10 +31,6 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     let naming = Naming::of(&tip, context.closes)?;
     let subject = Subject::of(event, &naming);
     let keys = subject.known(&tip, event)?;
-    let keys = match addressed(&tip, event, kind, keys)? {
-        Ok(keys) => keys,
-        Err(why) => return Ok(Carried::nothing(why)),
-    };
     if keys.is_empty() {
         return Ok(Carried::nothing(of_no_issue(kind, subject.pull_request)));
     }
@@ -46,13 +40,15 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     };
     for key in &keys {
         let pull_request = subject.pull_request;
-        let carried = carry_out_in(&mut context, event, kind, (key, pull_request))?;
+        let about = (key, &*keys, pull_request);
+        let carried = carry_out_in(&mut context, event, kind, about)?;
         let why = carried.why.into_iter();
         all.why.extend(why.map(|why| match keys.len() {
             1 => why,
             _ => format!("issue {key}: {why}"),
         }));
         all.did.extend(carried.did);
+        all.commands.extend(carried.commands);
         match (&all.draft, carried.draft) {
             (None, draft) => all.draft = draft,
             (Some(_), None) => {}
@@ -73,7 +69,7 @@ fn carry_out_in(
     context: &mut EventContext<'_, '_>,
     event: &Event,
     kind: EventKind,
-    (key, pull_request): (&IssueKey, Option<u64>),
+    (key, issues, pull_request): (&IssueKey, &[IssueKey], Option<u64>),
 ) -> Result<Carried, LedgerError> {
     let tip = context.ledger.tip()?;
     let mut carried = Carried::default();
@@ -96,56 +92,17 @@ fn carry_out_in(
         context,
         event,
         key: key.clone(),
+        issues: issues.to_vec(),
         pull_request,
         rules,
         carried,
     };
-    for rule in applying(work.rules.protocol(), event, kind, &mut work.carried.why) {
-        work.follow(&rule)?;
+    let rules = applying(work.rules.protocol(), event, kind, &mut work.carried.why);
+    for rule in &rules {
+        work.follow(rule)?;
     }
+    work.commands(&rules)?;
     Ok(work.carried)
-}
-
-/// The issues that a command in a comment is for, where its pull request is about several: those
-/// whose handoffs it names, else the only one that waits for an answer. The error says why it is for
-/// none.
-fn addressed(
-    tip: &Snapshot<'_>,
-    event: &Event,
-    kind: EventKind,
-    keys: Vec<IssueKey>,
-) -> Result<Result<Vec<IssueKey>, String>, LedgerError> {
-    let speaks = matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview);
-    let lines = statements(event.of_written("/body").unwrap_or_default());
-    let commands = lines.iter().filter_map(|line| line.strip_prefix(COMMAND));
-    let commands: Vec<&str> = commands.collect();
-    if keys.len() < 2 || !speaks || commands.is_empty() {
-        return Ok(Ok(keys));
-    }
-    let words = commands.iter().flat_map(|line| line.split_whitespace());
-    let named: Vec<HandoffId> = words.filter_map(|word| word.parse().ok()).collect();
-    let is_named = |key: &&IssueKey| named.iter().any(|id| id.issue() == *key);
-    let found: Vec<IssueKey> = keys.iter().filter(is_named).cloned().collect();
-    if !found.is_empty() {
-        return Ok(Ok(found));
-    }
-    let mut waiting = Vec::new();
-    for key in &keys {
-        let issue = tip.issue(key)?.issue()?;
-        let is_blocked = |issue: &Issue| issue.open.iter().any(|o| o.state == State::Blocked);
-        waiting.extend(issue.filter(is_blocked).map(|_| key.clone()));
-    }
-    let answers = |line: &&str| line.split_whitespace().next() == Some("answer");
-    Ok(if waiting.len() == 1 && commands.iter().all(answers) {
-        Ok(waiting)
-    } else {
-        let keys: Vec<&str> = keys.iter().map(IssueKey::as_str).collect();
-        Err(format!(
-            "the pull request is about issues {}: name a handoff, as in `/handoff answer {}.1 …`",
-            keys.join(", "),
-            keys[0]
-        ))
-    })
 }
 
 /// Why an event is about no issue.
@@ -286,8 +243,9 @@ fn applying(
 
 impl Work<'_, '_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let is_answer = matches!(rule.effect, Some(Effect::Answer));
-        if let Some(needed) = rule.needs.filter(|_| !is_answer)
+        // Of a rule with commands, each is judged by itself.
+        let commands = rule.effect.as_ref().map_or(&[][..], Effect::commands);
+        if let Some(needed) = rule.needs.filter(|_| commands.is_empty())
             && let Err(why) = self.entitled(needed, "have it recorded")
             && !self.has_effect(rule)?
         {
@@ -297,10 +255,9 @@ impl Work<'_, '_, '_> {
             self.note(rule)?;
         }
         match &rule.effect {
-            None => Ok(()),
+            None | Some(Effect::Commands(_) | Effect::Answer) => Ok(()),
             Some(Effect::Send(contract)) => self.contract(rule, contract, true),
             Some(Effect::Draft(contract)) => self.contract(rule, contract, false),
-            Some(Effect::Answer) => self.answer(rule),
             Some(Effect::Reopen) => self.reopen(rule),
             Some(Effect::Pause(pause)) => self.pause(rule, &pause.except),
             Some(Effect::Cancel) => self.cancel(rule),
@@ -465,7 +422,7 @@ impl Work<'_, '_, '_> {
 }
 
 /// Why a step was refused, if that is due to the state of the issue and not a fault of the caller.
-fn too_late(error: &LedgerError) -> Option<String> {
+pub(super) fn too_late(error: &LedgerError) -> Option<String> {
     let refusal = match error {
         LedgerError::Refused(refusal) => refusal,
         LedgerError::Contract(ContractError::Gate { refusal, .. }) => refusal,

@@ -1,30 +1,27 @@
-//! The effects of rules besides notes: contracts, answers, pausing, cancelling and reopening.
+//! The effects of rules besides notes and commands: contracts, pausing, cancelling and reopening.
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::parts;
-use handoff_base::text::without_invisible;
-use handoff_base::{Moment, to_millisecond};
+use handoff_base::to_millisecond;
 use handoff_contract::Input;
 use handoff_ledger::attention::of_folder;
 use handoff_ledger::{ContractError, LedgerError, Offer, Rules};
-use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer, turn};
-use handoff_protocol::{
-    ContractRule, ContractType, Event as Happens, EventRule, Permission, Protocol, State,
-};
+use handoff_model::{EventArgs, IssueStatus, Update, View, turn};
+use handoff_protocol::{ContractRule, ContractType, Event as Happens, EventRule, Protocol, State};
 use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};
 
-use super::answer::answer;
 use super::outcome::{Carried, Draft, EventContext, Left};
 use super::payload::Event;
-use super::permission::NotEntitled;
 use super::values::{facts, says, value, why_cut};
 
 /// An event that is being carried out.
 pub(super) struct Work<'w, 'a, 'r> {
     pub(super) context: &'w mut EventContext<'a, 'r>,
     pub(super) event: &'w Event,
+    /// The issue, and all that the event is about.
     pub(super) key: IssueKey,
+    pub(super) issues: Vec<IssueKey>,
     pub(super) pull_request: Option<u64>,
     pub(super) rules: Rules<'r>,
     pub(super) carried: Carried,
@@ -203,98 +200,6 @@ impl Work<'_, '_, '_> {
         Ok(value)
     }
 
-    /// Why this is no answer of a person who may answer, if it is not.
-    fn not_answering(&self, rule: &EventRule) -> Result<(), NotEntitled> {
-        let app = "/comment/performed_via_github_app";
-        let app = self.event.payload().pointer(app);
-        let login = self.event.of_written("/user/login").unwrap_or_default();
-        let is_bot = self.event.of_written("/user/type") == Some("Bot")
-            || self.event.text("/sender/type") == Some("Bot")
-            || login.ends_with("[bot]")
-            || app.is_some_and(|app| !app.is_null());
-        if is_bot {
-            let why = "a program wrote it, and only people may answer here";
-            return Err(NotEntitled::Denied(why.to_owned()));
-        }
-        // A protocol can ask for more, and not for less.
-        let needed = rule.needs.unwrap_or(Permission::Write);
-        self.entitled(needed.max(Permission::Write), "answer")
-    }
-
-    /// Answers the open question of the issue.
-    pub(super) fn answer(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let delivery = self.part(rule, "answer")?;
-        if self.had(rule, "answered", &delivery)? {
-            return Ok(());
-        }
-        let answer = match answer(self.event.of_written("/body").unwrap_or_default()) {
-            Ok(answer) => answer,
-            Err(why) => {
-                self.not(rule, why);
-                return Ok(());
-            }
-        };
-        let entitled = self.not_answering(rule);
-        if let Err(why @ NotEntitled::Denied(_)) = entitled {
-            return self.refuse(rule, why);
-        }
-        let Some(said_at) = self.event.happened_at() else {
-            self.not(rule, "it does not say when it was written");
-            return Ok(());
-        };
-        let Some(issue) = self.issue()? else {
-            self.not(rule, "the ledger does not have this issue");
-            return Ok(());
-        };
-        let id = match handoff_to_answer(&issue, answer.id.as_ref()) {
-            Ok(id) => id,
-            Err(why) => return self.not_unless_had(rule, "answered", &delivery, why),
-        };
-        let tip = self.context.ledger.tip()?;
-        let record = tip.issue(&self.key)?.record(id.number())?;
-        // It is noted only where the right is all that lacks.
-        let is_late = record
-            .as_ref()
-            .and_then(|record| record.latest())
-            .is_some_and(|last| last.at > said_at);
-        match entitled {
-            Err(NotEntitled::Unproven(why)) if is_late => {
-                self.not(rule, why);
-                return Ok(());
-            }
-            Err(why) => return self.refuse(rule, why),
-            Ok(()) => {}
-        }
-        let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
-        let place = self.event.of_written("/html_url").and_then(says);
-        let place = place.map(|place| format!(", {place}")).unwrap_or_default();
-        let login = self.event.author().unwrap_or_default();
-        let by = format!("{login}{place}");
-        let lines: Vec<String> = answer
-            .lines
-            .iter()
-            .map(|line| without_invisible(line))
-            .collect();
-        if lines.iter().all(|line| line.trim().is_empty()) {
-            self.not(rule, "the answer has no visible text");
-            return Ok(());
-        }
-        let args = match answer_args(&questions, &lines, &by, said_at) {
-            Ok(args) => args,
-            Err(key) => {
-                let why =
-                    format!("`{key}` is answered twice, and it is unclear which answer counts");
-                self.not(rule, why);
-                return Ok(());
-            }
-        };
-        let session = self.context.session.delivering(delivery);
-        let answer = Update::change(id.number(), Happens::Answer, args);
-        let ledger = &mut self.context.ledger;
-        let done = ledger.update(&session, &rule.agent, &self.key, &answer);
-        self.took(rule, "answered", Map::new(), done)
-    }
-
     /// Opens the issue again, or notes that it is open.
     pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "reopen")?;
@@ -453,70 +358,6 @@ fn why_paused(event: &Event) -> String {
     let place = Some(place).filter(|place| !place.is_empty()).and_then(text);
     let place = place.map(|place| format!(", {place}")).unwrap_or_default();
     format!("{done} on GitHub{place}")
-}
-
-/// The handoff that is answered, or why there is none.
-fn handoff_to_answer(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> {
-    let blocked = issue.open.iter().filter(|o| o.state == State::Blocked);
-    let blocked: Vec<&HandoffId> = blocked.map(|open| &open.id).collect();
-    match (named, &blocked[..]) {
-        (Some(id), _) if blocked.contains(&id) => Ok(id.clone()),
-        (Some(id), _) if id.issue() != &issue.issue => {
-            Err(format!("{id} is not of issue {}", issue.issue))
-        }
-        (Some(id), _) => Err(format!("{id} waits for no answer")),
-        (None, []) => Err("nothing in the issue waits for an answer".to_owned()),
-        (None, [only]) => Ok((*only).clone()),
-        (None, several) => {
-            let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let ids = ids.join(", ");
-            Err(format!(
-                "several wait for an answer: say which, /handoff answer ID …: {ids}"
-            ))
-        }
-    }
-}
-
-/// The details of an answer: values if every line has some, else text, with the author and the
-/// place. The error is a key with two values.
-fn answer_args(
-    questions: &[Question],
-    lines: &[String],
-    by: &str,
-    said_at: Moment,
-) -> Result<EventArgs, String> {
-    let pairs: Option<Vec<Vec<(&str, &str)>>> =
-        lines.iter().map(|line| pairs(questions, line)).collect();
-    let mut args = EventArgs {
-        said_at: Some(said_at),
-        ..EventArgs::default()
-    };
-    match pairs {
-        Some(pairs) => {
-            for (key, text) in pairs.into_iter().flatten() {
-                let value = read_answer(questions, key, text);
-                if args.values.insert(key.to_owned(), value).is_some() {
-                    return Err(key.to_owned());
-                }
-            }
-            args.reason = Some(format!("by {by}"));
-        }
-        None => args.reason = Some(format!("{} (by {by})", lines.join("\n"))),
-    }
-    Ok(args)
-}
-
-/// Reads `port=8080 host=a`, or one key whose value may have blanks.
-fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
-    let is_key = |key: &str| questions.iter().any(|q| q.key == key);
-    let words = line.split_whitespace();
-    let all: Option<Vec<_>> = words.map(|word| word.split_once('=')).collect();
-    if let Some(all) = all.filter(|all| all.iter().all(|(key, _)| is_key(key))) {
-        return Some(all);
-    }
-    let (key, value) = line.split_once('=')?;
-    let key = key.trim();
-    is_key(key).then(|| vec![(key, value.trim())])
 }
 
 /// Sets the value at a JSON Pointer, unless something else than an object is in the way.

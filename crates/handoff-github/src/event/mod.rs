@@ -1,13 +1,15 @@
 //! Events of GitHub, and what they prove about an issue of the ledger.
 //!
 //! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
-//! contract needs, `markdown` finds what people said, `answer` reads the answer in a comment,
-//! `permission` decides whether its author may cause it, and `staleness` whether it still counts.
-//! [`carry_out`] makes the steps that the rules of the issue's protocol name (`effects`), and
-//! returns the `outcome`. A payload is data: it is compared, cut and kept, and nothing in it is run.
+//! contract needs, `markdown` finds what people said, `commands` reads the commands in a comment,
+//! and `answer` an answer; `permission` decides whether its author may cause it, and `staleness`
+//! whether it still counts. [`carry_out`] makes the steps that the rules of the issue's protocol
+//! name (`effects`) and allow (`command_steps`), and returns the `outcome`. A payload is data: it is compared, cut and kept, and nothing in it is run.
 
 mod answer;
 mod carry;
+mod command_steps;
+mod commands;
 mod effects;
 mod markdown;
 mod outcome;
@@ -18,7 +20,8 @@ mod subject;
 mod values;
 
 pub use carry::carry_out;
-pub use outcome::{Carried, Did, Draft, EventContext, Left};
+pub use outcome::{Carried, Commanded, Did, Draft, EventContext, Left};
 pub use payload::{Event, MAX_PAYLOAD, NoEvent};
+pub use permission::unproven;
 pub use subject::{Naming, Subject};
 pub use values::facts;

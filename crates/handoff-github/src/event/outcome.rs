@@ -5,7 +5,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{Ledger, Session};
 use handoff_model::DeliveryName;
-use handoff_protocol::Permission;
+use handoff_protocol::{Command, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,6 +31,8 @@ pub struct Carried {
     pub issues: Vec<IssueKey>,
     /// The steps, in order.
     pub did: Vec<Did>,
+    /// What became of each command in the comment or the review, in order.
+    pub commands: Vec<Commanded>,
     /// A contract for an agent to finish.
     pub draft: Option<Draft>,
     /// Why rules had no effect: sentences.
@@ -44,7 +46,8 @@ pub struct Carried {
 pub struct Did {
     /// The rule that named it.
     pub rule: String,
-    /// `noted`, `sent`, `answered`, `reopened`, `paused` or `cancelled`.
+    /// `noted`, `sent`, `answered`, `approved`, `retried`, `reassigned`, `reopened`, `paused` or
+    /// `cancelled`.
     pub what: &'static str,
     /// The handoff; for a step about the whole issue, the newest.
     pub id: HandoffId,
@@ -56,6 +59,22 @@ pub struct Did {
     pub commit: Option<ObjectId>,
     /// Findings that did not prevent the step.
     pub warnings: Vec<Finding>,
+}
+
+/// What became of a command in a comment or a review.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "GithubCommand")]
+pub struct Commanded {
+    /// Its line, or lines if it is an answer of several.
+    pub said: String,
+    /// The command, unless it is unknown.
+    pub command: Option<Command>,
+    /// Whether it was carried out, now or earlier.
+    pub accepted: bool,
+    /// What it did, or why it did nothing.
+    pub sentence: String,
+    /// What to write instead, if it was refused and there is something.
+    pub next: Option<String>,
 }
 
 /// A contract that an agent must finish.

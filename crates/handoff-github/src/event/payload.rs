@@ -136,6 +136,7 @@ impl Event {
                 &["/issue/closed_at", "/issue/updated_at"]
             }
             EventKind::Issues => &["/issue/updated_at"],
+            EventKind::IssueComment if self.action() == Some("edited") => &["/comment/updated_at"],
             EventKind::IssueComment => &["/comment/created_at"],
             EventKind::PullRequest => &["/pull_request/updated_at"],
             EventKind::PullRequestReview => &["/review/submitted_at"],

@@ -5,7 +5,7 @@
 
 use handoff_base::text::word;
 use handoff_ledger::LedgerError;
-use handoff_model::Update;
+use handoff_model::{Annotation, Delivery, Issue, Update};
 use handoff_protocol::{EventKind, EventRule, Permission};
 use serde_json::Map;
 
@@ -17,7 +17,7 @@ use super::values::says;
 const OWNER: &str = "OWNER";
 
 /// The part of a delivery that only notes that nothing proves a permission.
-const UNPROVEN: &str = "unproven";
+pub(super) const UNPROVEN: &str = "unproven";
 
 /// Why an author may not cause something.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,10 +42,43 @@ impl Event {
         self.text(&format!("{}{place}", self.written()))
     }
 
+    /// Identifies the comment or the review: `comment-17`.
+    pub fn said_in(&self) -> Option<String> {
+        let id = self.number(&format!("{}/id", self.written()))?;
+        Some(match self.kind()? {
+            EventKind::IssueComment => format!("comment-{id}"),
+            EventKind::PullRequestReview => format!("review-{id}"),
+            _ => return None,
+        })
+    }
+
+    /// Whether a program wrote the comment or the review, or edited it.
+    pub(super) fn is_by_program(&self) -> bool {
+        let app = self.payload().pointer("/comment/performed_via_github_app");
+        let login = self.of_written("/user/login").unwrap_or_default();
+        self.of_written("/user/type") == Some("Bot")
+            || self.text("/sender/type") == Some("Bot")
+            || login.ends_with("[bot]")
+            || app.is_some_and(|app| !app.is_null())
+    }
+
     /// The login of who wrote the comment or the review.
     pub(super) fn author(&self) -> Option<String> {
         self.of_written("/user/login").and_then(says)
     }
+}
+
+/// The notes of an issue about what had no effect for want of a proof, and still has none.
+pub fn unproven(issue: &Issue) -> impl Iterator<Item = &Annotation> {
+    let is_unproven = |part: &str| part.ends_with(UNPROVEN);
+    issue.annotations.iter().filter(move |note| {
+        let Some(event) = &note.event else {
+            return false;
+        };
+        let own = || issue.deliveries.iter().filter(|known| known.id == *event);
+        own().any(|known| is_unproven(known.part.as_str()))
+            && own().all(|known| is_unproven(known.part.as_str()))
+    })
 }
 
 impl Work<'_, '_, '_> {
@@ -98,6 +131,16 @@ impl Work<'_, '_, '_> {
         }) {
             return Ok(());
         }
+        let delivery = self.part(rule, UNPROVEN)?;
+        self.note_unproven(rule, delivery)
+    }
+
+    /// Notes on the issue that something has no effect for want of a proof.
+    pub(super) fn note_unproven(
+        &mut self,
+        rule: &EventRule,
+        delivery: Delivery,
+    ) -> Result<(), LedgerError> {
         let what = match self.event.kind() {
             Some(EventKind::PullRequestReview) => "A review",
             _ => "A comment",
@@ -110,7 +153,6 @@ impl Work<'_, '_, '_> {
             login.unwrap_or_default(),
             place.unwrap_or_default()
         );
-        let delivery = self.part(rule, UNPROVEN)?;
         if self.had(rule, "noted", &delivery)? {
             return Ok(());
         }

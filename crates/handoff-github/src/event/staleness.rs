@@ -28,7 +28,7 @@ pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     facts
 }
 
-fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
+pub(super) fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     let mut notes = issue.annotations.iter().rev();
     notes.find_map(|note| note.facts.get(name))
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::FindingCode;
+use handoff_base::ids::AgentName;
 use serde_json::Value;
 
 use super::checker::{Checker, is_pointer};
 use crate::definition::{
-    AgentKind, ContractRule, ContractType, Effect, EventKind, EventRule, Permission, Source, Take,
+    AgentKind, Command, ContractRule, ContractType, Effect, EventKind, EventRule, Permission,
+    Source, Take,
 };
 
 const CODE: FindingCode = FindingCode::ProtocolGithub;
@@ -95,11 +97,30 @@ impl Checker<'_> {
                     self.known_agent(format!("{at}/do/pause/except"), agent.as_str());
                 }
             }
-            Some(Effect::Answer) if !is_said => {
-                let text = "only a comment or a review can answer";
-                self.fault(CODE, format!("{at}/do"), text);
+            Some(effect @ (Effect::Commands(_) | Effect::Answer)) => {
+                if !is_said {
+                    let text = "only a comment or a review has commands";
+                    self.fault(CODE, format!("{at}/do"), text);
+                }
+                self.commands_of(at, rule, effect.commands());
             }
             _ => {}
+        }
+    }
+
+    fn commands_of(&mut self, at: &str, rule: &EventRule, commands: &[Command]) {
+        let at = format!("{at}/do/commands");
+        if commands.is_empty() {
+            self.fault(CODE, at.clone(), "it names no command");
+        }
+        let agents = &self.definition.agents;
+        let people = agents.iter().filter(|a| a.kind == AgentKind::Human);
+        let people: Vec<&AgentName> = people.map(|agent| &agent.id).collect();
+        let approves = people.len() == 1 || people.contains(&&rule.agent);
+        if commands.contains(&Command::Approve) && !approves {
+            let text =
+                "only a person approves: `as` names none, and the protocol has none or several";
+            self.fault(CODE, at, text);
         }
     }
 

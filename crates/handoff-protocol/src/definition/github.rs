@@ -242,6 +242,50 @@ impl Condition {
     }
 }
 
+/// A command in a comment or a review: a line `/handoff COMMAND …`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Command {
+    /// Answers an open question.
+    Answer,
+    /// Approves what a handoff hands on, in the name of a person.
+    Approve,
+    /// Gives failed or dead work another attempt.
+    Retry,
+    /// Gives a handoff to another agent.
+    Assign,
+    /// Withdraws a handoff.
+    Cancel,
+    /// Changes nothing; the comment about the issue is written again.
+    Status,
+}
+
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Answer,
+        Self::Approve,
+        Self::Retry,
+        Self::Assign,
+        Self::Cancel,
+        Self::Status,
+    ];
+
+    /// The word for it in a comment.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Approve => "approve",
+            Self::Retry => "retry",
+            Self::Assign => "assign",
+            Self::Cancel => "cancel",
+            Self::Status => "status",
+        }
+    }
+}
+
 /// An effect besides the note.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
@@ -251,7 +295,12 @@ pub enum Effect {
     Send(ContractRule),
     /// Drafts a contract for the agent to finish.
     Draft(ContractRule),
-    /// Answers the open questions, if the author is permitted to write to the repository.
+    /// Carries out the commands in a comment or a review (`/handoff retry`, …) that are in this list,
+    /// if the author is permitted to write to the repository: `answer`, `approve` (in the name of the
+    /// rule's agent if it is a person, else of the protocol's only person), `retry`, `assign`,
+    /// `cancel`, `status`.
+    Commands(Vec<Command>),
+    /// The same as the commands `answer` and `status`.
     Answer,
     /// Reopens a completed or cancelled issue, or resumes a paused one.
     Reopen,
@@ -274,6 +323,17 @@ pub struct PauseRule {
 fn with_short_pause(schema: &mut Schema) {
     if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
         forms.push(json!({"type": "string", "const": "pause"}));
+    }
+}
+
+impl Effect {
+    /// The commands that it carries out.
+    pub fn commands(&self) -> &[Command] {
+        match self {
+            Self::Commands(commands) => commands,
+            Self::Answer => &[Command::Answer, Command::Status],
+            _ => &[],
+        }
     }
 }
 

@@ -48,8 +48,8 @@ pub use evidence::{
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD, Permission, Source,
-    SourceRule, Take, select,
+    Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD, Permission,
+    Source, SourceRule, Take, select,
 };
 pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
