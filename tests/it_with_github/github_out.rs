@@ -85,17 +85,23 @@ fn a_summary_tells_how_an_issue_stands() {
     insta::assert_snapshot!(env.filtered(&page.stdout), @r#"
     ## Issue `87`: open
 
-    With `implementer-agent`. Next: **retry**, by `orchestrator` with 87.2: `87.2 is failed (BuildError): its agent says that another attempt may succeed`. 2 handoffs, protocol `issue-to-pr`, ledger at `[commit]`.
+    With `implementer-agent`. Next: **retry**, by `orchestrator` with 87.2: `87.2 is failed (BuildError): its agent says that another attempt may succeed`.
+
+    - **87.2 failed**, `implementer-agent`: `no space left`. Give it another attempt in a comment:
+
+      ```text
+      /handoff retry 87.2
+      ```
+
+    - Required of a merge: ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
+
+    2 handoffs, protocol `issue-to-pr`, ledger at `[commit]`.
 
     ### Needs attention
 
     | Handoff | What | Whose turn | Since | Why | Command |
     |---|---|---|---|---|---|
     | 87.2 | ! failed | `orchestrator` | 2026-03-02 09:09Z | `no space left` | `git handoff next 87` |
-
-    ### Required of a merge
-
-    - ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
 
     ### Failures
 
@@ -159,6 +165,114 @@ fn a_summary_tells_how_an_issue_stands() {
         none.stdout,
         "## Issue `88`\n\nThe ledger does not have it.\n\n"
     );
+}
+
+#[test]
+fn a_comment_says_first_what_matters() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87", "prep-agent").success();
+    let ask = [
+        "block",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "which port?",
+    ];
+    let needs = ["--needs", "port:integer=the port of the test server"];
+    env.handoff(&[&ask[..], &needs].concat()).success();
+    let report = ["--report", "https://octo.github.io/desk/"];
+    let body = env
+        .handoff(&[&["github", "comment", "87"][..], &report].concat())
+        .success();
+    let (first, rest) = body.stdout.split_once("<details>").unwrap();
+    insta::assert_snapshot!(env.filtered(first), @"
+    <!-- git-handoff:87 -->
+    ## Issue `87`: open
+
+    With `prep-agent`. Next: **ask**, by `orchestrator` with 87.1: `87.1 is blocked: the agent cannot go on without an answer`.
+
+    - **87.1 asks**, `prep-agent`: `which port?`; `port`: `the port of the test server`. Answer in a comment:
+
+      ```text
+      /handoff answer 87.1 port=INTEGER
+      ```
+
+    - Required of a merge: ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
+
+    1 handoff, protocol `issue-to-pr`, ledger at `[commit]`. [The report](https://octo.github.io/desk/#i-87)
+    ");
+    assert!(
+        rest.contains("```mermaid") && rest.trim_end().ends_with("</details>"),
+        "{rest}"
+    );
+
+    // The lines that it offers are taken, once their places are filled in.
+    let line = first.lines().find(|line| line.contains("/handoff answer"));
+    let answer = line.unwrap().trim().replace("INTEGER", "8080");
+    let payload = crate::events::comment(&env, crate::events::issue(87), &answer);
+    let told = crate::events::event(&env, "issue_comment", &payload);
+    assert_eq!(told["commands"][0]["accepted"], true, "{told:#}");
+
+    // What was not counted stays to be seen until it is.
+    env.wait_minutes(1);
+    let mut stranger = crate::events::comment(&env, crate::events::issue(87), "/handoff cancel");
+    stranger["comment"]["id"] = json!(5);
+    stranger["comment"]["author_association"] = json!("NONE");
+    crate::events::event(&env, "issue_comment", &stranger);
+    let body = || env.handoff(&["github", "comment", "87"]).success().stdout;
+    assert!(
+        body().contains("- Not counted: `A comment by maintainer has no effect"),
+        "{}",
+        body()
+    );
+    crate::events::permitted(&env, "issue_comment", &stranger, "write");
+    assert!(!body().contains("Not counted"), "{}", body());
+    for address in [
+        "javascript:alert(1)",
+        "https://x.example/)[y](z",
+        "https://a b",
+    ] {
+        let args = ["github", "comment", "87", "--report", address];
+        env.handoff(&args).exits(2).says("it is not an address");
+    }
+}
+
+#[test]
+fn a_comment_names_open_findings_and_the_cost() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87", "prep-agent").success();
+    env.send(prepared(87)).success();
+    env.claim("87", "implementer-agent").success();
+    env.send(sample(
+        "implementer-agent-to-reviewer-agent",
+        Format::Xml,
+        87,
+    ))
+    .success();
+    env.claim("87", "reviewer-agent").success();
+    let usage = json!([{"model": "m", "input_tokens": 1200, "output_tokens": 300, "cost": 0.42, "currency": "USD"}]);
+    let usage = env.file("usage.json", usage.to_string());
+    let review = env.file(
+        "review.xml",
+        sample("reviewer-agent-to-fixer-agent", Format::Xml, 87),
+    );
+    env.handoff(&["send", &review, "--usage", &usage]).success();
+    let body = env.handoff(&["github", "comment", "87"]).success().stdout;
+    let (first, _) = body.split_once("<details>").unwrap();
+    insta::assert_snapshot!(env.filtered(first), @"
+    <!-- git-handoff:87 -->
+    ## Issue `87`: open
+
+    With `fixer-agent`. Next: **advance**, by `fixer-agent` with 87.4: `it is the only one with something to do`.
+
+    - Required of a merge: ✗ not `approved`: `it has to be shown after 87.4 (reviewer-agent-to-fixer-agent)`
+    - 2 open findings: `F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets`, `F2 (important, src/history/views.py:133): The whole result is held in memory`
+
+    4 handoffs, 0.42 USD, 1,500 tokens, protocol `issue-to-pr`, ledger at `[commit]`.
+    ");
 }
 
 #[test]

@@ -79,6 +79,23 @@ fn pull(runner: &Runner, action: &str, run: u32) -> Event {
     Event::new("pull_request_target", run, payload)
 }
 
+/// The workflow's comment on an issue or a pull request: there is one.
+fn comment_on(runner: &Runner, number: u32) -> Value {
+    let all = runner.kept("comments.json");
+    let all = all.as_array().unwrap().iter();
+    let own: Vec<&Value> = all
+        .filter(|one| one["number"] == number && one["user"]["type"] == "Bot")
+        .filter(|one| {
+            one["body"]
+                .as_str()
+                .unwrap()
+                .starts_with("<!-- git-handoff:")
+        })
+        .collect();
+    assert_eq!(own.len(), 1, "{own:#?}");
+    own[0].clone()
+}
+
 /// The ledger's commit on the server.
 pub(crate) fn tip(runner: &Runner) -> String {
     let args = ["rev-parse", "refs/heads/handoffs"];
@@ -122,7 +139,9 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     // The issue is opened, and the run is started once more.
     let event = opened(87, 1);
     let run = runner.run("handoff-intake.yml", &event);
-    run.job("record", "success").job("comment", "skipped");
+    run.job("record", "success").job("comment", "success");
+    let body = comment_on(&runner, 87)["body"].as_str().unwrap().to_owned();
+    assert!(body.contains("With `prep-agent`."), "{body}");
     assert!(
         run.summary.starts_with("## Issue `87`: open\n"),
         "{}",
@@ -155,8 +174,8 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
         .says("::error title=not approved::");
     let comments = runner.kept("comments.json");
     assert_eq!(comments[0]["body"], "<!-- git-handoff:87 -->\nmine");
-    assert_eq!(comments.as_array().unwrap().len(), 2);
-    let body = comments[1]["body"].as_str().unwrap();
+    assert_eq!(comments.as_array().unwrap().len(), 3);
+    let body = comment_on(&runner, 7)["body"].as_str().unwrap().to_owned();
     assert!(
         body.starts_with("<!-- git-handoff:87 -->\n## Issue `87`: open\n"),
         "{body}"
@@ -181,17 +200,25 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     run.job("record", "success")
         .says("review_state approved")
         .job("comment", "success");
+    // So is that of the issue, and both say the same.
     let comments = runner.kept("comments.json");
-    assert_eq!(comments.as_array().unwrap().len(), 2);
-    assert_eq!(comments[1]["edits"], 1);
-    let body = comments[1]["body"].as_str().unwrap();
+    assert_eq!(comments.as_array().unwrap().len(), 3);
+    let own = comment_on(&runner, 7);
+    assert_eq!(own["edits"], 1);
+    assert_eq!(comment_on(&runner, 87)["edits"], 3);
+    assert_eq!(comment_on(&runner, 87)["body"], own["body"]);
+    let body = own["body"].as_str().unwrap();
     assert!(body.contains("With `validator-agent`."), "{body}");
-    assert!(body.contains("- ✓ `approved`: "), "{body}");
+    assert!(body.contains("merge: ✓ `approved`: "), "{body}");
+    assert!(
+        body.contains("[The report](https://octo.github.io/desk/#i-87)"),
+        "{body}"
+    );
     let gate = runner.run("handoff-gate.yml", &event);
     gate.job("gate", "success")
         .says("::notice title=approved::");
     assert!(
-        gate.summary.contains("- ✓ `approved`: "),
+        gate.summary.contains("merge: ✓ `approved`: "),
         "{}",
         gate.summary
     );

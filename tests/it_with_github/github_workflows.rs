@@ -355,7 +355,7 @@ fn each_job_may_what_it_needs_and_ends() {
     handoff-gate gate {"contents":"read"}
     handoff-intake record {"contents":"write"}
     handoff-intake reply {"issues":"write","pull-requests":"write"}
-    handoff-intake comment {"contents":"read","pull-requests":"write"}
+    handoff-intake comment {"contents":"read","issues":"write","pull-requests":"write"}
     handoff-verify verify {"contents":"read"}
     "#);
 }

@@ -6,6 +6,7 @@
 use base64ct::{Base64, Encoding as _};
 use serde_json::Value;
 
+use super::event::pull_request_in;
 use super::reply::Reply;
 use super::status::{self, Ledger};
 
@@ -22,6 +23,12 @@ pub fn of_issue(standing: &status::Issue) -> Values {
         ("exists", "true".to_owned()),
         ("issue", issue.issue.to_string()),
         ("protocol", issue.protocol.to_string()),
+        (
+            "pull_request",
+            pull_request_in(issue)
+                .map(|number| number.to_string())
+                .unwrap_or_default(),
+        ),
         ("state", issue.status.as_str().to_owned()),
         ("holder", listed(standing.holders())),
         ("open", issue.open.len().to_string()),

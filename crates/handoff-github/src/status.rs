@@ -10,7 +10,7 @@ use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
 use handoff_model::{
     Answered, GatePolicy, IssueStatus, Record, Refusal, View, needs_attention, turn,
 };
-use handoff_protocol::{Action, State};
+use handoff_protocol::{Action, Command, Effect, Protocol, State};
 use serde_json::{Map, Value};
 
 /// What should happen next in an issue.
@@ -43,6 +43,8 @@ pub struct Issue {
     pub next: Option<Next>,
     /// The requirements that were named, or those of a merge.
     pub gate: Vec<Answered>,
+    /// The commands that its protocol takes from comments.
+    pub commands: Vec<Command>,
     /// The steps, as a graph.
     pub graph: Graph,
     /// The time of reading.
@@ -104,6 +106,7 @@ impl Issue {
         Ok(Some(Self {
             commit: tip.commit(),
             gate: required(tip, &folder, &rules, policy, head)?,
+            commands: commands(protocol),
             graph: graph::issue_graph(&survey, protocol, now),
             known: issue.known(protocol.definition()),
             records,
@@ -141,6 +144,12 @@ impl Issue {
     pub fn passes(&self) -> bool {
         self.gate.iter().all(|one| one.met)
     }
+}
+
+fn commands(protocol: &Protocol) -> Vec<Command> {
+    let rules = protocol.definition().event_rules().iter();
+    let effects = rules.filter_map(|rule| rule.effect.as_ref());
+    effects.flat_map(Effect::commands).copied().collect()
 }
 
 /// The status of a ledger.

@@ -7,10 +7,12 @@ use handoff_insight::graph::{mermaid, span};
 use handoff_insight::times::times;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{HandoffSurvey, PastFailure, failures};
-use handoff_model::{Record, Verdict};
-use handoff_protocol::{Need, State};
+use handoff_model::{Answered, Record, Remedy, ReviewFinding, Spent, Verdict};
+use handoff_protocol::{Command, Need, State};
 
+use super::answering::answer_lines;
 use super::comment::{MOST_COMMENT, marker};
+use super::event::unproven;
 use super::parts::{Part, fit};
 use super::status::{Issue, Ledger};
 use super::text::{block, cell, code};
@@ -24,14 +26,22 @@ pub const MOST_SUMMARY: usize = 1 << 20;
 const MOST_CELL: usize = 120;
 const MOST_REASON: usize = 400;
 
+/// The findings that are named first.
+const MOST_FINDINGS: usize = 3;
+
 /// In bytes.
 const MOST_DETAILS: usize = 4096;
 
 /// Renders the page of an issue, in at most `most` bytes.
 pub fn of_issue(standing: &Issue, most: usize) -> Fitted {
+    let mut parts = vec![brief(standing, None)];
+    parts.extend(rest(standing));
+    fit(parts, most, &more(standing))
+}
+
+fn more(standing: &Issue) -> String {
     let key = &standing.issue.issue;
-    let more = format!("`git handoff status {key}` has all of it.");
-    fit(parts(standing), most, &more)
+    format!("`git handoff status {key}` has all of it.")
 }
 
 /// Renders the page of an issue that is not in the ledger, in at most `most` bytes.
@@ -48,12 +58,23 @@ pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
     fit(vec![part], most, "`git handoff list` shows every issue.")
 }
 
-/// Renders the body of the comment about an issue.
-pub fn comment(standing: &Issue) -> Fitted {
+/// Renders the body of the comment about an issue: what matters first, and the rest folded away.
+/// `report` is the address of a page with the ledger's report.
+pub fn comment(standing: &Issue, report: Option<&str>) -> Fitted {
     let marker = format!("{}\n", marker(&standing.issue.issue));
-    let mut page = of_issue(standing, MOST_COMMENT - marker.len());
-    page.text.insert_str(0, &marker);
-    page
+    let fold = (
+        "<details><summary>What happened</summary>\n\n",
+        "</details>\n",
+    );
+    let most = MOST_COMMENT - marker.len() - fold.0.len() - fold.1.len();
+    let more = more(standing);
+    let first = fit(vec![brief(standing, report)], most, &more);
+    let rest = fit(rest(standing), most - first.text.len(), &more);
+    let (open, close) = fold;
+    Fitted {
+        text: format!("{marker}{}{open}{}{close}", first.text, rest.text),
+        left_out: [first.left_out, rest.left_out].concat(),
+    }
 }
 
 /// Renders the page of a whole ledger, in at most `most` bytes.
@@ -118,30 +139,132 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     )
 }
 
-fn parts(standing: &Issue) -> Vec<Part> {
-    let mut parts = vec![Part {
-        name: "the issue",
+/// What matters most: whose turn it is, what is asked, what a merge lacks, what reviews found.
+fn brief(standing: &Issue, report: Option<&str>) -> Part {
+    let mut rows: Vec<String> = standing
+        .records
+        .iter()
+        .filter_map(|r| asked(standing, r))
+        .collect();
+    rows.extend(standing.gate.iter().map(|one| gate_row(standing, one)));
+    rows.extend(open_findings(standing));
+    rows.extend(unproven(&standing.issue).map(|note| {
+        let text = code(&note.note, MOST_REASON);
+        format!("- Not counted: {text}\n")
+    }));
+    Part {
+        name: "lines",
         head: head(standing),
-        ..Part::default()
-    }];
+        rows,
+        tail: format!("\n{}\n", figures(standing, report)),
+    }
+}
+
+/// What a handoff waits for that a comment can give: an answer, or another attempt.
+fn asked(standing: &Issue, record: &Record) -> Option<String> {
+    let (command, (what, how), lines) = match record.state {
+        State::Blocked => (
+            Command::Answer,
+            ("asks", "Answer in a comment"),
+            answer_lines(record),
+        ),
+        State::Failed | State::Dead => {
+            let line = format!("/handoff retry {}", record.id);
+            let words = ("failed", "Give it another attempt in a comment");
+            (Command::Retry, words, line)
+        }
+        _ => return None,
+    };
+    let why = code(record.reason().unwrap_or_default(), MOST_REASON);
+    let mut text = format!(
+        "- **{} {what}**, {}: {why}",
+        record.id,
+        code(record.to.as_str(), MOST_CELL)
+    );
+    let described = record
+        .questions()
+        .iter()
+        .filter(|_| command == Command::Answer);
+    for question in described {
+        if let Some(purpose) = &question.description {
+            text += &format!(
+                "; {}: {}",
+                code(&question.key, MOST_CELL),
+                code(purpose, MOST_CELL)
+            );
+        }
+    }
+    if standing.commands.contains(&command) {
+        let block = block(&lines, MOST_DETAILS);
+        let inside: String = block.lines().map(|line| format!("  {line}\n")).collect();
+        text += &format!(". {how}:\n\n{inside}");
+    }
+    Some(text + "\n")
+}
+
+/// One requirement of a merge.
+fn gate_row(standing: &Issue, one: &Answered) -> String {
+    let (mark, not) = if one.met {
+        ("✓", "")
+    } else {
+        ("✗", "not ")
+    };
+    let why = code(&one.why, MOST_REASON);
+    let name = code(&one.requirement, MOST_CELL);
+    let by_comment = match &one.remedy {
+        Remedy::Approve(id, _) | Remedy::ApproveCode(id, _)
+            if standing.commands.contains(&Command::Approve) =>
+        {
+            format!("; `/handoff approve {id}` in a comment approves")
+        }
+        _ => String::new(),
+    };
+    format!("- Required of a merge: {mark} {not}{name}: {why}{by_comment}\n")
+}
+
+/// The findings of reviews that nobody has answered, in one line.
+fn open_findings(standing: &Issue) -> Option<String> {
+    let open = standing.issue.findings.iter();
+    let open: Vec<&ReviewFinding> = open.filter(|f| f.state.is_unanswered()).collect();
+    let shown = open.iter().take(MOST_FINDINGS);
+    let shown: Vec<String> = shown
+        .map(|finding| code(&format!("{}: {}", finding.name(), finding.text), MOST_CELL))
+        .collect();
+    let more = if open.len() > MOST_FINDINGS {
+        ", …"
+    } else {
+        ""
+    };
+    (!open.is_empty()).then(|| {
+        let count = counted(open.len(), "open finding");
+        format!("- {count}: {}{more}\n", shown.join(", "))
+    })
+}
+
+/// The size and the cost of an issue, and where more is told.
+fn figures(standing: &Issue, report: Option<&str>) -> String {
+    let issue = &standing.issue;
+    let mut spent = Spent::default();
+    standing
+        .records
+        .iter()
+        .for_each(|record| spent.add(&record.all_spent()));
+    let spent = spent.text().map(|spent| format!(", {spent}"));
+    let link = report.map(|report| format!(" [The report]({report}#i-{})", issue.issue));
+    format!(
+        "{}{}, protocol {}, ledger at {}.{}",
+        counted(standing.records.len(), "handoff"),
+        spent.unwrap_or_default(),
+        code(issue.protocol.as_str(), MOST_CELL),
+        code(&standing.commit.short(), 40),
+        link.unwrap_or_default()
+    )
+}
+
+/// All the rest.
+fn rest(standing: &Issue) -> Vec<Part> {
+    let mut parts = Vec::new();
     parts.extend(attention(&standing.stuck, false));
-    let gate = standing.gate.iter().map(|one| {
-        let (mark, not) = if one.met {
-            ("✓", "")
-        } else {
-            ("✗", "not ")
-        };
-        let why = code(&one.why, MOST_REASON);
-        format!(
-            "- {mark} {not}{}: {why}\n",
-            code(&one.requirement, MOST_CELL)
-        )
-    });
-    parts.extend(list(
-        "requirements",
-        "### Required of a merge",
-        gate.collect(),
-    ));
     parts.extend(contradicted(&standing.records));
     parts.extend(failed(&standing.records));
     let drawing = mermaid(&standing.graph);
@@ -195,13 +318,7 @@ fn head(standing: &Issue) -> String {
             code(&next.why, MOST_REASON)
         );
     }
-    text += &format!(
-        "{}, protocol {}, ledger at {}.\n",
-        counted(standing.records.len(), "handoff"),
-        code(issue.protocol.as_str(), MOST_CELL),
-        code(&standing.commit.short(), 40)
-    );
-    text
+    text.trim_end().to_owned() + "\n\n"
 }
 
 fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {

@@ -18,16 +18,18 @@ use crate::output::replace::{is_stdout, replace};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
-/// Write the body of an issue's comment in its pull request
+/// Write the body of the comment about an issue, for the issue and its pull request
 ///
-/// This is the same page as `summary`, in at most 65,536 bytes, with an invisible first line.
-/// --existing takes the pull request's comments as GitHub's REST API lists them; the body then
+/// It says first whose turn it is, what is asked and how to answer, what a merge lacks, what reviews
+/// found, and what it cost; what happened is folded away. It has at most 65,536 bytes, and an
+/// invisible first line. --existing takes the issue's or the pull request's comments as GitHub's REST API lists them; the body then
 /// goes to a file, and the answer is the id of the comment to update, or nothing if there is none
 /// yet. Only a comment by the same author counts, even if another's has that first line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github comment 123 > comment.md
-  git handoff github comment 123 --existing comments.json --output comment.md")]
+  git handoff github comment 123 --existing comments.json --output comment.md
+  git handoff github comment 123 --report https://octo.github.io/desk/")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
@@ -41,9 +43,23 @@ pub(crate) struct Arguments {
     /// The author of the comment
     #[arg(long, value_name = "LOGIN", default_value = AUTHOR, requires = "existing")]
     author: String,
+    /// The address of the ledger's report, to link to: templates/github/handoff-pages.yml
+    #[arg(long, value_name = "URL", value_parser = address)]
+    report: Option<String>,
     /// Write the body to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// Reads a web address that can be written as a link of Markdown; an empty text is none.
+fn address(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?&=%+,@".contains(c);
+    let is_web = text.starts_with("https://") || text.starts_with("http://");
+    if text.is_empty() || is_web && text.chars().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("it is not an address such as https://octo.github.io/desk/".to_owned())
+    }
 }
 
 impl Arguments {
@@ -62,7 +78,10 @@ impl Arguments {
         let tip = context.tip(&repository)?;
         let (policy, head) = self.gate.read(context, &repository)?;
         let issue = Issue::known(&tip, &key, (&policy, head), now()?)?;
-        let page = comment(&issue);
+        let page = comment(
+            &issue,
+            self.report.as_deref().filter(|report| !report.is_empty()),
+        );
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
         }

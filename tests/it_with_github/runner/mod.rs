@@ -167,6 +167,7 @@ impl Runner {
             "runner": { "temp": temp, "os": "Linux", "arch": "X64" },
             "env": workflow["env"],
             "secrets": { "HANDOFF_AGENT_KEY": KEY },
+            "vars": { "HANDOFF_REPORT": "https://octo.github.io/desk/" },
             "needs": needs,
             "steps": {},
             "status": if needs.values().all(|n| n["result"] == "success") { "success" } else { "failure" },

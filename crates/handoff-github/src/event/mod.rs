@@ -23,5 +23,5 @@ pub use carry::carry_out;
 pub use outcome::{Carried, Commanded, Did, Draft, EventContext, Left};
 pub use payload::{Event, MAX_PAYLOAD, NoEvent};
 pub use permission::unproven;
-pub use subject::{Naming, Subject};
+pub use subject::{Naming, Subject, pull_request_in};
 pub use values::facts;

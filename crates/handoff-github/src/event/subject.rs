@@ -11,6 +11,7 @@ use regex::Regex;
 
 use super::markdown::spoken;
 use super::payload::Event;
+use super::staleness::noted;
 
 /// The limit of open issues to search for a pull request.
 const LOOK_THROUGH: usize = 2000;
@@ -305,6 +306,12 @@ fn usually_named_by(branch: &str) -> Option<IssueKey> {
 pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
     let text = fact.as_str().and_then(|text| text.parse().ok());
     fact.as_u64().or(text)
+}
+
+/// Returns the number of the pull request that an issue's notes or contracts name.
+pub fn pull_request_in(issue: &Issue) -> Option<u64> {
+    let noted = noted(issue, PULL_REQUEST).and_then(number_in);
+    noted.or_else(|| issue.facts.get(PULL_REQUEST).and_then(number_in))
 }
 
 /// Finds the open issues whose contracts or notes name this pull request.
