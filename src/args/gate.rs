@@ -5,6 +5,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_git::Repository;
+use handoff_ledger::GateRequest;
 use handoff_model::GatePolicy;
 
 use crate::context::{Context, commit_id};
@@ -17,7 +18,8 @@ pub(crate) struct GateArgs {
     /// The requirements to check; by default those that the protocol sets for a merge
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     require: Vec<String>,
-    /// The commit that must meet the requirements; one with the same files counts too
+    /// The commit that must meet the requirements, or one whose changes are the same; by default the
+    /// newest one that is known of the issue's open pull request
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
     /// The protocol that the issue must follow; by default the ledger's, if it lists keys
@@ -50,7 +52,7 @@ impl GateArgs {
         !require.is_empty() || given.contains(&true)
     }
 
-    /// What is asked, and the commit that must meet it.
+    /// What is asked.
     ///
     /// # Errors
     /// A [`Failure`] if the policy or the commit can't be read.
@@ -58,7 +60,7 @@ impl GateArgs {
         &self,
         context: &Context,
         repository: &Repository,
-    ) -> Result<(GatePolicy, Option<ObjectId>), Failure> {
+    ) -> Result<GateRequest, Failure> {
         let policy = match &self.policy {
             Some(file) => policy(context, file)?,
             None => GatePolicy {
@@ -68,8 +70,22 @@ impl GateArgs {
                 signers: None,
             },
         };
-        let head = self.head.as_deref().map(|text| commit_id(repository, text));
-        Ok((policy, head.transpose()?))
+        let head = self.head.as_deref().map(|text| head(repository, text));
+        Ok(GateRequest {
+            policy,
+            head: head.transpose()?,
+            ..GateRequest::default()
+        })
+    }
+}
+
+/// A commit by any name, or by its whole id: then it need not be here.
+fn head(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let digits = 2 * repository.format().id_bytes();
+    let id = Some(text).filter(|text| text.len() == digits);
+    match id.and_then(|text| text.parse().ok()) {
+        Some(id) => Ok(id),
+        None => commit_id(repository, text),
     }
 }
 

@@ -4,7 +4,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_issue;
-use handoff_ledger::{Issues, OtherProtocol, required};
+use handoff_ledger::{Issues, OtherProtocol, judge_gate};
 use handoff_model::{Answered, Remedy, View};
 use handoff_protocol::{AgentKind, PERSON, Protocol};
 use schemars::JsonSchema;
@@ -26,7 +26,8 @@ use crate::view::Look;
 /// (`requirements`) and which ones apply by default (`merge`): the newest contract that
 /// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
 /// commit is read, so a depth-1 fetch of the ledger is enough, unless a requirement tells senders
-/// apart by committer or by key, or with --signed. Where the ledger lists keys, an issue that follows
+/// apart by committer or by key, or with --signed. An approval holds for another commit if that is
+/// what a clean merge of the approved changes with a newer base branch gives. Where the ledger lists keys, an issue that follows
 /// another protocol than its default one meets nothing, unless --protocol names it. The gate trusts the ledger: if
 /// others can push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
 /// required check on GitHub.
@@ -70,16 +71,16 @@ impl Arguments {
                 .hint("`git handoff list` shows every issue"));
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        let (policy, head) = self.gate.read(context, &repository)?;
-        let requirements = required(&tip, &folder, &rules, &policy, head)?;
+        let request = self.gate.read(context, &repository)?;
+        let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
         let now = now()?;
         let view = GateView {
             issue: &key,
             protocol: &issue.protocol,
             other_protocol: tip.other_protocol(&issue.protocol)?,
-            passed: requirements.iter().all(|one| one.met),
-            head,
-            requirements,
+            passed: judgement.passes(),
+            head: judgement.head,
+            requirements: judgement.requirements,
         };
         if is_github {
             let remarks: Vec<Annotation> = view.requirements.iter().map(remark).collect();

@@ -164,7 +164,7 @@ fn an_approval_is_of_the_code_that_was_reviewed() {
     assert!(!is_open(&env, &["--issue", "87", "--head", "HEAD"]));
     assert_snapshot!(env.handoff(&["gate", "--issue", "87", "--head", "HEAD"]).exits(1).shown, @"
     $ git handoff gate --issue 87 --head HEAD
-    ✗ not approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent is about commit [commit], not [commit]
+    ✗ not approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent is about commit [commit], not [commit]: commit [commit] does not bring the same changes
     --- stderr
     error: issue 87 is not approved
     hint: see `git handoff status 87` for whose turn it is

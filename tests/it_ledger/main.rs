@@ -18,6 +18,7 @@ mod failure_context;
 mod findings;
 mod flow;
 mod gate;
+mod gate_changes;
 mod give_up;
 mod housekeeping;
 mod leases;

@@ -18,7 +18,7 @@ pub fn of_issue(standing: &status::Issue) -> Values {
     let (issue, survey) = (&standing.issue, standing.survey());
     let last = survey.handoffs.last();
     let next = standing.next.as_ref();
-    let unmet = standing.gate.iter().filter(|one| !one.met);
+    let unmet = standing.gate.requirements.iter().filter(|one| !one.met);
     vec![
         ("exists", "true".to_owned()),
         ("issue", issue.issue.to_string()),
@@ -50,7 +50,15 @@ pub fn of_issue(standing: &status::Issue) -> Values {
         ),
         ("branch", fact(standing, "branch", is_plain_name)),
         ("pull_request", fact(standing, "pr_number", is_number)),
-        ("gate", standing.passes().to_string()),
+        ("gate", standing.gate.passes().to_string()),
+        (
+            "gate_head",
+            standing
+                .gate
+                .head
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
+        ),
         ("unmet", listed(unmet.map(|one| &one.requirement))),
         (
             "last_id",

@@ -6,10 +6,8 @@ use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
 use handoff_ledger::attention::{Attention, of_issue};
-use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
-use handoff_model::{
-    Answered, GatePolicy, IssueStatus, Record, Refusal, View, needs_attention, turn,
-};
+use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_gate};
+use handoff_model::{IssueStatus, Record, Refusal, View, needs_attention, turn};
 use handoff_protocol::{Action, Command, Effect, Protocol, State};
 use serde_json::{Map, Value};
 
@@ -41,8 +39,8 @@ pub struct Issue {
     pub stuck: Vec<Attention>,
     /// What should happen next; `None` if nothing has to.
     pub next: Option<Next>,
-    /// The requirements that were named, or those of a merge.
-    pub gate: Vec<Answered>,
+    /// Whether it meets what is required of a merge.
+    pub gate: Judgement,
     /// The commands that its protocol takes from comments.
     pub commands: Vec<Command>,
     /// The steps, as a graph.
@@ -57,15 +55,15 @@ impl Issue {
         IssueSurvey::of(&self.issue, &self.records)
     }
 
-    /// Reads the status of an issue, and whether it meets these requirements for this commit; if
-    /// none is named, those of a merge. `None` if the issue is not in the ledger.
+    /// Reads the status of an issue, and whether it meets what is asked of a gate. `None` if the
+    /// issue is not in the ledger.
     ///
     /// # Errors
     /// [`LedgerError`] if a requirement is unknown, or the ledger cannot be read.
     pub fn read(
         tip: &Snapshot<'_>,
         key: &IssueKey,
-        (policy, head): (&GatePolicy, Option<ObjectId>),
+        request: &GateRequest,
         now: Moment,
     ) -> Result<Option<Self>, LedgerError> {
         let folder = tip.issue(key)?;
@@ -105,7 +103,7 @@ impl Issue {
         });
         Ok(Some(Self {
             commit: tip.commit(),
-            gate: required(tip, &folder, &rules, policy, head)?,
+            gate: judge_gate(tip, &folder, &issue, &rules, request)?,
             commands: commands(protocol),
             graph: graph::issue_graph(&survey, protocol, now),
             known: issue.known(protocol.definition()),
@@ -124,10 +122,10 @@ impl Issue {
     pub fn known(
         tip: &Snapshot<'_>,
         key: &IssueKey,
-        asked: (&GatePolicy, Option<ObjectId>),
+        request: &GateRequest,
         now: Moment,
     ) -> Result<Self, LedgerError> {
-        let found = Self::read(tip, key, asked, now)?;
+        let found = Self::read(tip, key, request, now)?;
         let none = || Refusal::no_issue(key);
         found.ok_or_else(|| none().into())
     }
@@ -138,11 +136,6 @@ impl Issue {
         let first = |(at, agent): &(usize, &AgentName)| open[..*at].iter().all(|o| o.to != **agent);
         let all = open.iter().map(|open| &open.to).enumerate();
         all.filter(first).map(|(_, agent)| agent)
-    }
-
-    /// Returns whether every requirement is met.
-    pub fn passes(&self) -> bool {
-        self.gate.iter().all(|one| one.met)
     }
 }
 

@@ -146,7 +146,8 @@ fn brief(standing: &Issue, report: Option<&str>) -> Part {
         .iter()
         .filter_map(|r| asked(standing, r))
         .collect();
-    rows.extend(standing.gate.iter().map(|one| gate_row(standing, one)));
+    let gate = standing.gate.requirements.iter();
+    rows.extend(gate.map(|one| gate_row(standing, one)));
     rows.extend(open_findings(standing));
     rows.extend(unproven(&standing.issue).map(|note| {
         let text = code(&note.note, MOST_REASON);
@@ -219,7 +220,11 @@ fn gate_row(standing: &Issue, one: &Answered) -> String {
         }
         _ => String::new(),
     };
-    format!("- Required of a merge: {mark} {not}{name}: {why}{by_comment}\n")
+    let of = match standing.gate.head {
+        Some(head) => format!("of {}", code(&head.short(), MOST_CELL)),
+        None => "(no commit of an open pull request is known)".to_owned(),
+    };
+    format!("- Required of a merge {of}: {mark} {not}{name}: {why}{by_comment}\n")
 }
 
 /// The findings of reviews that nobody has answered, in one line.

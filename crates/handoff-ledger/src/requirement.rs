@@ -4,30 +4,113 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::{Code, ObjectId};
 use handoff_git::{Stored, Tree};
 use handoff_model::message::{StepEvent, trailers};
-use handoff_model::{Answered, GatePolicy, Remedy, Said};
-use handoff_protocol::{Event, Identity, Signers};
+use handoff_model::{Answered, GatePolicy, Issue, JudgedCode, Remedy, Said};
+use handoff_protocol::{Definition, Event, Identity, Signers};
 
 use super::error::LedgerError;
 use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
-/// Checks for each requirement whether an issue meets it, for the given commit if there is one. An
+/// What is asked of a gate.
+#[derive(Debug, Default)]
+pub struct GateRequest {
+    /// What must be shown.
+    pub policy: GatePolicy,
+    /// The commit for which it must be shown; by default, the newest one that is known of the issue's
+    /// open pull request.
+    pub head: Option<ObjectId>,
+    /// The commit that it is merged into; by default, the base branch's.
+    pub base: Option<ObjectId>,
+    /// Why nothing has to be shown, if that is so.
+    pub exempt: Option<String>,
+}
+
+/// Whether an issue meets what is asked of a gate.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The commit for which it does, if it is about one.
+    pub head: Option<ObjectId>,
+    /// The result for each requirement.
+    pub requirements: Vec<Answered>,
+}
+
+impl Judgement {
+    /// One result, which belongs to no requirement of a protocol.
+    pub fn single(head: Option<ObjectId>, name: &str, met: bool, why: String) -> Self {
+        let one = Answered {
+            requirement: name.to_owned(),
+            met,
+            by: None,
+            why,
+            remedy: Remedy::None,
+        };
+        Self {
+            head,
+            requirements: vec![one],
+        }
+    }
+
+    /// Whether every requirement is met.
+    pub fn passes(&self) -> bool {
+        self.requirements.iter().all(|one| one.met)
+    }
+}
+
+/// The newest commit that is known of the issue's pull request, while that is open.
+fn noted_head(issue: &Issue, definition: &Definition) -> Option<ObjectId> {
+    let fact = |name: &str| issue.fact(definition, name)?.value.as_str();
+    let is_open = fact("pr_state") == Some("open");
+    is_open.then(|| fact("head"))??.parse().ok()
+}
+
+/// Checks for each requirement whether an issue meets it, for the commit that is asked for. An
 /// issue of another protocol than the one that is asked for meets nothing: what its words mean
 /// there, somebody else has decided. Where keys are listed, the ledger's default one is asked for.
 ///
 /// # Errors
 /// [`LedgerError`] if the protocol refuses the query or something can't be read.
-pub fn required(
+pub fn judge_gate(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+    request: &GateRequest,
+) -> Result<Judgement, LedgerError> {
+    let head = request
+        .head
+        .or_else(|| noted_head(issue, rules.protocol().definition()));
+    if let Some(why) = &request.exempt {
+        return Ok(Judgement::single(head, "exempt", true, why.clone()));
+    }
+    let other = |known: &Code| {
+        let (Some(head), Ok(known)) = (head, known.commit.parse()) else {
+            return Err("it has no valid id".to_owned());
+        };
+        let store = tip.code_store()?;
+        let base = request.base.map_or_else(|| store.base(), Ok)?;
+        store.ensure_same_change(base, known, head)
+    };
+    let code = head.map(|head| JudgedCode {
+        commit: head.to_string(),
+        other: &other,
+    });
+    Ok(Judgement {
+        head,
+        requirements: required(tip, folder, rules, &request.policy, code.as_ref())?,
+    })
+}
+
+fn required(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
     policy: &GatePolicy,
-    code: Option<ObjectId>,
+    code: Option<&JudgedCode<'_>>,
 ) -> Result<Vec<Answered>, LedgerError> {
     let repository = tip.repository();
     let own = &rules.protocol().definition().name;
@@ -53,13 +136,6 @@ pub fn required(
             remedy: Remedy::None,
         }]);
     }
-    let code = || match code {
-        Some(id) => Ok(Some((
-            id.to_string(),
-            repository.commit(id)?.tree.to_string(),
-        ))),
-        None => Ok(None),
-    };
     let sent = OnceCell::new();
     let sender = |said: Said<'_>, by: Identity| {
         if by == Identity::Worker {

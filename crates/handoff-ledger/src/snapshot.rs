@@ -10,8 +10,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
 use handoff_git::{
-    Divided, Entry, EntryKind, GitError, Listing, MOST_IN_ALL, Recent, Repository, Shape, Tree,
-    blob_id,
+    CodeStore, Divided, Entry, EntryKind, GitError, Listing, MOST_IN_ALL, Recent, Repository,
+    Shape, Tree, blob_id,
 };
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
@@ -45,6 +45,8 @@ pub struct Snapshot<'r> {
     from_archive: RefCell<BTreeMap<IssueKey, ArchivedIssue>>,
     /// The files of the paused issues, once they are listed.
     paused: OnceCell<BTreeMap<IssueKey, ObjectId>>,
+    /// Where commits of the code are compared, once some are.
+    code: OnceCell<CodeStore>,
 }
 
 /// Protocols that were already read, by the id of their folder: checking one costs as much as
@@ -88,6 +90,7 @@ impl<'r> Snapshot<'r> {
             on_demand: None,
             from_archive: RefCell::default(),
             paused: OnceCell::new(),
+            code: OnceCell::new(),
         })
     }
 
@@ -101,6 +104,22 @@ impl<'r> Snapshot<'r> {
     pub(super) fn completed_by(mut self, on_demand: Option<&Rc<OnDemand>>) -> Self {
         self.on_demand = on_demand.cloned();
         self
+    }
+
+    /// Where commits of the code are compared; what is missing here is fetched from the ledger's
+    /// remote.
+    ///
+    /// # Errors
+    /// Why there is no such place, in words.
+    pub fn code_store(&self) -> Result<&CodeStore, String> {
+        if let Some(store) = self.code.get() {
+            return Ok(store);
+        }
+        let on_demand = self.on_demand.as_ref();
+        let remote = on_demand.and_then(|on_demand| on_demand.reachable());
+        let store = CodeStore::new(self.repository, remote)
+            .map_err(|error| format!("there is no place to compare commits in: {error}"))?;
+        Ok(self.code.get_or_init(|| store))
     }
 
     /// Makes sure that the folders of archived issues can be read.

@@ -79,7 +79,7 @@ pub use refusal::{
     LookupRefusal, QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
-pub use requirement::{Answered, Remedy, Said, required};
+pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};

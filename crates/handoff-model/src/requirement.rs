@@ -44,19 +44,27 @@ pub enum Remedy {
     Another,
 }
 
-/// Checks for each requirement whether an issue meets it; if none is named, those of a merge. Given
-/// a commit and its tree, a requirement must have been met for that code. `sender` tells who sent a
-/// contract or approved, by this identity, if that is known.
+/// The code for which requirements must be met.
+pub struct JudgedCode<'a> {
+    /// The commit.
+    pub commit: String,
+    /// Why what was said of another commit does not hold for this one; `Ok` if both make the same
+    /// change.
+    pub other: &'a dyn Fn(&Code) -> Result<(), String>,
+}
+
+/// Checks for each requirement whether an issue meets it; if none is named, those of a merge. With
+/// code, a requirement must have been met for that. `sender` tells who sent a contract or approved,
+/// by this identity, if that is known.
 ///
 /// # Errors
-/// [`LookupRefusal`], and [`Stop::Unreadable`] if a record or the
-/// commit can't be read.
+/// [`LookupRefusal`], and [`Stop::Unreadable`] if a record can't be read.
 pub fn required<E>(
     view: &impl View<E>,
     key: &IssueKey,
     protocol: &Protocol,
     wanted: &[String],
-    code: impl FnOnce() -> Result<Option<(String, String)>, E>,
+    code: Option<&JudgedCode<'_>>,
     sender: impl Fn(Said<'_>, Identity) -> Result<Option<String>, E>,
 ) -> Result<Vec<Answered>, Stop<E>> {
     let definition = protocol.definition();
@@ -67,7 +75,6 @@ pub fn required<E>(
         merge => merge.to_vec(),
     };
     let wanted = if wanted.is_empty() { &own } else { wanted };
-    let code = code().map_err(Stop::Unreadable)?;
     let mut found = Vec::new();
     for name in wanted {
         if name == COMPLETED {
@@ -92,13 +99,13 @@ pub fn required<E>(
         if !requirement.approved_by.is_empty() {
             found.push(Answered {
                 requirement: name.clone(),
-                ..approved(view, protocol, requirement, code.as_ref(), &sender)?
+                ..approved(view, protocol, requirement, code, &sender)?
             });
             continue;
         }
         let types = [&requirement.shown_by, &requirement.undone_by];
         let deciding = newest_of(view, issue.handoffs, types)?;
-        let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
+        let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code);
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let shown = Said::Contract(record)
             && let Some(one) = not_apart(view, requirement, shown, record.id.number(), &sender)?
@@ -193,7 +200,7 @@ fn approved<E>(
     view: &impl View<E>,
     protocol: &Protocol,
     requirement: &Requirement,
-    code: Option<&(String, String)>,
+    code: Option<&JudgedCode<'_>>,
     sender: &impl Fn(Said<'_>, Identity) -> Result<Option<String>, E>,
 ) -> Result<Answered, Stop<E>> {
     let issue = view.issue().map_err(Stop::Unreadable)?;
@@ -328,7 +335,7 @@ fn weigh(
     protocol: &Protocol,
     requirement: &Requirement,
     deciding: Option<&Record>,
-    code: Option<&(String, String)>,
+    code: Option<&JudgedCode<'_>>,
 ) -> (bool, String) {
     let Some(record) = deciding else {
         let types = requirement.shown_by.join(" or ");
@@ -353,30 +360,25 @@ fn weigh(
 }
 
 /// Whether what was said is about the given code, if there is any.
-fn about(said: String, known: Option<&Code>, code: Option<&(String, String)>) -> (bool, String) {
-    match (code, known) {
-        (None, _) => (true, said),
-        (Some((commit, tree)), Some(known))
-            if known.commit == *commit || known.tree.as_ref() == Some(tree) =>
-        {
-            let (own, asked) = (short_id(&known.commit), short_id(commit));
-            let same = if own == asked {
-                String::new()
-            } else {
-                format!(", which has the files of {asked}")
-            };
-            (true, format!("{said}, of commit {own}{same}"))
+fn about(said: String, known: Option<&Code>, code: Option<&JudgedCode<'_>>) -> (bool, String) {
+    let Some(code) = code else {
+        return (true, said);
+    };
+    let Some(known) = known else {
+        let text = format!("{said} does not say which code it is about: its branch was not known");
+        return (false, text);
+    };
+    let (own, judged) = (short_id(&known.commit), short_id(&code.commit));
+    if known.commit == code.commit {
+        return (true, format!("{said}, of commit {own}"));
+    }
+    match (code.other)(known) {
+        Ok(()) => {
+            let text = format!("{said}, of commit {own}, whose changes are those of {judged}");
+            (true, text)
         }
-        (Some((commit, _)), Some(known)) => {
-            let (known, commit) = (short_id(&known.commit), short_id(commit));
-            (
-                false,
-                format!("{said} is about commit {known}, not {commit}"),
-            )
-        }
-        (Some(_), None) => {
-            let text =
-                format!("{said} does not say which code it is about: its branch was not known");
+        Err(why) => {
+            let text = format!("{said} is about commit {own}, not {judged}: {why}");
             (false, text)
         }
     }

@@ -76,8 +76,8 @@ impl Arguments {
         };
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
-        let (policy, head) = self.gate.read(context, &repository)?;
-        let issue = Issue::known(&tip, &key, (&policy, head), now()?)?;
+        let request = self.gate.read(context, &repository)?;
+        let issue = Issue::known(&tip, &key, &request, now()?)?;
         let page = comment(
             &issue,
             self.report.as_deref().filter(|report| !report.is_empty()),

@@ -52,8 +52,8 @@ impl Page {
             return Ok(of_ledger(&ledger_status(&ledger, &tip, now()?)?));
         };
         let key = key.parse()?;
-        let (policy, head) = self.gate.read(context, &repository)?;
-        let issue = Issue::read(&tip, &key, (&policy, head), now()?)?;
+        let request = self.gate.read(context, &repository)?;
+        let issue = Issue::read(&tip, &key, &request, now()?)?;
         Ok(of_issue(&key, issue.as_ref()))
     }
 

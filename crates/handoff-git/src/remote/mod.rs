@@ -60,7 +60,7 @@ const LOCKED: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The options of every fetch.
-const FETCHING: [&str; 8] = [
+pub(super) const FETCHING: [&str; 8] = [
     "--refmap=",
     "--no-tags",
     "--no-prune",

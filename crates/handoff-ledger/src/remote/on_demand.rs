@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(25);
 /// Where to get what this clone lacks.
 pub(crate) struct OnDemand {
     remote: Remote,
+    /// As it is configured.
+    given: String,
     /// Without a password, if it is an address.
     name: String,
     patience: Cell<Duration>,
@@ -41,6 +43,7 @@ impl OnDemand {
     pub(crate) fn new(repository: &Repository, name: &str, branch: &str) -> Self {
         Self {
             remote: Remote::new(repository, name, &format!("refs/heads/{branch}")),
+            given: name.to_owned(),
             name: masked(name),
             patience: Cell::new(PATIENCE),
             offline: Cell::new(false),
@@ -52,6 +55,11 @@ impl OnDemand {
     pub(crate) fn limit(&self, patience: Duration, offline: bool) {
         self.patience.set(patience);
         self.offline.set(offline);
+    }
+
+    /// The remote, unless it is not to be contacted.
+    pub(crate) fn reachable(&self) -> Option<&str> {
+        (!self.offline.get()).then_some(&*self.given)
     }
 
     /// Fetches what a partial clone lacks to read the ledger at a commit, but for its issues and the
