@@ -19,6 +19,7 @@ pub mod exit;
 mod failure;
 mod hook;
 mod http;
+mod judging;
 mod mcp;
 mod notify;
 mod output;

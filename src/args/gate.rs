@@ -2,26 +2,24 @@
 
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_git::Repository;
-use handoff_ledger::GateRequest;
+use handoff_ledger::{GateRequest, Ledger, Snapshot};
 use handoff_model::GatePolicy;
 
 use crate::context::{Context, commit_id};
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
+use crate::http::github::Github;
+use crate::judging::{self, pull_request};
 
 // No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]
-pub(crate) struct GateArgs {
+pub(crate) struct PolicyArgs {
     /// The requirements to check; by default those that the protocol sets for a merge
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     require: Vec<String>,
-    /// The commit that must meet the requirements, or one whose changes are the same; by default the
-    /// newest one that is known of the issue's open pull request
-    #[arg(long, value_name = "COMMIT")]
-    head: Option<String>,
     /// The protocol that the issue must follow; by default the ledger's, if it lists keys
     #[arg(long, value_name = "NAME")]
     protocol: Option<AgentName>,
@@ -33,44 +31,75 @@ pub(crate) struct GateArgs {
     policy: Option<String>,
 }
 
-impl GateArgs {
-    /// Whether anything is asked.
-    pub(crate) fn is_given(&self) -> bool {
+// No doc comment, for the same reason.
+#[derive(Args)]
+pub(crate) struct GateArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// The commit that must meet the requirements, or one whose changes are the same; by default the
+    /// newest one that is known of the issue's open pull request
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<String>,
+    /// Judge as the check on this pull request does: its newest commit, whether the policy exempts
+    /// it, and only if the ledger is sound. Asks GitHub about it (GITHUB_REPOSITORY, GH_TOKEN)
+    #[arg(long, value_name = "NUMBER", conflicts_with = "head")]
+    pull_request: Option<u64>,
+}
+
+impl PolicyArgs {
+    fn is_given(&self) -> bool {
         let Self {
             require,
-            head,
             protocol,
             signed,
             policy,
         } = self;
-        let given = [
-            head.is_some(),
-            protocol.is_some(),
-            policy.is_some(),
-            *signed,
-        ];
+        let given = [protocol.is_some(), policy.is_some(), *signed];
         !require.is_empty() || given.contains(&true)
     }
 
-    /// What is asked.
+    /// What must be shown.
     ///
     /// # Errors
-    /// A [`Failure`] if the policy or the commit can't be read.
-    pub(crate) fn read(
-        &self,
-        context: &Context,
-        repository: &Repository,
-    ) -> Result<GateRequest, Failure> {
-        let policy = match &self.policy {
-            Some(file) => policy(context, file)?,
-            None => GatePolicy {
+    /// A [`Failure`] if the policy can't be read.
+    pub(crate) fn read(&self, context: &Context) -> Result<GatePolicy, Failure> {
+        match &self.policy {
+            Some(file) => policy(context, file),
+            None => Ok(GatePolicy {
                 protocol: self.protocol.clone(),
                 require: self.require.clone(),
                 signed: self.signed,
-                signers: None,
-            },
-        };
-        let head = self.head.as_deref().map(|text| head(repository, text));
+                ..GatePolicy::default()
+            }),
+        }
+    }
+}
+
+impl GateArgs {
+    /// Whether anything is asked.
+    pub(crate) fn is_given(&self) -> bool {
+        self.policy.is_given() || self.head.is_some() || self.pull_request.is_some()
+    }
+
+    /// What is asked about an issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the policy, the commit or the pull request can't be read.
+    pub(crate) fn read(
+        &self,
+        context: &Context,
+        (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+        key: &IssueKey,
+    ) -> Result<GateRequest, Failure> {
+        let policy = self.policy.read(context)?;
+        if let Some(number) = self.pull_request {
+            let described = pull_request(&Github::from_environment()?, number)?;
+            return judging::request((ledger, tip), policy, &described, Some(key), None);
+        }
+        let head = self
+            .head
+            .as_deref()
+            .map(|text| head(tip.repository(), text));
         Ok(GateRequest {
             policy,
             head: head.transpose()?,

@@ -71,7 +71,7 @@ impl Arguments {
                 .hint("`git handoff list` shows every issue"));
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        let request = self.gate.read(context, &repository)?;
+        let request = self.gate.read(context, (&ledger, &tip), &key)?;
         let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
         let now = now()?;
         let view = GateView {

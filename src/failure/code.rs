@@ -78,6 +78,8 @@ error_codes! {
     GateClosed = "gate_closed", NO;
     GatePolicyRefused = "gate_policy_refused", USAGE;
     Git = "git", ENVIRONMENT;
+    GithubRefused = "github_refused", ENVIRONMENT;
+    GithubUnreachable = "github_unreachable", ENVIRONMENT;
     HeldByWorker = "held_by_worker", CONFLICT;
     HookChanged = "hook_changed", CONFLICT;
     HookFile = "hook_file", ENVIRONMENT;

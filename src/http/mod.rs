@@ -1,11 +1,12 @@
-//! HTTP: the `server` that shows a page on this machine, the `collector` that traces are sent to, and
-//! `webhook`, an address that notices are posted to.
+//! HTTP: the `server` that shows a page on this machine, the `collector` that traces are sent to,
+//! `webhook`, an address that notices are posted to, and `github`, its REST API.
 //!
 //! What enters here knows the protocol, and nothing of ledgers.
 
 #[cfg(feature = "https")]
 mod authorities;
 pub(crate) mod collector;
+pub(crate) mod github;
 pub(crate) mod server;
 pub(crate) mod webhook;
 

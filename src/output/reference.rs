@@ -58,6 +58,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "fetch" => commands::fetch::FetchView, commands::fetch::RepairView;
         "gate" => commands::gate::GateView;
         "github comment" => commands::github::comment::CommentView;
+        "github status" => commands::github::status::StatusesView;
         "github event" => commands::github::event::EventView, ReplayedView;
         "github issue" => commands::github::issue::SubjectView;
         "github output" => commands::github::output::ValuesView;

@@ -18,14 +18,17 @@ fn shipped(name: &str) -> PathBuf {
 #[test]
 fn the_workflow_may_read_and_runs_nothing_that_a_pull_request_says() {
     let workflow = yaml(&shipped("handoff-gate.yml"));
-    assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
+    assert_eq!(
+        workflow["permissions"],
+        json!({ "contents": "read", "pull-requests": "read", "statuses": "write" })
+    );
     assert_eq!(
         workflow["true"]
             .as_object()
             .unwrap()
             .keys()
             .collect::<Vec<_>>(),
-        ["pull_request_target"]
+        ["pull_request_target", "merge_group", "workflow_dispatch"]
     );
     let jobs = workflow["jobs"].as_object().unwrap();
     assert_eq!(jobs.len(), 1);
@@ -77,8 +80,10 @@ fn the_rulesets_protect_the_ledger_and_require_the_check() {
     let checks = gate["rules"].as_array().unwrap().last().unwrap();
     assert_eq!(
         checks["parameters"]["required_status_checks"],
-        json!([{ "context": workflow["jobs"]["gate"]["name"] }])
+        json!([{ "context": "handoff gate" }])
     );
+    // Of a job with the status's name, GitHub would require both.
+    assert_ne!(workflow["jobs"]["gate"]["name"], "handoff gate");
 }
 
 /// An issue whose code is in pull request 7, and the check on it.
@@ -177,10 +182,17 @@ impl Gate {
         git(&["update-ref", "HEAD", &commit]);
     }
 
+    fn head(&self) -> String {
+        let head = self.env().git(&self.env().repo(), &["rev-parse", "HEAD"]);
+        head.trim().to_owned()
+    }
+
     #[track_caller]
     fn passes(&self, branch: &str, body: &str) {
         let run = self.run(branch, body);
-        run.job("gate", "success").says("✓ approved");
+        run.job("gate", "success").says("approved");
+        let (state, description) = self.runner.api.status(&self.head()).unwrap();
+        assert_eq!((&*state, &*description), ("success", "87 approved"));
         assert!(run.log.contains("::notice title=approved::"), "{}", run.log);
         assert!(run.summary.contains("- ✓ `approved`: "), "{}", run.summary);
         assert!(!run.log.contains(TOKEN));
@@ -189,9 +201,11 @@ impl Gate {
     #[track_caller]
     fn fails(&self, branch: &str, body: &str, why: &str) {
         let run = self.run(branch, body);
-        run.job("gate", "failure").says(why);
-        // Every reason is an annotation, and nothing else of the log is.
-        assert!(run.log.contains("\n::error"), "{}", run.log);
+        run.job("gate", "success").says(why);
+        let (state, _) = self.runner.api.status(&self.head()).unwrap();
+        assert_eq!(state, "failure", "{}", run.log);
+        // Every reason is an annotation.
+        assert!(run.log.contains("\n::warning"), "{}", run.log);
     }
 }
 
@@ -223,10 +237,10 @@ fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
     gate.fails("issue-87", "closes #88", "there is no issue 88");
     gate.fails("x", "resolved #87\nCloses #88", "there is no issue 88");
     gate.passes("issue-87", "see #88, which encloses #89");
-    gate.fails("parcels-87", "see #87", "::error::no issue");
+    gate.fails("parcels-87", "see #87", "it names no issue");
     // Texts that try to be more than a name.
     let sly = "$(touch sly)`touch sly`\nISSUE=87\n'; touch sly; '";
-    gate.fails(sly, sly, "::error::no issue");
+    gate.fails(sly, sly, "it names no issue");
     gate.passes("x", "Closes #87; touch sly");
     let written = gate.runner.written();
     let made = |path: &Path| path.file_name().is_some_and(|name| name == "sly");
@@ -286,5 +300,7 @@ fn a_policy_on_the_default_branch_says_what_the_gate_asks() {
     gate.policy(&json!({ "format": 1, "require": ["approved"], "signed": true }));
     gate.fails("issue-87", "", "issue-to-pr listed no keys");
     gate.policy(&json!({ "format": 1, "require": "approved" }));
-    gate.fails("issue-87", "", "is not a policy");
+    // A policy that is not understood sets nothing that could be taken for a pass.
+    let run = gate.run("issue-87", "");
+    run.job("gate", "failure").says("is not a policy");
 }

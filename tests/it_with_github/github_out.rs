@@ -364,16 +364,14 @@ fn without_a_workflow_it_says_where_to() {
         env.handoff(&told).exits(9).says("cannot write");
     }
     env.handoff(&["github", "comment", "88"]).exits(6);
-    env.handoff(&[
-        "github",
-        "output",
-        "87",
-        "--require",
-        "blessed",
-        "--output",
-        "-",
-    ])
-    .exits(2);
+    // A requirement that the issue's protocol does not know is not met: a workflow asks about any issue.
+    let blessed = ["--require", "blessed", "--output", "-"];
+    let page = env.handoff(&[&["github", "summary", "87"][..], &blessed].concat());
+    assert!(
+        page.success()
+            .stdout
+            .contains("- ✗ not `blessed`: `protocol issue-to-pr has no such requirement`")
+    );
     env.handoff(&[
         "github", "output", "87", "--head", "nothing", "--output", "-",
     ])

@@ -347,13 +347,13 @@ fn each_job_may_what_it_needs_and_ends() {
     release index {"packages":"write"}
     release elsewhere {"contents":"read"}
     semver compare {"contents":"read"}
-    handoff-agent turn {"contents":"write","pull-requests":"write","issues":"read"}
+    handoff-agent turn {"contents":"write","pull-requests":"write","issues":"read","statuses":"write"}
     handoff-agent work {"contents":"read"}
     handoff-agent carry {"contents":"write","pull-requests":"write","actions":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
-    handoff-gate gate {"contents":"read"}
-    handoff-intake record {"contents":"write"}
+    handoff-gate gate {"contents":"read","pull-requests":"read","statuses":"write"}
+    handoff-intake record {"contents":"write","pull-requests":"read","statuses":"write"}
     handoff-intake reply {"issues":"write","pull-requests":"write"}
     handoff-intake comment {"contents":"read","issues":"write","pull-requests":"write"}
     handoff-verify verify {"contents":"read"}

@@ -20,6 +20,8 @@ mod github_out;
 #[cfg(unix)]
 mod github_rehearsal;
 mod github_rules;
+#[cfg(unix)]
+mod github_status;
 mod github_workflows;
 mod runner;
 

@@ -195,16 +195,16 @@ impl CodeStore {
         }
     }
 
-    /// The branches of the remote below a folder of refs, with their commits.
+    /// The refs of the remote that a pattern matches, with their commits.
     ///
     /// # Errors
     /// Why they can't be listed, in words.
-    pub fn remote_branches(&self, folder: &str) -> Result<Vec<(String, ObjectId)>, String> {
+    pub fn remote_refs(&self, pattern: &str) -> Result<Vec<(String, ObjectId)>, String> {
         let Some((name, _)) = &self.remote else {
             return Err("the ledger has no remote".to_owned());
         };
         let mut command = self.git("ls-remote", false);
-        let listed = self.done(command.args(["--quiet", "--", name, &format!("{folder}*")]))?;
+        let listed = self.done(command.args(["--quiet", "--", name, pattern]))?;
         let parts = listed.lines().filter_map(|line| line.split_once('\t'));
         Ok(parts
             .filter_map(|(id, name)| Some((name.to_owned(), id.parse().ok()?)))

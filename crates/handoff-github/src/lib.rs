@@ -13,6 +13,7 @@ pub mod comment;
 pub mod event;
 pub mod output;
 mod parts;
+pub mod pull_request;
 pub mod reply;
 pub mod status;
 pub mod summary;

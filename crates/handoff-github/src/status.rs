@@ -6,7 +6,7 @@ use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
 use handoff_ledger::attention::{Attention, of_issue};
-use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_gate};
+use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
 use handoff_model::{IssueStatus, Record, Refusal, View, needs_attention, turn};
 use handoff_protocol::{Action, Command, Effect, Protocol, State};
 use serde_json::{Map, Value};
@@ -103,7 +103,7 @@ impl Issue {
         });
         Ok(Some(Self {
             commit: tip.commit(),
-            gate: judge_gate(tip, &folder, &issue, &rules, request)?,
+            gate: judge_any(tip, &folder, &issue, &rules, request)?,
             commands: commands(protocol),
             graph: graph::issue_graph(&survey, protocol, now),
             known: issue.known(protocol.definition()),

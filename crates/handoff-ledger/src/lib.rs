@@ -74,7 +74,7 @@ pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{
     Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Repaired, Synced, Unpublished,
 };
-pub use requirement::{GateRequest, Judgement, judge_gate};
+pub use requirement::{GateRequest, Judgement, judge_any, judge_gate};
 pub use said::Said;
 pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};

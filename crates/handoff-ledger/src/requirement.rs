@@ -8,8 +8,10 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Code, ObjectId};
 use handoff_git::{Stored, Tree};
 use handoff_model::message::{StepEvent, trailers};
-use handoff_model::{Answered, GatePolicy, Issue, JudgedCode, Remedy, Said};
-use handoff_protocol::{Definition, Event, Identity, Signers};
+use handoff_model::{
+    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said,
+};
+use handoff_protocol::{Event, HEAD, Identity, Signers};
 
 use super::error::LedgerError;
 use super::recorded_step::StepReader;
@@ -17,7 +19,7 @@ use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// What is asked of a gate.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GateRequest {
     /// What must be shown.
     pub policy: GatePolicy,
@@ -28,6 +30,8 @@ pub struct GateRequest {
     pub base: Option<ObjectId>,
     /// Why nothing has to be shown, if that is so.
     pub exempt: Option<String>,
+    /// Why the ledger shows nothing, if it was verified and is damaged.
+    pub damage: Option<String>,
 }
 
 /// Whether an issue meets what is asked of a gate.
@@ -62,10 +66,11 @@ impl Judgement {
 }
 
 /// The newest commit that is known of the issue's pull request, while that is open.
-fn noted_head(issue: &Issue, definition: &Definition) -> Option<ObjectId> {
+fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
+    let definition = rules.protocol().definition();
     let fact = |name: &str| issue.fact(definition, name)?.value.as_str();
     let is_open = fact("pr_state") == Some("open");
-    is_open.then(|| fact("head"))??.parse().ok()
+    is_open.then(|| fact(HEAD))??.parse().ok()
 }
 
 /// Checks for each requirement whether an issue meets it, for the commit that is asked for. An
@@ -81,9 +86,7 @@ pub fn judge_gate(
     rules: &Rules<'_>,
     request: &GateRequest,
 ) -> Result<Judgement, LedgerError> {
-    let head = request
-        .head
-        .or_else(|| noted_head(issue, rules.protocol().definition()));
+    let head = request.head.or_else(|| noted_head(issue, rules));
     if let Some(why) = &request.exempt {
         return Ok(Judgement::single(head, "exempt", true, why.clone()));
     }
@@ -99,10 +102,37 @@ pub fn judge_gate(
         commit: head.to_string(),
         other: &other,
     });
-    Ok(Judgement {
-        head,
-        requirements: required(tip, folder, rules, &request.policy, code.as_ref())?,
-    })
+    let mut requirements = required(tip, folder, rules, &request.policy, code.as_ref())?;
+    if let Some(damage) = &request.damage {
+        let sound = Judgement::single(head, "sound", false, damage.clone());
+        requirements.extend(sound.requirements);
+    }
+    Ok(Judgement { head, requirements })
+}
+
+/// The same for who asks about any issue: a requirement that its protocol does not know is not met.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn judge_any(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+    request: &GateRequest,
+) -> Result<Judgement, LedgerError> {
+    match judge_gate(tip, folder, issue, rules, request) {
+        Err(LedgerError::Refused(Refusal::Lookup(LookupRefusal::NoRequirement {
+            name,
+            protocol,
+            ..
+        }))) => {
+            let head = request.head.or_else(|| noted_head(issue, rules));
+            let why = format!("protocol {protocol} has no such requirement");
+            Ok(Judgement::single(head, &name, false, why))
+        }
+        judged => judged,
+    }
 }
 
 fn required(

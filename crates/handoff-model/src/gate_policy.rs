@@ -6,7 +6,7 @@ use handoff_protocol::Signers;
 use serde::Deserialize;
 
 /// What a gate asks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GatePolicy {
     /// The protocol that the issue must follow; by default the ledger's.
     pub protocol: Option<AgentName>,
@@ -16,6 +16,62 @@ pub struct GatePolicy {
     pub signed: bool,
     /// The keys that count, in place of those that the ledger lists.
     pub signers: Option<Signers>,
+    /// The pull requests that need not show anything: those to which one of these applies.
+    pub exempt: Vec<Exemption>,
+}
+
+/// Which pull requests need not show anything: those that meet each condition it has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exemption {
+    /// Why, for people.
+    pub reason: String,
+    /// It is by one of these accounts.
+    #[serde(default)]
+    pub authors: Option<Vec<String>>,
+    /// It has one of these labels.
+    #[serde(default)]
+    pub labels: Option<Vec<String>>,
+    /// It changes nothing but what these patterns match.
+    #[serde(default)]
+    pub paths: Option<Vec<String>>,
+    /// It is from one of these branches of the repository, by patterns.
+    #[serde(default)]
+    pub branches: Option<Vec<String>>,
+    /// It is into one of these branches, by patterns.
+    #[serde(default)]
+    pub into: Option<Vec<String>>,
+    /// It names no issue.
+    #[serde(default)]
+    pub without_issue: Option<bool>,
+}
+
+impl Exemption {
+    /// Why it can't be used, if it can't: without a condition it would be for everything.
+    fn fault(&self) -> Option<&'static str> {
+        let Self {
+            reason,
+            authors,
+            labels,
+            paths,
+            branches,
+            into,
+            without_issue,
+        } = self;
+        let lists = [authors, labels, paths, branches, into];
+        let is_empty = |list: &Vec<String>| list.is_empty() || list.iter().any(String::is_empty);
+        match () {
+            () if reason.trim().is_empty() => Some("it has no reason"),
+            () if lists.iter().copied().flatten().any(is_empty) => {
+                Some("a list or an entry of one is empty")
+            }
+            () if *without_issue == Some(false) => Some("`without_issue` can only be true"),
+            () if lists.iter().all(|list| list.is_none()) && without_issue.is_none() => {
+                Some("it has no condition")
+            }
+            () => None,
+        }
+    }
 }
 
 /// The file.
@@ -32,6 +88,8 @@ struct Stored {
     /// Lines as in `allowed_signers`.
     #[serde(default)]
     signers: Option<Vec<String>>,
+    #[serde(default)]
+    exempt: Vec<Exemption>,
 }
 
 impl GatePolicy {
@@ -45,6 +103,12 @@ impl GatePolicy {
             .map_err(|error| fault(format!("it is not a policy: {error}")))?;
         if stored.format != 1 {
             return Err(fault(format!("its format is {}, not 1", stored.format)));
+        }
+        for (i, exemption) in stored.exempt.iter().enumerate() {
+            if let Some(why) = exemption.fault() {
+                let at = format!("/exempt/{i}");
+                return Err(vec![Finding::error(FindingCode::GatePolicy, at, why)]);
+            }
         }
         let signers = stored.signers.map(|lines| {
             let (signers, mut found) = Signers::parse(lines.join("\n").as_bytes());
@@ -63,6 +127,7 @@ impl GatePolicy {
             require: stored.require,
             signed: stored.signed || signers.is_some(),
             signers,
+            exempt: stored.exempt,
         })
     }
 }
@@ -98,6 +163,13 @@ mod tests {
             r#"{"format": 1, "signers": []}"#,
             r##"{"format": 1, "signers": ["# none"]}"##,
             r#"{"format": 1} {}"#,
+            r#"{"format": 1, "exempt": [{}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": "all"}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": " ", "labels": ["x"]}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": "x", "labels": []}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": "x", "labels": ["a"], "paths": [""]}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": "x", "label": ["a"]}]}"#,
+            r#"{"format": 1, "exempt": [{"reason": "x", "without_issue": false}]}"#,
         ] {
             assert_eq!(read(refused), "gate.policy", "{refused}");
         }

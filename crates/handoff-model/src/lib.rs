@@ -59,7 +59,7 @@ pub use failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
 };
-pub use gate_policy::GatePolicy;
+pub use gate_policy::{Exemption, GatePolicy};
 pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};

@@ -75,8 +75,9 @@ impl Arguments {
             None => None,
         };
         let repository = context.repository()?;
-        let tip = context.tip(&repository)?;
-        let request = self.gate.read(context, &repository)?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let request = self.gate.read(context, (&ledger, &tip), &key)?;
         let issue = Issue::known(&tip, &key, &request, now()?)?;
         let page = comment(
             &issue,

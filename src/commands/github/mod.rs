@@ -6,6 +6,7 @@ mod given;
 pub(crate) mod issue;
 pub(crate) mod output;
 mod page;
+pub(crate) mod status;
 pub(crate) mod summary;
 mod whole_ledger;
 
@@ -19,13 +20,14 @@ use crate::output::Output;
 /// Report the ledger's state to GitHub workflows, and act on GitHub events
 ///
 /// `output` sets values for later steps, `summary` adds a page to the run, and `comment` writes
-/// the body of a comment that is updated in place. docs/github.md describes the complete setup of
+/// the body of a comment that is updated in place. `status` sets the check on pull requests. docs/github.md describes the complete setup of
 /// a repository; the workflows are in templates/github.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github output 123
   git handoff github summary 123
-  git handoff github comment 123 > comment.md")]
+  git handoff github comment 123 > comment.md
+  git handoff github status --dry-run")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -38,6 +40,7 @@ enum Verb {
     Output(output::Arguments),
     Summary(summary::Arguments),
     Comment(comment::Arguments),
+    Status(status::Arguments),
 }
 
 impl Arguments {
@@ -48,6 +51,7 @@ impl Arguments {
             Verb::Output(a) => a.run(context, output),
             Verb::Summary(a) => a.run(context, output),
             Verb::Comment(a) => a.run(context, output),
+            Verb::Status(a) => a.run(context, output),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Page {
             return Ok(of_ledger(&ledger_status(&ledger, &tip, now()?)?));
         };
         let key = key.parse()?;
-        let request = self.gate.read(context, &repository)?;
+        let request = self.gate.read(context, (&ledger, &tip), &key)?;
         let issue = Issue::read(&tip, &key, &request, now()?)?;
         Ok(of_issue(&key, issue.as_ref()))
     }

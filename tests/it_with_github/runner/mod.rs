@@ -1,5 +1,6 @@
 //! A runner: it starts the steps of a workflow's jobs as GitHub does, against a server that is a folder.
 
+pub(crate) mod api;
 pub(crate) mod expression;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Map, Value, json};
 
 use crate::yaml;
+use api::Api;
 use expression::{evaluate, expanded, text};
 use test_support::TestEnvironment;
 
@@ -78,6 +80,8 @@ pub(crate) struct Runner {
     folders: AtomicU32,
     /// The name of a step, and what it runs first.
     pub(crate) sabotage: Mutex<Option<(String, String)>>,
+    /// GitHub's API.
+    pub(crate) api: Api,
 }
 
 /// One step's or one job's surroundings.
@@ -102,6 +106,7 @@ impl Runner {
         fs::create_dir_all(root.join("bin")).unwrap();
         std::os::unix::fs::symlink(fake, root.join("bin/gh")).unwrap();
         Self {
+            api: Api::start(root.join("owner/desk"), TOKEN),
             env,
             folders: AtomicU32::default(),
             sabotage: Mutex::default(),
@@ -124,6 +129,9 @@ impl Runner {
             .join("templates/github")
             .join(workflow);
         let workflow = yaml(&file);
+        if let Some(described) = event.payload.get("pull_request") {
+            self.api.knows(described);
+        }
         let mut run = Run::default();
         let mut needs = Map::new();
         for (name, job) in workflow["jobs"].as_object().unwrap() {
@@ -413,6 +421,7 @@ impl Runner {
             .env("GITHUB_RUN_ATTEMPT", job.event.attempt.to_string())
             .env("GITHUB_REPOSITORY", "owner/desk")
             .env("GITHUB_SERVER_URL", format!("file://{root}"))
+            .env("GITHUB_API_URL", self.api.url())
             .env("GITHUB_OUTPUT", named("output"))
             .env("GITHUB_STEP_SUMMARY", named("summary"))
             .env("GITHUB_ENV", named("env"))

@@ -210,6 +210,16 @@ impl Event {
         format!("sha256-{}", &self.digest[..40]).parse()
     }
 
+    /// Returns whether it is from another repository, or from one that is gone.
+    pub(crate) fn is_from_fork(&self) -> bool {
+        self.fork().is_some()
+    }
+
+    /// Returns what the payload has at a JSON Pointer.
+    pub fn at(&self, pointer: &str) -> Option<&Value> {
+        self.payload.pointer(pointer)
+    }
+
     /// The source, if it is not the repository itself: another repository proves nothing about this
     /// one's branches.
     pub(super) fn fork(&self) -> Option<Fork> {

@@ -1,0 +1,256 @@
+//! Judges pull requests by the ledger: the one judgement that the check, the comment, the values and
+//! the summary show.
+
+use std::num::NonZero;
+use std::thread;
+
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::fit;
+use handoff_github::pull_request::{PullRequest, QueueBranch};
+use handoff_github::text::line;
+use handoff_ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
+use handoff_model::{Answered, GatePolicy, View};
+
+use crate::failure::{ErrorCode, Failure};
+use crate::http::github::Github;
+
+/// GitHub's limit for the description of a status, in characters.
+const MOST_DESCRIPTION: usize = 140;
+
+/// The most entries of a merge queue that are followed.
+const MOST_QUEUED: usize = 100;
+
+/// What the ledger says of a pull request.
+pub(crate) struct Judged {
+    /// The pull request.
+    pub(crate) number: u64,
+    /// The judgement for each issue that it is about; without one, the judgement alone.
+    pub(crate) issues: Vec<(Option<IssueKey>, Judgement)>,
+}
+
+impl Judged {
+    pub(crate) fn passes(&self) -> bool {
+        self.issues.iter().all(|(_, judgement)| judgement.passes())
+    }
+
+    /// Each result, with its issue.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (Option<&IssueKey>, &Answered)> {
+        self.issues.iter().flat_map(|(key, judgement)| {
+            let results = judgement.requirements.iter();
+            results.map(move |one| (key.as_ref(), one))
+        })
+    }
+}
+
+/// What a status says about these pull requests, in one line: what is not met, else what is.
+pub(crate) fn description(judged: &[Judged]) -> String {
+    let results: Vec<_> = judged.iter().flat_map(Judged::results).collect();
+    let unmet = results.iter().find(|(_, one)| !one.met);
+    let name = |key: Option<&IssueKey>| key.map(|key| format!("{key} ")).unwrap_or_default();
+    let text = match unmet {
+        Some((key, one)) => format!("{}not {}: {}", name(*key), one.requirement, one.why),
+        None => {
+            let met = results.iter().map(|(key, one)| match &*one.requirement {
+                "exempt" => format!("exempt: {}", one.why),
+                requirement => format!("{}{requirement}", name(*key)),
+            });
+            met.collect::<Vec<_>>().join(", ")
+        }
+    };
+    fit(&line(&text, 2 * MOST_DESCRIPTION), MOST_DESCRIPTION)
+}
+
+/// Asks GitHub about a pull request.
+///
+/// # Errors
+/// A [`Failure`] if it does not answer, or not with one.
+pub(crate) fn pull_request(github: &Github, number: u64) -> Result<PullRequest, Failure> {
+    read(&github.get(&format!("pulls/{number}"))?)
+}
+
+/// Reads what GitHub says of a pull request.
+///
+/// # Errors
+/// A [`Failure`] if it is not one.
+pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure> {
+    PullRequest::read(described).map_err(|error| {
+        Failure::new(ErrorCode::EventRefused, error.to_string())
+            .advice("give it a pull request as GitHub delivers it; nothing was judged")
+    })
+}
+
+/// What is asked about an issue of a pull request, for its own commit or for one of a merge queue and
+/// the commit before it.
+///
+/// # Errors
+/// A [`Failure`] if the ledger can't be read.
+pub(crate) fn request(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    policy: GatePolicy,
+    pull_request: &PullRequest,
+    issue: Option<&IssueKey>,
+    queued: Option<(ObjectId, ObjectId)>,
+) -> Result<GateRequest, Failure> {
+    let (head, base) = match queued {
+        Some((head, base)) => (head, Some(base)),
+        None => (pull_request.head, None),
+    };
+    let changes_only = |patterns: &[String]| {
+        let store = tip.code_store()?;
+        let base = base.map_or_else(|| store.base(), Ok)?;
+        store.changes_only(base, head, patterns)
+    };
+    let names_one = !pull_request.issues(tip)?.is_empty();
+    let exempt = pull_request.exemption(&policy, names_one, changes_only);
+    let damage = match (&exempt, issue) {
+        (Ok(None) | Err(_), Some(key)) => damage(ledger, tip, key)?,
+        _ => None,
+    };
+    Ok(GateRequest {
+        policy,
+        head: Some(head),
+        base,
+        // What can't be told exempts nothing.
+        exempt: exempt.unwrap_or_default(),
+        damage,
+    })
+}
+
+/// Judges a pull request.
+///
+/// # Errors
+/// A [`Failure`] if the ledger can't be read.
+pub(crate) fn judge(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    policy: &GatePolicy,
+    pull_request: &PullRequest,
+    queued: Option<(ObjectId, ObjectId)>,
+) -> Result<Judged, Failure> {
+    let keys = pull_request.issues(tip)?;
+    let mut issues = Vec::new();
+    for key in &keys {
+        let request = request(
+            (ledger, tip),
+            policy.clone(),
+            pull_request,
+            Some(key),
+            queued,
+        )?;
+        let folder = tip.issue(key)?;
+        let judgement = match folder.issue()? {
+            _ if request.exempt.is_some() => alone(&request),
+            None => {
+                let text = format!("there is no issue {key} in the ledger");
+                Judgement::single(request.head, "recorded", false, text)
+            }
+            Some(issue) => {
+                let rules = tip.rules(issue.protocol.as_str())?;
+                judge_any(tip, &folder, &issue, &rules, &request)?
+            }
+        };
+        issues.push((Some(key.clone()), judgement));
+    }
+    if keys.is_empty() {
+        let request = request((ledger, tip), policy.clone(), pull_request, None, queued)?;
+        issues.push((None, alone(&request)));
+    }
+    Ok(Judged {
+        number: pull_request.number,
+        issues,
+    })
+}
+
+/// The judgement of a pull request that is exempt, or names no issue.
+fn alone(request: &GateRequest) -> Judgement {
+    match &request.exempt {
+        Some(why) => Judgement::single(request.head, "exempt", true, why.clone()),
+        None => {
+            let text = "it names no issue: write \"Closes #12\" into the description, or name its branch after the issue (issue-12)";
+            Judgement::single(request.head, "about an issue", false, text.to_owned())
+        }
+    }
+}
+
+/// Judges the commit of a merge queue by each pull request in it: the last one, and those before it
+/// that the branch does not have yet.
+///
+/// # Errors
+/// A [`Failure`] if GitHub or the remote can't be asked, or the ledger can't be read.
+pub(crate) fn judge_queue(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    policy: &GatePolicy,
+    github: &Github,
+    (name, head, base): (&str, ObjectId, ObjectId),
+) -> Result<Vec<Judged>, Failure> {
+    let refused = |text: String| Failure::new(ErrorCode::EventRefused, text);
+    let not_queue = || refused("the event is not about a branch of a merge queue".to_owned());
+    let into = QueueBranch::read(name)
+        .ok_or_else(not_queue)?
+        .into
+        .to_owned();
+    let unknown = |why: String| {
+        refused(format!("the merge queue's commits can't be told: {why}"))
+            .advice("the queue tries again; see that the ledger's remote can be reached")
+    };
+    let store = tip.code_store().map_err(unknown)?;
+    let branch = format!("refs/heads/{into}");
+    let queue = format!("refs/heads/gh-readonly-queue/{into}/pr-*");
+    let tips = store.remote_refs(&branch).map_err(unknown)?;
+    let entries = store.remote_refs(&queue).map_err(unknown)?;
+    let merged = tips.iter().find(|(name, _)| *name == branch);
+    let merged = merged.map(|(_, id)| *id);
+    let mut judged = Vec::new();
+    let (mut name, mut head, mut base) = (name.to_owned(), head, base);
+    for _ in 0..MOST_QUEUED {
+        let entry = QueueBranch::read(&name).ok_or_else(not_queue)?;
+        let described = pull_request(github, entry.number)?;
+        let queued = Some((head, base));
+        judged.push(judge((ledger, tip), policy, &described, queued)?);
+        let is_merged = merged.map(|merged| store.contains(merged, base));
+        if is_merged.transpose().map_err(unknown)? == Some(true) {
+            return Ok(judged);
+        }
+        let before = entries.iter().find(|(_, id)| *id == base);
+        let before = before.and_then(|(name, _)| Some((name, QueueBranch::read(name)?.base?)));
+        let Some((before, its_base)) = before else {
+            break;
+        };
+        (name, head, base) = (before.clone(), base, its_base);
+    }
+    let text = format!(
+        "commit {} is neither on {into} nor of a pull request in its queue",
+        base.short()
+    );
+    let unmet = Judgement::single(Some(head), "about a pull request", false, text);
+    judged.push(Judged {
+        number: 0,
+        issues: vec![(None, unmet)],
+    });
+    Ok(judged)
+}
+
+/// Why the ledger shows nothing about an issue, if it is damaged.
+fn damage(
+    ledger: &Ledger<'_>,
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+) -> Result<Option<String>, Failure> {
+    let scope = AuditScope {
+        issue: Some(key),
+        since: None,
+        tally: None,
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let audit = ledger.audit(scope, threads, false)?;
+    let changed = tip.changed_artifacts(Some(key))?;
+    if audit.is_clean() && changed.is_empty() {
+        return Ok(None);
+    }
+    let first = audit.findings.iter().chain(&changed).next();
+    let first = first.map(|first| format!(": {}", first.message));
+    Ok(Some(format!(
+        "the ledger is damaged{}; see `git handoff verify {key}`",
+        first.unwrap_or_default()
+    )))
+}

@@ -1,0 +1,514 @@
+//! The check on pull requests: one judgement, wherever it is shown, set as a status of the commit that it is about.
+
+use std::fs;
+
+use crate::runner::api::Fault;
+use crate::runner::{Event, Run, Runner, TOKEN, values};
+use serde_json::{Value, json};
+use test_support::contracts::{Format, sample};
+use test_support::{Ran, TestEnvironment};
+
+/// A repository on the server, and a clone in which issue 87 waits for its review, in pull request 7.
+struct Desk {
+    runner: Runner,
+    branch: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let runner = Runner::new(TestEnvironment::with_repository());
+        let server = runner.server();
+        let head = ["symbolic-ref", "HEAD", "refs/heads/main"];
+        runner.env.git(&server, &head);
+        let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87);
+        let branch = branch.split("<branch>").nth(1).unwrap();
+        let branch = branch.split("</branch>").next().unwrap().to_owned();
+        let desk = Self { runner, branch };
+        desk.commit("Base", &[("shared.txt", "a\nb\nc\nd\ne\n")]);
+        desk.git(&["remote", "add", "origin", "../owner/desk"]);
+        desk.git(&["push", "-q", "origin", "main"]);
+        desk.env()
+            .handoff(&["init", "--remote", "origin"])
+            .success();
+        desk.git(&["checkout", "-q", "-b", &desk.branch]);
+        desk.commit("Work", &[("shared.txt", "A\nb\nc\nd\ne\n")]);
+        desk.step("", "issue-manager-to-prep-agent");
+        desk.step("prep-agent", "prep-agent-to-implementer-agent");
+        desk.step("implementer-agent", "implementer-agent-to-reviewer-agent");
+        desk
+    }
+
+    fn env(&self) -> &TestEnvironment {
+        &self.runner.env
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        self.env().git(&self.env().repo(), args).trim().to_owned()
+    }
+
+    fn commit(&self, message: &str, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            fs::write(self.env().repo().join(path), text).unwrap();
+        }
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    fn step(&self, agent: &str, contract: &str) {
+        if !agent.is_empty() {
+            self.env().claim("87", agent).success();
+        }
+        let contract = sample(contract, Format::Xml, 87)
+            .replace("quayside/parcel-desk/pull/91", "owner/desk/pull/7")
+            .replace("quayside/parcel-desk", "owner/desk")
+            .replace("<pr_number>91<", "<pr_number>7<");
+        self.env().send(contract).success();
+    }
+
+    fn approve(&self) {
+        self.step("reviewer-agent", "reviewer-agent-to-validator-agent");
+    }
+
+    /// The base branch gets a commit on the server.
+    fn base_moves(&self) {
+        self.git(&["checkout", "-q", "main"]);
+        self.commit("Others' work", &[("shared.txt", "a\nb\nc\nd\nE\n")]);
+        self.git(&["push", "-q", "origin", "main"]);
+        self.git(&["checkout", "-q", &self.branch]);
+    }
+
+    /// The pull request as it is on the server, once this has been pushed.
+    fn pull_request(&self, number: u64, branch: &str, body: &str) -> Value {
+        let to = format!("HEAD:refs/pull/{number}/head");
+        self.git(&["push", "-q", "-f", "origin", &to]);
+        let here = json!({ "id": 1, "full_name": "owner/desk" });
+        json!({
+            "number": number, "state": "open", "title": "x", "body": body, "draft": false, "merged": false,
+            "merge_commit_sha": null, "labels": [], "author_association": "NONE",
+            "html_url": format!("https://github.com/owner/desk/pull/{number}"),
+            "user": { "login": "octocat", "type": "User" },
+            "head": { "ref": branch, "sha": self.head(), "repo": here },
+            "base": { "ref": "main", "sha": "2".repeat(40), "repo": here },
+        })
+    }
+
+    fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Pull request 7 changes, which starts the intake and the gate.
+    fn pull(&self, action: &str, run: u32) {
+        let described = self.pull_request(7, &self.branch, "Closes #87");
+        let here = described["base"]["repo"].clone();
+        let payload = json!({
+            "action": action, "number": 7, "pull_request": described, "repository": here,
+            "sender": { "login": "octocat", "type": "User" },
+        });
+        let event = Event::new("pull_request_target", run, payload);
+        let intake = self.runner.run("handoff-intake.yml", &event);
+        intake.job("record", "success").job("comment", "success");
+        let gate = self.runner.run("handoff-gate.yml", &event);
+        gate.job("gate", "success");
+        self.env().handoff(&["fetch"]).success();
+    }
+
+    /// Somebody starts the gate by hand.
+    fn dispatch(&self, issue: &str) -> Run {
+        let inputs = json!({ "inputs": { "issue": issue } });
+        let event = Event::new("workflow_dispatch", 90, inputs);
+        let run = self.runner.run("handoff-gate.yml", &event);
+        run.job("gate", "success");
+        run
+    }
+
+    /// Runs it as a step of a workflow.
+    fn handoff(&self, args: &[&str]) -> Ran {
+        let mut command = self.env().program(args);
+        command
+            .env("GITHUB_API_URL", self.runner.api.url())
+            .env("GITHUB_REPOSITORY", "owner/desk")
+            .env("GH_TOKEN", TOKEN);
+        self.env().run(command, args, None)
+    }
+
+    fn state(&self) -> String {
+        self.runner.api.status(&self.head()).unwrap().0
+    }
+
+    /// Asserts that everything that shows whether pull request 7 may be merged says this.
+    #[track_caller]
+    fn agree(&self, passes: bool) {
+        let state = if passes { "success" } else { "failure" };
+        assert_eq!(self.state(), state);
+        let mark = if passes {
+            "- ✓ `approved`: "
+        } else {
+            "- ✗ not `approved`: "
+        };
+        let comments = self.runner.kept("comments.json");
+        let comment = comments[0]["body"].as_str().unwrap();
+        assert!(comment.contains(mark), "{comment}");
+        let about = ["--pull-request", "7"];
+        // For the commit that is known of it, without asking GitHub.
+        for about in [&about[..], &[]] {
+            let page = ["github", "summary", "87", "--output", "-"];
+            let page = self.handoff(&[&page[..], about].concat()).success();
+            assert!(page.stdout.contains(mark), "{}", page.shown);
+            let short = &self.head()[..10];
+            let title = format!("### Required of a merge of commit `{short}`");
+            assert!(page.stdout.contains(&title), "{}", page.shown);
+            assert!(comment.contains(&title), "{comment}");
+            let output = ["github", "output", "87", "--output", "-"];
+            let output = self.handoff(&[&output[..], about].concat()).success();
+            let output = values(&output.stdout);
+            assert_eq!(output["gate"], passes.to_string());
+            assert_eq!(output["gate_head"], self.head());
+            let gate = self.handoff(&[&["gate", "87"][..], about].concat());
+            assert_eq!(gate.status == 0, passes, "{}", gate.shown);
+        }
+    }
+}
+
+#[test]
+fn everything_says_the_same_through_a_push_after_the_approval() {
+    let desk = Desk::new();
+    desk.pull("opened", 1);
+    desk.agree(false);
+    // A step of an agent starts no workflow; it starts the gate.
+    desk.approve();
+    assert_eq!(desk.state(), "failure");
+    desk.dispatch("87");
+    assert_eq!(desk.state(), "success");
+    desk.pull("edited", 2);
+    desk.agree(true);
+    // A commit that nobody approved.
+    desk.env().wait_minutes(1);
+    desk.commit("Late", &[("late.txt", "late\n")]);
+    desk.pull("synchronize", 3);
+    desk.agree(false);
+    let late = desk.head();
+    let (_, description) = desk.runner.api.status(&late).unwrap();
+    assert!(
+        description.starts_with("87 not approved: 87.4 "),
+        "{description}"
+    );
+    assert!(description.chars().count() <= 140, "{description}");
+    // It is taken back, and the base branch comes in place of it.
+    desk.env().wait_minutes(1);
+    desk.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    desk.base_moves();
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    desk.pull("synchronize", 4);
+    desk.agree(true);
+    // The approval is taken back.
+    let reject = ["reject", "87", "--as", "validator-agent", "--reason", "no"];
+    desk.env().handoff(&reject).success();
+    desk.dispatch("87");
+    desk.pull("edited", 5);
+    desk.agree(false);
+    // What somebody else sets does not stay.
+    let forged = json!({ "sha": desk.head(), "context": "handoff gate", "state": "success", "description": "ok" });
+    desk.runner.api.is_set(forged);
+    desk.dispatch("");
+    desk.agree(false);
+}
+
+#[test]
+fn only_what_changed_is_set_for_each_open_pull_request() {
+    let desk = Desk::new();
+    let api = &desk.runner.api;
+    let approved = desk.pull_request(7, &desk.branch, "Closes #87");
+    api.knows(&approved);
+    // Made with a workflow's own token: no event tells of them.
+    desk.git(&["checkout", "-q", "main"]);
+    let mut other = Vec::new();
+    for number in [8, 9] {
+        desk.commit("Other", &[("other.txt", &number.to_string())]);
+        api.knows(&desk.pull_request(number, "other", ""));
+        other.push(desk.head());
+    }
+    desk.git(&["reset", "-q", "--hard", "origin/main"]);
+    let mut closed = desk.pull_request(10, "gone", "");
+    closed["state"] = json!("closed");
+    api.knows(&closed);
+    desk.approve();
+
+    let dry = desk.handoff(&["github", "status", "--dry-run"]).success();
+    insta::assert_snapshot!(desk.env().filtered(&dry.stdout), @r#"
+    [commit] success, would be set
+      ✓ pull request 7, issue 87: approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent, of commit [commit]
+    [commit] failure, would be set
+      ✗ pull request 8: not about an issue: it names no issue: write "Closes #12" into the description, or name its branch after the issue (issue-12)
+    [commit] failure, would be set
+      ✗ pull request 9: not about an issue: it names no issue: write "Closes #12" into the description, or name its branch after the issue (issue-12)
+    "#);
+    assert_eq!(api.count(), 0);
+    desk.handoff(&["github", "status"]).success();
+    assert_eq!(api.count(), 3);
+    api.asked();
+    let again = desk.handoff(&["github", "status"]).success();
+    assert!(
+        again.stdout.contains(" success, as it was\n"),
+        "{}",
+        again.shown
+    );
+    assert_eq!(api.count(), 3);
+    let asked = api.asked();
+    assert!(
+        asked.iter().all(|asked| asked.starts_with("GET ")),
+        "{asked:?}"
+    );
+    // Two pages of the list, and one question for each commit.
+    assert_eq!(asked.len(), 5, "{asked:?}");
+    desk.handoff(&["github", "status", "--issue", "87"])
+        .success();
+    assert_eq!(api.asked().len(), 3);
+    assert_eq!(
+        api.status(approved["head"]["sha"].as_str().unwrap())
+            .unwrap()
+            .0,
+        "success"
+    );
+    for commit in &other {
+        let (state, description) = api.status(commit).unwrap();
+        assert_eq!(state, "failure");
+        assert!(
+            description.starts_with("not about an issue: it names no issue"),
+            "{description}"
+        );
+    }
+    // Without a name, or with another one.
+    desk.handoff(&["github", "status", "9", "--context", "else"])
+        .success();
+    assert_eq!(api.count(), 4);
+}
+
+#[test]
+fn what_github_refuses_is_told_and_what_it_puts_off_is_waited_for() {
+    let desk = Desk::new();
+    let api = &desk.runner.api;
+    let mut described = desk.pull_request(7, &desk.branch, "Closes #87");
+    api.knows(&described);
+    let fault = |at, status, headers: &[(&'static str, &str)]| Fault {
+        at,
+        status,
+        headers: headers
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect(),
+        times: 1,
+    };
+    let status = || desk.handoff(&["github", "status"]);
+    let reset = (desk.env().now() + 2).to_string();
+    for waited in [
+        fault("POST", 403, &[("retry-after", "1")]),
+        fault("GET", 429, &[("retry-after", "0")]),
+        fault(
+            "GET",
+            403,
+            &[
+                ("x-ratelimit-remaining", "0"),
+                ("x-ratelimit-reset", &reset),
+            ],
+        ),
+        fault("GET", 502, &[]),
+    ] {
+        api.fails(waited);
+        status().success();
+    }
+    assert_eq!(api.count(), 1);
+    for (fault, text) in [
+        (fault("GET", 403, &[]), "GitHub answers 403: Not now"),
+        (fault("GET", 404, &[]), "GitHub answers 404: Not now"),
+        (
+            fault("GET", 301, &[("location", "/elsewhere")]),
+            "the repository has moved",
+        ),
+        (
+            fault("GET", 429, &[("retry-after", "3600")]),
+            "asks to wait 3600 s",
+        ),
+    ] {
+        api.fails(fault);
+        status().exits(9).says(text);
+    }
+    // A commit that is gone hinders no other.
+    let head = described["head"]["sha"].take();
+    described["head"]["sha"] = json!("3".repeat(40));
+    described["number"] = json!(6);
+    api.knows(&described);
+    described["number"] = json!(8);
+    described["head"]["sha"] = head;
+    described["body"] = json!("Closes #12");
+    api.knows(&described);
+    let told = status().exits(9);
+    told.says("No commit found for SHA");
+    assert_eq!(api.count(), 2);
+    // Without what a workflow sets, and with another's token.
+    desk.env().handoff(&["github", "status"]).exits(2);
+    let mut command = desk.env().program(&["github", "status"]);
+    command
+        .env("GITHUB_API_URL", api.url())
+        .env("GITHUB_REPOSITORY", "owner/desk")
+        .env("GITHUB_TOKEN", "wrong-token-0123456789");
+    let refused = desk
+        .env()
+        .run(command, &["github", "status"], None)
+        .exits(9);
+    assert!(
+        refused.shown.contains("401: Bad credentials"),
+        "{}",
+        refused.shown
+    );
+    assert!(!refused.shown.contains("wrong-token"), "{}", refused.shown);
+}
+
+/// Puts a policy on the default branch, and returns it as a file.
+fn policy(desk: &Desk, exempt: &Value) -> String {
+    let policy = json!({ "format": 1, "require": ["approved"], "exempt": exempt });
+    desk.git(&["checkout", "-q", "main"]);
+    fs::create_dir_all(desk.env().repo().join(".github")).unwrap();
+    let text = policy.to_string();
+    desk.commit("Policy", &[(".github/handoff-gate.json", &text)]);
+    desk.git(&["push", "-q", "origin", "main"]);
+    desk.env().file("policy.json", text)
+}
+
+#[test]
+fn a_policy_exempts_pull_requests_and_the_check_says_why() {
+    let desk = Desk::new();
+    let api = &desk.runner.api;
+    policy(
+        &desk,
+        &json!([
+            { "reason": "dependency updates", "authors": ["renovate[bot]"], "paths": ["**/*.lock", "*.lock"] },
+            { "reason": "an emergency", "labels": ["hotfix"], "into": ["main"] },
+            { "reason": "documentation", "paths": ["docs/**"], "without_issue": true },
+        ]),
+    );
+    let event = |number, body: &str, change: &dyn Fn(&mut Value)| {
+        let mut described = desk.pull_request(number, "other", body);
+        change(&mut described);
+        let payload = json!({ "action": "labeled", "number": number, "pull_request": described,
+            "repository": described["base"]["repo"] });
+        let run = desk.runner.run(
+            "handoff-gate.yml",
+            &Event::new("pull_request_target", 1, payload),
+        );
+        run.job("gate", "success");
+        api.status(&desk.head()).unwrap()
+    };
+    let by_renovate = |described: &mut Value| described["user"]["login"] = json!("renovate[bot]");
+    let with_label = |described: &mut Value| described["labels"] = json!([{ "name": "hotfix" }]);
+    let success = |text: &str| ("success".to_owned(), text.to_owned());
+
+    desk.git(&["checkout", "-q", "-b", "other"]);
+    desk.commit("Update", &[("cargo.lock", "1\n")]);
+    assert_eq!(
+        event(8, "", &by_renovate),
+        success("exempt: dependency updates (by renovate[bot]; only **/*.lock, *.lock)")
+    );
+    assert_eq!(event(8, "", &|_| {}).0, "failure");
+    // Somebody pushes more to the bot's branch.
+    desk.commit("More", &[("src.rs", "1\n")]);
+    assert_eq!(event(8, "", &by_renovate).0, "failure");
+    // A file that moves away from where others have to look is a change there too.
+    desk.git(&["reset", "-q", "--hard", "main"]);
+    desk.git(&["mv", "shared.txt", "shared.lock"]);
+    desk.git(&["commit", "-q", "-m", "Move"]);
+    assert_eq!(event(8, "", &by_renovate).0, "failure");
+    // A label is given, and taken again; the issue is not approved.
+    assert_eq!(
+        event(8, "Closes #87", &with_label),
+        success("exempt: an emergency (label hotfix; into main)")
+    );
+    assert_eq!(event(8, "Closes #87", &|_| {}).0, "failure");
+    desk.git(&["reset", "-q", "--hard", "main"]);
+    fs::create_dir(desk.env().repo().join("docs")).unwrap();
+    desk.commit("Docs", &[("docs/a.md", "1\n")]);
+    assert_eq!(event(9, "", &|_| {}).0, "success");
+    assert_eq!(event(9, "Closes #87", &|_| {}).0, "failure");
+}
+
+#[test]
+fn the_merge_queues_commit_is_judged_by_each_pull_request_in_it() {
+    let desk = Desk::new();
+    let api = &desk.runner.api;
+    policy(
+        &desk,
+        &json!([{ "reason": "updates", "authors": ["renovate[bot]"], "paths": ["*.lock"] }]),
+    );
+    let base = desk.head();
+    desk.git(&["checkout", "-q", &desk.branch]);
+    api.knows(&desk.pull_request(7, &desk.branch, "Closes #87"));
+    desk.git(&["checkout", "-q", "-b", "update", "main"]);
+    desk.commit("Update", &[("cargo.lock", "1\n")]);
+    let mut update = desk.pull_request(8, "update", "");
+    update["user"]["login"] = json!("renovate[bot]");
+    api.knows(&update);
+    // A commit of the queue: a pull request merged into what is before it.
+    let queued = |before: &str, branch: &str, number: u64, and: &[(&str, &str)]| {
+        desk.git(&["checkout", "-q", "--detach", before]);
+        desk.git(&["merge", "-q", "--no-ff", "--no-edit", branch]);
+        if !and.is_empty() {
+            for (path, text) in and {
+                fs::write(desk.env().repo().join(path), text).unwrap();
+            }
+            desk.git(&["add", "-A"]);
+            desk.git(&["commit", "-q", "--amend", "--no-edit"]);
+        }
+        let name = format!("refs/heads/gh-readonly-queue/main/pr-{number}-{before}");
+        desk.git(&["push", "-q", "-f", "origin", &format!("HEAD:{name}")]);
+        (name, desk.head(), before.to_owned())
+    };
+    let judged = |(name, head, base): &(String, String, String)| {
+        let payload = json!({
+            "action": "checks_requested",
+            "merge_group": { "head_sha": head, "head_ref": name, "base_sha": base, "base_ref": "refs/heads/main" },
+            "repository": { "id": 1, "full_name": "owner/desk" },
+        });
+        let run = desk
+            .runner
+            .run("handoff-gate.yml", &Event::new("merge_group", 1, payload));
+        run.job("gate", "success");
+        api.status(head).unwrap()
+    };
+    let first = queued(&base, &desk.branch, 7, &[]);
+    let second = queued(&first.1, "update", 8, &[]);
+    // Nobody has approved the one before.
+    assert_eq!(judged(&first).0, "failure");
+    let (state, description) = judged(&second);
+    assert!(
+        state == "failure" && description.starts_with("87 not approved: "),
+        "{description}"
+    );
+    desk.git(&["checkout", "-q", &desk.branch]);
+    desk.approve();
+    assert_eq!(
+        judged(&first),
+        ("success".to_owned(), "87 approved".to_owned())
+    );
+    assert_eq!(judged(&second).0, "success");
+    // The queue's commit has more than the pull requests in it.
+    let more = queued(&base, &desk.branch, 7, &[("more.txt", "1\n")]);
+    assert_eq!(judged(&more).0, "failure");
+    let after = queued(&more.1, "update", 8, &[]);
+    assert_eq!(judged(&after).0, "failure");
+    // What it builds on is of no pull request.
+    desk.git(&["checkout", "-q", "--detach", &base]);
+    desk.commit("Nobody's", &[("nobody.txt", "1\n")]);
+    let stray = queued(&desk.head(), "update", 8, &[]);
+    let (state, description) = judged(&stray);
+    assert_eq!(state, "failure");
+    assert!(
+        description.contains("is neither on main nor of a pull request in its queue"),
+        "{description}"
+    );
+    // A squash has one parent, and is judged by its files like any.
+    desk.git(&["checkout", "-q", "--detach", &base]);
+    desk.git(&["merge", "-q", "--squash", &desk.branch]);
+    desk.git(&["commit", "-q", "-m", "Squashed (#7)"]);
+    let name = format!("refs/heads/gh-readonly-queue/main/pr-7-{base}");
+    desk.git(&["push", "-q", "-f", "origin", &format!("HEAD:{name}")]);
+    assert_eq!(judged(&(name, desk.head(), base)).0, "success");
+}

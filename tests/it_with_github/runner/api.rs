@@ -1,0 +1,225 @@
+//! Stands in for GitHub's REST API: pull requests and statuses of commits, as GitHub documents them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+use tiny_http::{Header, Method, Request, Response, Server};
+
+/// Pull requests that a page of a list has.
+const PAGE: usize = 2;
+
+/// What a request gets in place of its answer.
+#[derive(Clone)]
+pub(crate) struct Fault {
+    /// A part of the method and the path: `POST /repos/owner/desk/statuses`.
+    pub(crate) at: &'static str,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// How often.
+    pub(crate) times: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    pulls: Vec<Value>,
+    /// The oldest first.
+    statuses: Vec<Value>,
+    faults: Vec<Fault>,
+    /// Each request, in order.
+    asked: Vec<String>,
+}
+
+/// The server, for the repository `owner/desk`.
+pub(crate) struct Api {
+    url: String,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl Api {
+    /// Starts it for the commits of a repository, and this token.
+    pub(crate) fn start(repository: PathBuf, token: &'static str) -> Self {
+        let server = Server::http("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", server.server_addr());
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (own, base) = (Arc::clone(&kept), url.clone());
+        thread::spawn(move || {
+            for mut request in server.incoming_requests() {
+                let mut body = String::new();
+                request.as_reader().read_to_string(&mut body).unwrap();
+                let mut kept = own.lock().unwrap();
+                let asked = format!("{} {}", request.method(), request.url());
+                let fault = kept
+                    .faults
+                    .iter_mut()
+                    .find(|fault| fault.times > 0 && asked.starts_with(fault.at));
+                let (status, answer, mut headers) = match fault {
+                    Some(fault) => {
+                        fault.times -= 1;
+                        let message = json!({ "message": "Not now" });
+                        (fault.status, message, fault.headers.clone())
+                    }
+                    None if !has_token(&request, token) => {
+                        (401, json!({ "message": "Bad credentials" }), Vec::new())
+                    }
+                    None => {
+                        let (status, answer, next) = kept.answer(&request, &body, &repository);
+                        let next =
+                            next.map(|next| ("link", format!("<{base}{next}>; rel=\"next\"")));
+                        (status, answer, next.into_iter().collect())
+                    }
+                };
+                kept.asked.push(asked);
+                headers.push(("content-type", "application/json".to_owned()));
+                let mut response =
+                    Response::from_string(answer.to_string()).with_status_code(status);
+                for (name, value) in headers {
+                    response.add_header(Header::from_bytes(name, value).unwrap());
+                }
+                let _ = request.respond(response);
+            }
+        });
+        Self { url, kept }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A pull request as it is now.
+    pub(crate) fn knows(&self, described: &Value) {
+        let mut kept = self.kept.lock().unwrap();
+        let pulls = &mut kept.pulls;
+        pulls.retain(|pull| pull["number"] != described["number"]);
+        pulls.push(described.clone());
+    }
+
+    pub(crate) fn fails(&self, fault: Fault) {
+        self.kept.lock().unwrap().faults.push(fault);
+    }
+
+    /// Somebody sets a status.
+    pub(crate) fn is_set(&self, status: Value) {
+        self.kept.lock().unwrap().statuses.push(status);
+    }
+
+    /// The newest state and description of `handoff gate` on a commit.
+    pub(crate) fn status(&self, commit: &str) -> Option<(String, String)> {
+        let kept = self.kept.lock().unwrap();
+        let mut all = kept.statuses.iter().rev();
+        let found = all.find(|one| one["sha"] == commit && one["context"] == "handoff gate")?;
+        let text = |name: &str| found[name].as_str().unwrap().to_owned();
+        Some((text("state"), text("description")))
+    }
+
+    /// How many statuses were set.
+    pub(crate) fn count(&self) -> usize {
+        self.kept.lock().unwrap().statuses.len()
+    }
+
+    /// What was asked since the last time.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.kept.lock().unwrap().asked)
+    }
+}
+
+fn has_token(request: &Request, token: &str) -> bool {
+    let mut headers = request.headers().iter();
+    let sent = headers.find(|header| header.field.equiv("authorization"));
+    sent.is_some_and(|sent| sent.value.as_str() == format!("Bearer {token}"))
+}
+
+impl Kept {
+    /// What events have told, and what was made with `gh`, which keeps it beside the repository.
+    fn pulls(&self, repository: &Path) -> Vec<Value> {
+        let file = repository.join("../../github/pulls.json");
+        let made =
+            fs::read(file).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap());
+        let mut pulls = made.as_array().cloned().unwrap_or_default();
+        for told in &self.pulls {
+            if !pulls.iter().any(|one| one["number"] == told["number"]) {
+                pulls.push(told.clone());
+            }
+        }
+        pulls
+    }
+
+    /// The status, the answer, and the path of the next page.
+    fn answer(
+        &mut self,
+        request: &Request,
+        body: &str,
+        repository: &Path,
+    ) -> (u16, Value, Option<String>) {
+        let missing = (404, json!({ "message": "Not Found" }), None);
+        let Some(path) = request.url().strip_prefix("/repos/owner/desk/") else {
+            return missing;
+        };
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let has = |sha: &str| {
+            let mut command = Command::new("git");
+            command.arg("--git-dir").arg(repository);
+            command.args(["cat-file", "-e", &format!("{sha}^{{commit}}")]);
+            command.output().unwrap().status.success()
+        };
+        let unknown = |sha: &str| {
+            let message = format!("No commit found for SHA: {sha}");
+            (422, json!({ "message": message }), None)
+        };
+        match (
+            request.method(),
+            path.split('/').collect::<Vec<_>>()[..].as_ref(),
+        ) {
+            (Method::Get, ["pulls"]) => {
+                let pulls = self.pulls(repository);
+                let open = pulls.iter().filter(|pull| pull["state"] == "open");
+                let page = query
+                    .split("page=")
+                    .last()
+                    .and_then(|page| page.parse().ok());
+                let page = page.filter(|_| query.contains("&page=")).unwrap_or(1);
+                let rest: Vec<Value> = open.skip(PAGE * (page - 1)).cloned().collect();
+                let next = format!(
+                    "/repos/owner/desk/pulls?state=open&per_page=100&page={}",
+                    page + 1
+                );
+                let next = (rest.len() > PAGE).then_some(next);
+                (200, rest.into_iter().take(PAGE).collect(), next)
+            }
+            (Method::Get, ["pulls", number]) => {
+                let pulls = self.pulls(repository);
+                let mut pulls = pulls.iter();
+                let found = pulls.find(|pull| pull["number"].as_u64() == number.parse().ok());
+                found.map_or(missing, |found| (200, found.clone(), None))
+            }
+            (Method::Get, ["commits", sha, "statuses"]) => {
+                if !has(sha) {
+                    return unknown(sha);
+                }
+                let all = self.statuses.iter().rev();
+                let own: Vec<Value> = all.filter(|one| one["sha"] == *sha).cloned().collect();
+                (200, own.into(), None)
+            }
+            (Method::Post, ["statuses", sha]) => {
+                if !has(sha) {
+                    return unknown(sha);
+                }
+                let mut status: Value = serde_json::from_str(body).unwrap();
+                let states = ["error", "failure", "pending", "success"];
+                let description = status["description"].as_str().unwrap_or_default();
+                if !states.contains(&status["state"].as_str().unwrap())
+                    || description.chars().count() > 140
+                {
+                    return (422, json!({ "message": "Validation Failed" }), None);
+                }
+                status["sha"] = json!(sha);
+                self.statuses.push(status.clone());
+                (201, status, None)
+            }
+            _ => missing,
+        }
+    }
+}
