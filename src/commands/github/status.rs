@@ -37,7 +37,7 @@ use crate::view::Look;
   git handoff github status --dry-run                (all that are open)
   git handoff github status 7 --policy gate.json
   git handoff github status --issue 123 --require approved,other-worker
-  git handoff github status --event --format github  (in a workflow)")]
+  git handoff github status --event --file event.json --name pull_request")]
 pub(crate) struct Arguments {
     /// The pull requests, by number; by default all that are open
     #[arg(value_name = "NUMBER")]
