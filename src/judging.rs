@@ -23,8 +23,8 @@ const MOST_QUEUED: usize = 100;
 
 /// What the ledger says of a pull request.
 pub(crate) struct Judged {
-    /// The pull request.
-    pub(crate) number: u64,
+    /// The pull request, if it is known which it is.
+    pub(crate) number: Option<u64>,
     /// The judgement for each issue that it is about; without one, the judgement alone.
     pub(crate) issues: Vec<(Option<IssueKey>, Judgement)>,
 }
@@ -101,8 +101,7 @@ pub(crate) fn request(
         let base = base.map_or_else(|| store.base(), Ok)?;
         store.changes_only(base, head, patterns)
     };
-    let names_one = !pull_request.issues(tip)?.is_empty();
-    let exempt = pull_request.exemption(&policy, names_one, changes_only);
+    let exempt = pull_request.exemption(&policy, issue.is_some(), changes_only);
     let damage = match (&exempt, issue) {
         (Ok(None) | Err(_), Some(key)) => damage(ledger, tip, key)?,
         _ => None,
@@ -156,7 +155,7 @@ pub(crate) fn judge(
         issues.push((None, alone(&request)));
     }
     Ok(Judged {
-        number: pull_request.number,
+        number: Some(pull_request.number),
         issues,
     })
 }
@@ -224,7 +223,7 @@ pub(crate) fn judge_queue(
     );
     let unmet = Judgement::single(Some(head), "about a pull request", false, text);
     judged.push(Judged {
-        number: 0,
+        number: None,
         issues: vec![(None, unmet)],
     });
     Ok(judged)

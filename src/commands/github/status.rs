@@ -291,8 +291,8 @@ struct StatusView<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "GithubResult")]
 struct ResultView<'a> {
-    /// the pull request
-    pull_request: u64,
+    /// the pull request; null for a commit in a merge queue that belongs to none
+    pull_request: Option<u64>,
     /// the issue
     issue: Option<&'a IssueKey>,
     #[serde(flatten)]
@@ -301,8 +301,12 @@ struct ResultView<'a> {
 
 impl ResultView<'_> {
     fn text(&self) -> String {
+        let number = self
+            .pull_request
+            .map(|number| format!("pull request {number}"));
         let issue = self.issue.map(|issue| format!(", issue {issue}"));
-        let issue = issue.unwrap_or_default();
+        let about =
+            number.unwrap_or_else(|| "the merge queue".to_owned()) + &issue.unwrap_or_default();
         let (mark, not) = if self.answered.met {
             ("✓", "")
         } else {
@@ -310,8 +314,7 @@ impl ResultView<'_> {
         };
         let (name, why) = (&self.answered.requirement, &self.answered.why);
         format!(
-            "  {mark} pull request {}{issue}: {not}{}: {}\n",
-            self.pull_request,
+            "  {mark} {about}: {not}{}: {}\n",
             continued(name),
             continued(why)
         )
