@@ -93,7 +93,7 @@ fn a_summary_tells_how_an_issue_stands() {
       /handoff retry 87.2
       ```
 
-    - Required of a merge: ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
+    - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
 
     2 handoffs, protocol `issue-to-pr`, ledger at `[commit]`.
 
@@ -199,7 +199,7 @@ fn a_comment_says_first_what_matters() {
       /handoff answer 87.1 port=INTEGER
       ```
 
-    - Required of a merge: ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
+    - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `nobody sent reviewer-agent-to-validator-agent`
 
     1 handoff, protocol `issue-to-pr`, ledger at `[commit]`. [The report](https://octo.github.io/desk/#i-87)
     ");
@@ -268,7 +268,7 @@ fn a_comment_names_open_findings_and_the_cost() {
 
     With `fixer-agent`. Next: **advance**, by `fixer-agent` with 87.4: `it is the only one with something to do`.
 
-    - Required of a merge: ✗ not `approved`: `it has to be shown after 87.4 (reviewer-agent-to-fixer-agent)`
+    - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `it has to be shown after 87.4 (reviewer-agent-to-fixer-agent)`
     - 2 open findings: `F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets`, `F2 (important, src/history/views.py:133): The whole result is held in memory`
 
     4 handoffs, 0.42 USD, 1,500 tokens, protocol `issue-to-pr`, ledger at `[commit]`.
@@ -370,7 +370,7 @@ fn without_a_workflow_it_says_where_to() {
     assert!(
         page.success()
             .stdout
-            .contains("- ✗ not `blessed`: `protocol issue-to-pr has no such requirement`")
+            .contains(": ✗ not `blessed`: `protocol issue-to-pr has no such requirement`")
     );
     env.handoff(&[
         "github", "output", "87", "--head", "nothing", "--output", "-",

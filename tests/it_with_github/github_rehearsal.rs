@@ -209,7 +209,7 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     assert_eq!(comment_on(&runner, 87)["body"], own["body"]);
     let body = own["body"].as_str().unwrap();
     assert!(body.contains("With `validator-agent`."), "{body}");
-    assert!(body.contains("merge: ✓ `approved`: "), "{body}");
+    assert!(body.contains(": ✓ `approved`: "), "{body}");
     assert!(
         body.contains("[The report](https://octo.github.io/desk/#i-87)"),
         "{body}"
@@ -218,7 +218,7 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     gate.job("gate", "success")
         .says("::notice title=approved::");
     assert!(
-        gate.summary.contains("merge: ✓ `approved`: "),
+        gate.summary.contains(": ✓ `approved`: "),
         "{}",
         gate.summary
     );

@@ -141,9 +141,9 @@ impl Desk {
         let state = if passes { "success" } else { "failure" };
         assert_eq!(self.state(), state);
         let mark = if passes {
-            "- ✓ `approved`: "
+            ": ✓ `approved`: "
         } else {
-            "- ✗ not `approved`: "
+            ": ✗ not `approved`: "
         };
         let comments = self.runner.kept("comments.json");
         let comment = comments[0]["body"].as_str().unwrap();
@@ -155,7 +155,7 @@ impl Desk {
             let page = self.handoff(&[&page[..], about].concat()).success();
             assert!(page.stdout.contains(mark), "{}", page.shown);
             let short = &self.head()[..10];
-            let title = format!("### Required of a merge of commit `{short}`");
+            let title = format!("- Required of a merge of `{short}`: ");
             assert!(page.stdout.contains(&title), "{}", page.shown);
             assert!(comment.contains(&title), "{comment}");
             let output = ["github", "output", "87", "--output", "-"];

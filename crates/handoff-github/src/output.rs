@@ -49,7 +49,6 @@ pub fn of_issue(standing: &status::Issue) -> Values {
                 .unwrap_or_default(),
         ),
         ("branch", fact(standing, "branch", is_plain_name)),
-        ("pull_request", fact(standing, "pr_number", is_number)),
         ("gate", standing.gate.passes().to_string()),
         (
             "gate_head",
@@ -89,10 +88,6 @@ fn fact(standing: &status::Issue, name: &str, is_valid: impl Fn(&str) -> bool) -
         _ => String::new(),
     };
     if is_valid(&text) { text } else { String::new() }
-}
-
-fn is_number(text: &str) -> bool {
-    text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Whether the name of a branch has no character that a shell reads.

@@ -49,6 +49,7 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
         }));
         all.did.extend(carried.did);
         all.commands.extend(carried.commands);
+        all.next = all.next.or(carried.next);
         match (&all.draft, carried.draft) {
             (None, draft) => all.draft = draft,
             (Some(_), None) => {}
