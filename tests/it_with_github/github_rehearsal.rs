@@ -454,3 +454,20 @@ fn commands_get_a_reaction_and_a_reply() {
     runner.env.handoff(&["fetch"]).success();
     runner.env.assert_sound();
 }
+
+#[test]
+fn the_report_becomes_a_page_with_a_part_for_each_issue() {
+    let runner = desk();
+    let run = runner.run("handoff-intake.yml", &opened(87, 1));
+    run.job("record", "success");
+    let run = runner.run("handoff-pages.yml", &Event::new("schedule", 2, json!({})));
+    run.job("report", "success").job("deploy", "success");
+    let root = runner.env.root();
+    let page = fs::read_to_string(root.join("pages/index.html")).unwrap();
+    // The comment's link leads there.
+    assert!(page.contains("id=\"i-87\""), "{page}");
+    let body = comment_on(&runner, 87)["body"].to_string();
+    assert!(body.contains("https://octo.github.io/desk/#i-87"), "{body}");
+    let kept = root.join("artifacts/handoff-report/index.html");
+    assert_eq!(fs::read_to_string(kept).unwrap(), page);
+}

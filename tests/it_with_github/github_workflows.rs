@@ -27,7 +27,7 @@ fn workflows() -> Vec<PathBuf> {
         }
     }
     found.sort();
-    assert_eq!(found.len(), 8, "{found:?}");
+    assert_eq!(found.len(), 9, "{found:?}");
     found
 }
 
@@ -243,8 +243,10 @@ fn actions_are_pinned_and_scripts_hold_no_expression() {
         "actions/cache/restore",
         "actions/cache/save",
         "actions/checkout",
+        "actions/deploy-pages",
         "actions/download-artifact",
         "actions/upload-artifact",
+        "actions/upload-pages-artifact",
         "OWNER/git-handoff/action",
     ];
     let mut used = BTreeSet::new();
@@ -356,6 +358,8 @@ fn each_job_may_what_it_needs_and_ends() {
     handoff-intake record {"contents":"write","pull-requests":"read","statuses":"write"}
     handoff-intake reply {"issues":"write","pull-requests":"write"}
     handoff-intake comment {"contents":"read","issues":"write","pull-requests":"write"}
+    handoff-pages report {"contents":"read"}
+    handoff-pages deploy {"pages":"write","id-token":"write"}
     handoff-verify verify {"contents":"read"}
     "#);
 }

@@ -278,6 +278,21 @@ impl Runner {
                 }
                 ("success", json!({}))
             }
+            "actions/upload-pages-artifact" => {
+                let path = PathBuf::from(with("path", job).unwrap());
+                copy(&path, &self.artifact("github-pages"));
+                ("success", json!({}))
+            }
+            "actions/deploy-pages" => {
+                copy(
+                    &self.artifact("github-pages"),
+                    &self.env.root().join("pages"),
+                );
+                (
+                    "success",
+                    json!({ "page_url": "https://octo.github.io/desk/" }),
+                )
+            }
             "actions/download-artifact" => {
                 let kept = self.artifact(&with("name", job).unwrap());
                 copy(&kept, Path::new(&with("path", job).unwrap()));
