@@ -23,6 +23,15 @@ const STACK: usize = 8 * 1024 * 1024;
 /// How many calls may run at a time: those that do not wait for other agents, and those that do.
 const MOST: [usize; 2] = [1, 16];
 
+/// Who gets the answer of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Recipient {
+    /// The request with this id.
+    Request(Value),
+    /// The task with this id.
+    Task(String),
+}
+
 pub(super) type Work = Box<dyn FnOnce(&Interruption) -> Answer + Send>;
 
 /// Runs the commands of a connection in order: one at a time, and in parallel those that wait for
@@ -33,8 +42,9 @@ pub(super) struct Calls {
     queued: [VecDeque<(u64, Work)>; 2],
     /// How many calls were received.
     count: u64,
-    /// By their numbers, the ids of those that a client waits for, and their interruptions.
-    open: BTreeMap<u64, (Value, Interruption)>,
+    /// By their numbers, who gets the answers of those that are still wanted, and their
+    /// interruptions.
+    open: BTreeMap<u64, (Recipient, Interruption)>,
 }
 
 impl Calls {
@@ -49,24 +59,27 @@ impl Calls {
     }
 
     /// Runs a call when its turn comes, then sends an event with its answer.
-    pub(super) fn add(&mut self, id: Value, waits: bool, work: Work) {
+    pub(super) fn add(&mut self, recipient: Recipient, waits: bool, work: Work) {
         self.count += 1;
-        self.open.insert(self.count, (id, Interruption::default()));
+        let open = (recipient, Interruption::default());
+        self.open.insert(self.count, open);
         self.queued[usize::from(waits)].push_back((self.count, work));
         self.start(waits);
     }
 
-    /// Ends a call's turn. Returns the id to answer, if the client still waits for it.
-    pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Value> {
+    /// Ends a call's turn. Returns who gets its answer, if it is still wanted.
+    pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Recipient> {
         self.running[usize::from(waits)] -= 1;
         self.start(waits);
-        self.open.remove(&number).map(|(id, _)| id)
+        self.open.remove(&number).map(|(recipient, _)| recipient)
     }
 
     /// Cancels these calls: none is started, and waits end. A step that was started is
     /// completed.
-    pub(super) fn cancel(&mut self, cancelled: &Value) {
-        for (_, (_, interruption)) in self.open.extract_if(.., |_, (id, _)| id == cancelled) {
+    pub(super) fn cancel(&mut self, cancelled: &Recipient) {
+        let is_it =
+            |_: &u64, (recipient, _): &mut (Recipient, Interruption)| recipient == cancelled;
+        for (_, (_, interruption)) in self.open.extract_if(.., is_it) {
             interruption.ask();
         }
     }

@@ -13,6 +13,7 @@ pub(super) const NO_METHOD: i32 = -32601;
 pub(super) const INVALID_PARAMS: i32 = -32602;
 pub(super) const INTERNAL: i32 = -32603;
 pub(super) const NO_RESOURCE: i32 = -32002;
+pub(super) const NO_CAPABILITY: i32 = -32021;
 pub(super) const NO_VERSION: i32 = -32022;
 
 /// A request, or a notification, which has no id.
@@ -88,10 +89,13 @@ pub(super) fn misused(method: &str, detail: &str) -> Value {
             "needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
         }
         "ping" => "needs nothing",
-        "resources/list" | "resources/templates/list" | "tools/list" => "may have `cursor`, a text",
+        "resources/list" | "resources/templates/list" | "tasks/list" | "tools/list" => {
+            "may have `cursor`, a text"
+        }
         "resources/read" => "needs `uri`, a text",
+        "tasks/cancel" | "tasks/get" | "tasks/result" | "tasks/update" => "needs `taskId`, a text",
         "server/discover" => "needs nothing but `_meta`, an object",
-        "tools/call" => "needs `name`, a text, and may have `arguments`, an object",
+        "tools/call" => "needs `name`, a text, and may have `arguments` and `task`, objects",
         _ => return error(INVALID_PARAMS, detail),
     };
     error(INVALID_PARAMS, format!("{detail}: {method} {needs}"))

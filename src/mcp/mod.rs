@@ -4,7 +4,7 @@
 //! `verbs` lists the commands that are tools, `schema` derives a tool from its command's clap
 //! definition, `line` makes a command line of a call's arguments, `calls` runs it when its turn
 //! comes, `usage` and `wording` say in the words of tools what is wrong with a call and what comes
-//! next, `resources` lists what can be read, `server` answers each request, which `message`
+//! next, `tasks` keeps the answers that a client fetches later, `resources` lists what can be read, `server` answers each request, which `message`
 //! reads from one of the input's `lines`. A call runs the same code as the command line, within
 //! this process, and its answer is the document that `--json` prints.
 
@@ -15,6 +15,7 @@ mod message;
 mod resources;
 mod schema;
 mod server;
+mod tasks;
 mod usage;
 mod verbs;
 mod wording;
@@ -30,7 +31,7 @@ use std::thread;
 use std::time::Duration;
 
 use lines::{LONGEST, Line, Lines};
-use message::{Answer, Message, Object, message, response};
+use message::{Answer, Message, Object, message};
 use serde_json::Value;
 use server::Server;
 
@@ -135,10 +136,7 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
         let answer = match event {
             Event::Line(_) if is_over => None,
             Event::Line(line) => server.answer(line),
-            Event::Finished(number, waits, answer) => {
-                let id = server.calls.finish(number, waits);
-                id.map(|id| response(Some(id), answer))
-            }
+            Event::Finished(number, waits, answer) => server.finish(number, waits, answer),
             Event::Over | Event::Written => {
                 is_written |= matches!(event, Event::Written);
                 is_over = true;
@@ -146,8 +144,10 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
                 None
             }
         };
-        if let (Some(answer), Some(output)) = (answer, &output) {
-            drop(output.send(answer));
+        for answer in answer.into_iter().chain(server.answers.drain(..)) {
+            if let Some(output) = &output {
+                drop(output.send(answer));
+            }
         }
         // A started step is completed, whether or not its answer is read.
         if is_over && server.calls.is_idle() {

@@ -67,8 +67,8 @@ pub(super) fn property(argument: &Arg) -> String {
 /// The clap definition of a verb's command.
 pub(super) fn command(verb: &Verb) -> Option<&'static Command> {
     static ALL: LazyLock<Command> = LazyLock::new(crate::command);
-    let words = verb.words.iter();
-    words.fold(Some(&*ALL), |command, word| command?.find_subcommand(word))
+    let mut words = verb.words.iter();
+    words.try_fold(&*ALL, |command, word| command.find_subcommand(word))
 }
 
 /// The arguments that a tool has.

@@ -5,14 +5,15 @@ use std::sync::mpsc::Sender;
 use serde_json::{Value, json};
 
 use super::Event;
-use super::calls::{self, Calls, Work};
+use super::calls::{self, Calls, Recipient, Work};
 use super::line::Line;
 use super::lines::{self, LONGEST};
 use super::message::{
-    INVALID_PARAMS, INVALID_REQUEST, Message, NO_METHOD, NO_RESOURCE, NO_VERSION, Object, error,
-    identity, message, misused, response,
+    Answer, INVALID_PARAMS, INVALID_REQUEST, Message, NO_CAPABILITY, NO_METHOD, NO_RESOURCE,
+    NO_VERSION, Object, error, identity, message, misused, response,
 };
 use super::schema::Fixed;
+use super::tasks::{self, Form, Tasks};
 use super::verbs::ToolSet;
 use super::wording::Wording;
 use super::{resources, schema, verbs};
@@ -56,6 +57,9 @@ pub(super) struct Server {
     /// `None` until a request decides it.
     era: Option<Era>,
     pub(super) calls: Calls,
+    tasks: Tasks,
+    /// Answers to other requests than the last, still to be written.
+    pub(super) answers: Vec<Value>,
 }
 
 impl Server {
@@ -66,6 +70,19 @@ impl Server {
             fixed,
             era: None,
             calls: Calls::new(events),
+            tasks: Tasks::default(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// The answer to a request whose call is over, if one is wanted.
+    pub(super) fn finish(&mut self, number: u64, waits: bool, answer: Answer) -> Option<Value> {
+        match self.calls.finish(number, waits)? {
+            Recipient::Request(id) => Some(response(Some(id), answer)),
+            Recipient::Task(task) => {
+                self.answers.extend(self.tasks.finish(&task, answer));
+                None
+            }
         }
     }
 
@@ -85,7 +102,9 @@ impl Server {
         let Message { id, method, params } = message;
         let Some(id) = id else {
             if method == "notifications/cancelled" {
-                self.calls.cancel(&identity(&params["requestId"])?);
+                let id = identity(&params["requestId"])?;
+                self.tasks.forget(&id);
+                self.calls.cancel(&Recipient::Request(id));
             }
             return None;
         };
@@ -96,56 +115,38 @@ impl Server {
     /// The result of a request; `None` if a call brings it later.
     fn request(&mut self, id: Value, method: &str, params: Value) -> Result<Option<Value>, Value> {
         let misused = || misused(method, "the params are wrong");
-        let is_newest = match (method, &self.era) {
+        let version = match (method, &self.era) {
             ("initialize", _) => {
                 return self.shake_hands(&params).map(Some).ok_or_else(misused);
             }
-            ("ping", None) => false,
-            _ => self.version(method, &params["_meta"])? == STATELESS,
+            ("ping", None) => HANDSHAKE,
+            _ => self.version(method, &params["_meta"])?,
         };
-        let is_list = method != "tools/call";
-        let now = |result| Ok(Some(shaped(result, is_newest, is_list)));
+        let is_newest = version == STATELESS;
+        let now = |result| Ok(Some(shaped(result, is_newest, true)));
         let fixed = self.fixed.clone();
-        let (waits, work): (bool, Work) = match method {
+        let work: Work = match method {
             "ping" => return now(json!({})),
             "server/discover" => return Ok(Some(self.discovered())),
-            "tools/list" => return now(json!({ "tools": self.tools })),
-            "tools/call" => {
-                let arguments = match &params["arguments"] {
-                    Value::Null => &Object::new(),
-                    arguments => arguments.as_object().ok_or_else(misused)?,
-                };
-                let name = params["name"].as_str().ok_or_else(misused)?;
-                let verb = verbs::named(name, fixed.tools);
-                let verb = verb.map_err(|text| error(INVALID_PARAMS, text))?;
-                match Line::of_call(verb, arguments, &fixed) {
-                    Ok(line) => {
-                        let work = move |i: &_| {
-                            let wording = Wording::of_tool(verb, &fixed);
-                            calls::run(line, &wording, i).map(called)
-                        };
-                        (verb.waits(), Box::new(work))
-                    }
-                    Err(failure) => {
-                        let wording = Wording::of_tool(verb, &fixed);
-                        return now(called(calls::document(&failure, &wording)));
-                    }
-                }
+            "tools/list" => return now(self.tools(version)),
+            "tools/call" => return self.call(id, &params, version),
+            _ if method.starts_with("tasks/") => {
+                let result = self.task(id, method, &params, version)?;
+                return Ok(result.map(|result| shaped(result, is_newest, false)));
             }
             "resources/list" => {
                 let cursor = params["cursor"].as_str().map(str::to_owned);
-                let work = move |i: &_| resources::list(&fixed, cursor.as_deref(), i);
-                (false, Box::new(work))
+                Box::new(move |i| resources::list(&fixed, cursor.as_deref(), i))
             }
             "resources/templates/list" => return now(resources::templates()),
             "resources/read" => {
                 let uri = params["uri"].as_str().ok_or_else(misused)?.to_owned();
-                (false, Box::new(move |i| resources::read(&fixed, &uri, i)))
+                Box::new(move |i| resources::read(&fixed, &uri, i))
             }
             _ => return Err(error(NO_METHOD, method)),
         };
         let work = move |interruption: &_| match work(interruption) {
-            Ok(result) => Ok(shaped(result, is_newest, is_list)),
+            Ok(result) => Ok(shaped(result, is_newest, true)),
             Err(mut error) => {
                 if is_newest && error["code"] == NO_RESOURCE {
                     error["code"] = INVALID_PARAMS.into();
@@ -153,8 +154,139 @@ impl Server {
                 Err(error)
             }
         };
-        self.calls.add(id, waits, Box::new(work));
+        self.calls
+            .add(Recipient::Request(id), false, Box::new(work));
         Ok(None)
+    }
+
+    /// The result of a call: of wrong arguments, or the task that it is; `None` if it comes later.
+    fn call(&mut self, id: Value, params: &Value, version: &str) -> Result<Option<Value>, Value> {
+        let misused = || misused("tools/call", "the params are wrong");
+        let mut arguments = match &params["arguments"] {
+            Value::Null => Object::new(),
+            arguments => arguments.as_object().ok_or_else(misused)?.clone(),
+        };
+        let name = params["name"].as_str().ok_or_else(misused)?;
+        let verb = verbs::named(name, self.fixed.tools);
+        let verb = verb.map_err(|text| error(INVALID_PARAMS, text))?;
+        let form = match form(version, params) {
+            Some(Form::Requested) if params["task"].is_null() => None,
+            Some(Form::Requested) if !verb.waits() => {
+                return Err(error(NO_METHOD, format!("{name} can't be a task")));
+            }
+            form => form.filter(|_| verb.waits()),
+        };
+        if let (Some(_), Some((limit, _))) = (form, verb.preset) {
+            arguments.entry(limit).or_insert(tasks::WAIT.into());
+        }
+        let is_newest = version == STATELESS;
+        let fixed = self.fixed.clone();
+        let line = match Line::of_call(verb, &arguments, &fixed) {
+            Ok(line) => line,
+            Err(failure) => {
+                let wording = Wording::of_tool(verb, &fixed);
+                let result = called(calls::document(&failure, &wording));
+                return Ok(Some(shaped(result, is_newest, false)));
+            }
+        };
+        let work = move |i: &_| {
+            let wording = Wording::of_tool(verb, &fixed);
+            let result = calls::run(line, &wording, i).map(called)?;
+            Ok(shaped(result, is_newest, false))
+        };
+        let Some(form) = form else {
+            self.calls
+                .add(Recipient::Request(id), verb.waits(), Box::new(work));
+            return Ok(None);
+        };
+        self.expire();
+        let task = self.tasks.add(params["task"]["ttl"].as_u64());
+        let mut shown = self.tasks.shown(&task.as_str().into(), form)?;
+        self.calls.add(Recipient::Task(task), true, Box::new(work));
+        Ok(Some(match form {
+            Form::Requested => json!({ "task": shown }),
+            Form::Extension => {
+                shown["resultType"] = "task".into();
+                shown
+            }
+        }))
+    }
+
+    /// The result of a request about tasks; `None` if it comes later.
+    fn task(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: &Value,
+        version: &str,
+    ) -> Result<Option<Value>, Value> {
+        self.expire();
+        let task = &params["taskId"];
+        let is_known = matches!(
+            (version, method),
+            (STATELESS, "tasks/get" | "tasks/cancel" | "tasks/update")
+                | (
+                    HANDSHAKE,
+                    "tasks/get" | "tasks/cancel" | "tasks/result" | "tasks/list"
+                )
+        );
+        if !is_known {
+            return Err(error(NO_METHOD, method));
+        }
+        let Some(form) = form(version, params) else {
+            let mut error = error(NO_CAPABILITY, "Missing required client capability");
+            let extensions = json!({ (tasks::EXTENSION): {} });
+            error["data"] = json!({ "requiredCapabilities": { "extensions": extensions } });
+            return Err(error);
+        };
+        if method != "tasks/list" && !task.is_string() {
+            return Err(misused(method, "the params are wrong"));
+        }
+        match (form, method) {
+            (_, "tasks/get") => self.tasks.shown(task, form).map(Some),
+            (_, "tasks/list") => self.tasks.list(params["cursor"].as_str()).map(Some),
+            (_, "tasks/result") => self.tasks.result(task, id),
+            (Form::Requested, _) => {
+                self.cancel(task)?;
+                self.tasks.shown(task, form).map(Some)
+            }
+            // A task that has ended stays as it is, and no task asks for anything.
+            (Form::Extension, _) => {
+                if !self.tasks.is_over(task)? && method == "tasks/cancel" {
+                    self.cancel(task)?;
+                }
+                Ok(Some(json!({})))
+            }
+        }
+    }
+
+    fn cancel(&mut self, task: &Value) -> Result<(), Value> {
+        self.answers.extend(self.tasks.cancel(task)?);
+        let task = task.as_str().unwrap_or_default();
+        self.calls.cancel(&Recipient::Task(task.to_owned()));
+        Ok(())
+    }
+
+    /// Forgets tasks whose time is over, and ends their waits.
+    fn expire(&mut self) {
+        for task in self.tasks.expire() {
+            self.calls.cancel(&Recipient::Task(task));
+        }
+    }
+
+    /// The list of tools.
+    fn tools(&self, version: &str) -> Value {
+        let mut tools = self.tools.clone();
+        // Since then, whether a call is a task is not said of the tool.
+        if version == HANDSHAKE {
+            let waiting: Vec<String> = verbs::waiting().collect();
+            for tool in tools.as_array_mut().into_iter().flatten() {
+                if waiting.iter().any(|name| tool["name"] == **name) {
+                    tool["execution"] = json!({ "taskSupport": "optional" });
+                }
+            }
+        }
+        json!({ "tools": tools })
     }
 
     /// Settles a version by a handshake, which decides the era unless it is decided. `None` if the
@@ -172,7 +304,7 @@ impl Server {
         }
         Some(json!({
             "protocolVersion": version,
-            "capabilities": capabilities(),
+            "capabilities": capabilities(version),
             "serverInfo": own(),
             "instructions": self.instructions(),
         }))
@@ -219,7 +351,7 @@ impl Server {
         json!({
             "resultType": "complete",
             "supportedVersions": VERSIONS,
-            "capabilities": capabilities(),
+            "capabilities": capabilities(STATELESS),
             "instructions": self.instructions(),
             "ttlMs": 0,
             "cacheScope": "private",
@@ -238,8 +370,29 @@ impl Server {
     }
 }
 
-fn capabilities() -> Value {
-    json!({ "resources": {}, "tools": {} })
+fn capabilities(version: &str) -> Value {
+    let mut capabilities = json!({ "resources": {}, "tools": {} });
+    match version {
+        HANDSHAKE => {
+            let requests = json!({ "tools": { "call": {} } });
+            capabilities["tasks"] = json!({ "list": {}, "cancel": {}, "requests": requests });
+        }
+        STATELESS => capabilities["extensions"] = json!({ (tasks::EXTENSION): {} }),
+        _ => {}
+    }
+    capabilities
+}
+
+/// How the sender of a request speaks of tasks, if it does.
+fn form(version: &str, params: &Value) -> Option<Form> {
+    match version {
+        HANDSHAKE => Some(Form::Requested),
+        STATELESS => {
+            let known = &params["_meta"][CAPABILITIES]["extensions"][tasks::EXTENSION];
+            known.is_object().then_some(Form::Extension)
+        }
+        _ => None,
+    }
 }
 
 fn own() -> Value {

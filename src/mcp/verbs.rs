@@ -201,6 +201,12 @@ pub(super) fn of(set: ToolSet) -> impl Iterator<Item = &'static Verb> {
     VERBS.iter().filter(move |verb| verb.is_in(set))
 }
 
+/// The names of the tools that wait for other agents.
+pub(super) fn waiting() -> impl Iterator<Item = String> {
+    let all = VERBS.iter().filter(|verb| verb.waits());
+    all.map(Verb::name)
+}
+
 /// The tool of this name in a set.
 ///
 /// # Errors
@@ -222,10 +228,7 @@ pub(super) fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
 }
 
 /// The tool of a set that is the first words of a command, and the words after them.
-pub(super) fn of_words<'w>(
-    words: &'w [String],
-    set: ToolSet,
-) -> Option<(&'static Verb, &'w [String])> {
+pub(super) fn of_words(words: &[String], set: ToolSet) -> Option<(&'static Verb, &[String])> {
     of(set).find_map(|verb| {
         let (own, rest) = words.split_at_checked(verb.words.len())?;
         (own == verb.words).then_some((verb, rest))

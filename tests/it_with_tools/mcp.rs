@@ -82,6 +82,7 @@ fn the_tools_are_the_verbs() {
     handoff_answer (writes): id! answer![] allow_secret[] offline:boolean as
     handoff_retry (writes): id! reason with allow_secret[] offline:boolean as
     handoff_reassign (writes): id! to! reason offline:boolean as
+    handoff_pause (writes): issue! except[] reason! offline:boolean as
     handoff_reopen (writes): issue! reason! offline:boolean as
     handoff_annotate (writes): id! note! fact[] offline:boolean as
     handoff_restore (writes): id! attempt:integer worktree new_branch attachments as
@@ -109,7 +110,10 @@ fn the_tools_are_the_verbs() {
     handoff_document_show (reads): name! as
     handoff_explain (reads): code as
     "#);
-    let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
+    let mut again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
+    let all = again["tools"].as_array_mut().unwrap();
+    let wait = all.iter_mut().find(|tool| tool["name"] == "handoff_wait");
+    wait.unwrap()["execution"] = json!({ "taskSupport": "optional" });
     assert_eq!(
         listed["tools"], again["tools"],
         "the same in each era, in the same order"
@@ -169,7 +173,7 @@ fn a_server_has_the_tools_that_it_is_started_with() {
     assert!(workers.iter().all(|name| leads.contains(name)));
     insta::assert_snapshot!(
         leads.iter().filter(|name| !workers.contains(name)).map(String::as_str).collect::<Vec<_>>().join(" "),
-        @"handoff_inbox handoff_reject handoff_cancel handoff_retry handoff_reassign handoff_reopen handoff_restore handoff_status handoff_list handoff_log handoff_next handoff_gate handoff_alerts handoff_reap handoff_sync"
+        @"handoff_inbox handoff_reject handoff_cancel handoff_retry handoff_reassign handoff_pause handoff_reopen handoff_restore handoff_status handoff_list handoff_log handoff_next handoff_gate handoff_alerts handoff_reap handoff_sync"
     );
     let all = Wire::new(&env, &[]).result("tools/list", json!({}));
     let reading = all["tools"].as_array().unwrap().iter();
@@ -701,6 +705,163 @@ fn a_wait_that_is_cancelled_ends_and_its_place_is_free() {
     );
 }
 
+/// The state of a task once it has ended.
+#[track_caller]
+fn ended(wire: &mut Wire, task: &Value) -> Value {
+    for _ in 0..200 {
+        let shown = wire.result("tasks/get", json!({ "taskId": task }));
+        if shown["status"] != "working" {
+            return shown;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{task} does not end");
+}
+
+#[test]
+fn a_wait_is_a_task_if_the_client_asks_for_one() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &["--as", "prep-agent"]);
+    let call = |name: &str, arguments: Value, task: Value| {
+        let name = format!("handoff_{name}");
+        json!({ "name": name, "arguments": arguments, "task": task })
+    };
+    let begin = |wire: &mut Wire, timeout: &str| {
+        let arguments = json!({ "targets": ["87.1"], "timeout": timeout });
+        wire.result(
+            "tools/call",
+            call("wait", arguments, json!({ "ttl": 60_000 })),
+        )["task"]
+            .take()
+    };
+    let task = begin(&mut wire, "1m");
+    assert_eq!(task["status"], "working");
+    assert_eq!([&task["ttl"], &task["pollInterval"]], [60_000, 1_000]);
+    let id = &task["taskId"];
+    // It holds nobody up, and whoever asks for its result waits for it.
+    let result = wire.ask("tasks/result", json!({ "taskId": id }));
+    wire.data("claim", json!({ "id": "87.1" }));
+    wire.data("complete", json!({ "id": "87.1" }));
+    let mut result = wire.answer(result)["result"].take();
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
+        *id
+    );
+    result.as_object_mut().unwrap().remove("_meta");
+    let document = &result["structuredContent"];
+    assert_eq!(
+        (&document["ok"], &result["isError"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(ended(&mut wire, id)["status"], "completed");
+    // One that ran into its time has failed, and says so as the call would have.
+    env.send(opening(88)).success();
+    let late = json!({ "targets": ["88.1"], "timeout": "100ms" });
+    let late = wire.result("tools/call", call("wait", late, json!({})))["task"]["taskId"].take();
+    assert_eq!(ended(&mut wire, &late)["status"], "failed");
+    let result = wire.result("tasks/result", json!({ "taskId": late }));
+    assert_eq!(result["structuredContent"]["error"]["code"], "timed_out");
+    // One that is cancelled has no result.
+    let third = json!({ "targets": ["88.1"] });
+    let third = wire.result("tools/call", call("wait", third, json!({})))["task"]["taskId"].take();
+    let asked = wire.ask("tasks/result", json!({ "taskId": third }));
+    let cancelled = wire.result("tasks/cancel", json!({ "taskId": third }));
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(wire.answer(asked)["error"]["code"], -32602);
+    let listed = wire.result("tasks/list", json!({}));
+    let listed: Vec<&Value> = listed["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| &t["status"])
+        .collect();
+    assert_eq!(listed, ["completed", "failed", "cancelled"]);
+    for (method, params, code) in [
+        ("tasks/cancel", json!({ "taskId": third }), -32602),
+        ("tasks/get", json!({ "taskId": "none" }), -32602),
+        ("tasks/get", json!({}), -32602),
+        ("tasks/list", json!({ "cursor": "x" }), -32602),
+        ("tasks/update", json!({ "taskId": id }), -32601),
+        (
+            "tools/call",
+            call("show", json!({ "id": "87.1" }), json!({})),
+            -32601,
+        ),
+    ] {
+        assert_eq!(
+            wire.error(method, params.clone())["code"],
+            code,
+            "{method} {params}"
+        );
+    }
+    // The end of the input ends what still waits.
+    begin(&mut wire, "10m");
+    let (rest, code, said) = wire.end();
+    assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+    // A client of an older version is not told of tasks, and gets none.
+    let mut older = Wire::silent(&env, &[]);
+    let said = older.shake_hands("2025-06-18");
+    assert_eq!(said["capabilities"].get("tasks"), None);
+    let params = call("wait", json!({ "targets": ["87.1"] }), json!({}));
+    assert_eq!(older.result("tools/call", params)["isError"], false);
+    assert_eq!(older.error("tasks/list", json!({}))["code"], -32601);
+}
+
+#[test]
+fn a_wait_is_a_task_for_a_client_that_knows_the_extension() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::stateless(&env, &["--as", "prep-agent"]);
+    let said = wire.result("server/discover", json!({}));
+    let extension = "io.modelcontextprotocol/tasks";
+    assert_eq!(said["capabilities"]["extensions"][extension], json!({}));
+    // Who does not declare it gets no task, whatever it sends.
+    let plain = json!({ "name": "handoff_wait", "arguments": { "targets": ["87.1"], "timeout": "100ms" }, "task": {} });
+    assert_eq!(wire.result("tools/call", plain)["resultType"], "complete");
+    let refused = wire.error("tasks/get", json!({ "taskId": "x" }));
+    assert_eq!(refused["code"], -32021);
+    assert_eq!(
+        refused["data"]["requiredCapabilities"]["extensions"][extension],
+        json!({})
+    );
+    wire.declare(extension);
+    let wait = json!({ "name": "handoff_wait", "arguments": { "targets": ["87.1"] } });
+    let task = wire.result("tools/call", wait.clone());
+    assert_eq!([&task["resultType"], &task["status"]], ["task", "working"]);
+    assert_eq!(
+        [&task["ttlMs"], &task["pollIntervalMs"]],
+        [86_400_000, 1_000]
+    );
+    let id = json!({ "taskId": task["taskId"] });
+    assert_eq!(
+        wire.result("tasks/update", id.clone())["resultType"],
+        "complete"
+    );
+    wire.data("claim", json!({ "id": "87.1" }));
+    wire.data("complete", json!({ "id": "87.1" }));
+    let over = ended(&mut wire, &task["taskId"]);
+    assert_eq!(
+        [&over["resultType"], &over["status"]],
+        ["complete", "completed"]
+    );
+    assert_eq!(over["result"]["resultType"], "complete");
+    assert_eq!(over["result"]["structuredContent"]["ok"], true);
+    // To cancel what has ended is no fault, and changes nothing.
+    assert_eq!(
+        wire.result("tasks/cancel", id.clone())["resultType"],
+        "complete"
+    );
+    assert_eq!(wire.result("tasks/get", id)["status"], "completed");
+    env.send(opening(88)).success();
+    let other = json!({ "name": "handoff_wait", "arguments": { "targets": ["88.1"] } });
+    let other = json!({ "taskId": wire.result("tools/call", other)["taskId"] });
+    wire.result("tasks/cancel", other.clone());
+    assert_eq!(wire.result("tasks/get", other)["status"], "cancelled");
+    assert_eq!(wire.error("tasks/result", json!({}))["code"], -32601);
+    assert_eq!(wire.error("tasks/list", json!({}))["code"], -32601);
+}
+
 #[test]
 fn waits_end_when_the_input_does() {
     let env = TestEnvironment::with_ledger();
@@ -939,7 +1100,7 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
     {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
       7: -32602 "the params are no object: ping needs nothing"
     {"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}
-      "x": -32602 "the params are no object: tools/call needs `name`, a text, and may have `arguments`, an object"
+      "x": -32602 "the params are no object: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
     {"id":5,"method":"ping"}
       5: -32600 "`jsonrpc` is not \"2.0\""
     {"jsonrpc":"2.0","id":5}
@@ -951,11 +1112,11 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
     [{"jsonrpc":"2.0","id":5,"method":"ping"}]
       null: -32600 "a message is an object"
     {"jsonrpc":"2.0","id":8,"method":"tools/call"}
-      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
     {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}
-      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
     {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"handoff_status","arguments":[]}}
-      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
     {"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}
       9: -32602 "the params are wrong: resources/read needs `uri`, a text"
     {"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}
@@ -1218,6 +1379,34 @@ fn an_agent_takes_its_part_with_the_python_client_in_both_eras() {
         assert_eq!(seen["format"], "application/xml");
         let missing = if version == STATELESS { -32602 } else { -32002 };
         assert_eq!(seen["missing"], missing);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn the_client_of_tasks_waits_by_a_task_in_both_eras() {
+    for (version, methods) in [
+        (HANDSHAKE, &["tasks/result"][..]),
+        (STATELESS, &["tasks/get"]),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        env.send(opening(87)).success();
+        env.send(opening(88)).success();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-tools/tasks.mjs");
+        let mut command = env.command("node");
+        command.arg(script).arg(MCP.folder()).arg(version);
+        command.args([test_support::program(), "mcp", "--as", "prep-agent"]);
+        let seen = env.run(command, &["tasks.mjs"], None).success().json();
+        assert_eq!(seen["kinds"], json!(["task", "immediate"]), "{version}");
+        assert_eq!(
+            (&seen["status"], &seen["ok"]),
+            (&json!("completed"), &json!(true))
+        );
+        assert_eq!(seen["cancelled"], "cancelled");
+        let asked = seen["methods"].as_array().unwrap();
+        for method in [methods, &["tools/call", "tasks/cancel"]].concat() {
+            assert!(asked.contains(&json!(method)), "{version}: {asked:?}");
+        }
         env.assert_sound();
     }
 }

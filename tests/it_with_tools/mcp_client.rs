@@ -69,6 +69,12 @@ impl Wire {
         wire
     }
 
+    /// From now on, says that it knows an extension.
+    pub(crate) fn declare(&mut self, extension: &str) {
+        let meta = self.meta.as_mut().unwrap();
+        meta["io.modelcontextprotocol/clientCapabilities"]["extensions"][extension] = json!({});
+    }
+
     /// Shakes hands; returns what the server says of itself.
     #[track_caller]
     pub(crate) fn shake_hands(&mut self, version: &str) -> Value {
