@@ -1,5 +1,4 @@
 use clap::Args;
-use handoff_base::ids::IssueKey;
 use handoff_base::text::fenced;
 use handoff_ledger::IssueContext;
 use handoff_model::{Refusal, View};
@@ -18,16 +17,16 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff context 123")]
 pub(crate) struct Arguments {
-    /// The issue
+    /// The issue; by default the branch's
     #[arg(value_name = "ISSUE")]
-    issue: String,
+    issue: Option<String>,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
+        let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
         let no_issue = || Refusal::no_issue(&key);
         let issue = folder.issue()?.ok_or_else(no_issue)?;

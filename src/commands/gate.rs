@@ -39,12 +39,8 @@ use crate::view::Look;
   git handoff gate --issue 123 --signed
   git handoff gate --issue 123 --format github     (annotations on GitHub)")]
 pub(crate) struct Arguments {
-    /// The issue
-    #[arg(
-        value_name = "ISSUE",
-        required_unless_present = "named",
-        conflicts_with = "named"
-    )]
+    /// The issue; by default the branch's
+    #[arg(value_name = "ISSUE", conflicts_with = "named")]
     issue: Option<String>,
     /// The issue, as an option
     #[arg(long = "issue", value_name = "ISSUE")]
@@ -59,11 +55,11 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
-        let named = self.issue.as_ref().or(self.named.as_ref());
-        let key: IssueKey = named.map_or("", String::as_str).parse()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
+        let named = self.issue.as_deref().or(self.named.as_deref());
+        let key = context.issue_or_here(named, &repository, &tip)?;
         let folder = tip.issue(&key)?;
         let Some(issue) = folder.issue()? else {
             let text = format!("there is no issue {key} in the ledger");

@@ -26,7 +26,7 @@ const COLUMNS: usize = 80;
 /// median times until work was claimed and of the work itself; also the forbidden routes, and
 /// why. Of tasks: what each is part of, what it waits for, and which can be claimed.
 #[derive(Args)]
-#[command(group = ArgGroup::new("subject").required(true).args(["issue", "protocol"]))]
+#[command(group = ArgGroup::new("subject").args(["issue", "protocol"]))]
 #[command(after_help = "Examples:
   git handoff graph 123
   git handoff graph 123 --format mermaid     (for a comment or a page on GitHub)
@@ -35,18 +35,18 @@ const COLUMNS: usize = 80;
   git handoff graph --protocol               (the one that new issues follow)
   git handoff graph --protocol issue-to-pr --since 30d")]
 pub(crate) struct Arguments {
-    /// The issue
+    /// The issue; by default the branch's
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     /// Draw the issue's tasks
-    #[arg(long, requires = "issue", conflicts_with = "protocol")]
+    #[arg(long, conflicts_with = "protocol")]
     tasks: bool,
     /// Draw a protocol in force here; without a name, the one that new issues follow
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     protocol: Option<Option<String>>,
     /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
     /// long ago: 7d
-    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "issue")]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "protocol")]
     since: Option<Moment>,
     /// The output format; with --json, the nodes and edges as data
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
@@ -66,16 +66,19 @@ enum Format {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let repository = match &self.issue {
-            Some(_) => context.repository()?,
-            None => context.repository_to_survey()?,
+        let repository = match &self.protocol {
+            None => context.repository()?,
+            Some(_) => context.repository_to_survey()?,
         };
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
-        let graph = match (&self.issue, &self.protocol) {
-            (Some(issue), _) => self.of_issue(&tip, issue, now)?,
-            (None, name) => self.of_protocol(&ledger, &tip, name.clone().flatten(), now)?,
+        let graph = match &self.protocol {
+            Some(name) => self.of_protocol(&ledger, &tip, name.clone(), now)?,
+            None => {
+                let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
+                self.of_issue(&tip, &key, now)?
+            }
         };
         if self.format == Format::Terminal {
             output.paged();
@@ -84,10 +87,9 @@ impl Arguments {
         output.answer(&GraphView { graph, format })
     }
 
-    fn of_issue(&self, tip: &Snapshot<'_>, issue: &str, now: Moment) -> Result<Graph, Failure> {
-        let key: IssueKey = issue.parse()?;
-        let folder = tip.issue(&key)?;
-        let none = || Refusal::no_issue(&key);
+    fn of_issue(&self, tip: &Snapshot<'_>, key: &IssueKey, now: Moment) -> Result<Graph, Failure> {
+        let folder = tip.issue(key)?;
+        let none = || Refusal::no_issue(key);
         let issues = folder.survey()?.ok_or_else(none)?;
         let survey = issues.iter().next().ok_or_else(none)?;
         if !self.tasks {

@@ -42,9 +42,9 @@ use crate::view::Look;
   git handoff next environment --task 12 \\
       --between task-orchestrator,execution-guardian")]
 pub(crate) struct Arguments {
-    /// The issue
+    /// The issue; by default the branch's
     #[arg(value_name = "ISSUE")]
-    issue: String,
+    issue: Option<String>,
     /// Carry out the action, and record why
     #[arg(long, conflicts_with_all = ["task", "between"])]
     apply: bool,
@@ -58,7 +58,6 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
         let (mut ledger, session, tip, fresh) = if self.apply {
             let (ledger, session) = context.writer(&repository, output)?;
@@ -69,6 +68,7 @@ impl Arguments {
             let Reading { ledger, tip, fresh } = context.fresh(&repository, offline, output)?;
             (ledger, None, tip, fresh)
         };
+        let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
         let issue = folder.issue()?;
         let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;

@@ -10,6 +10,7 @@
 pub(crate) mod call;
 pub(crate) mod elsewhere;
 pub(crate) mod fresh;
+mod here;
 pub(crate) mod interruption;
 pub(crate) mod local;
 pub(crate) mod lookout;

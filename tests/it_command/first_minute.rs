@@ -814,3 +814,55 @@ fn a_contract_sent_again_is_told_how_it_is_compared_anew() {
     let anew = env.send(prepared(87)).success();
     assert!(!anew.shown.contains("contradicted"), "{}", anew.shown);
 }
+
+#[test]
+fn the_issue_is_the_one_whose_branch_is_checked_out() {
+    let env = TestEnvironment::with_ledger();
+    let on = |branch: &str| env.git(&env.repo(), &["checkout", "-q", "-B", branch]);
+    for issue in [87, 88] {
+        env.send(opening(issue)).success();
+    }
+    let asked = [&["next"][..], &["context"], &["graph"], &["gate"]];
+    // By the name that `work` gives, until a contract names another.
+    on("handoff/88");
+    for args in asked {
+        let (here, named) = (env.handoff(args), env.handoff(&[args, &["88"]].concat()));
+        let first = |ran: &Ran| ran.stdout.lines().next().map(str::to_owned);
+        assert_eq!(first(&here), first(&named), "{args:?}");
+        assert_eq!(here.status, named.status, "{args:?}");
+    }
+    env.claim("88", "prep-agent").success();
+    let prepared = prepared(88);
+    let branch = prepared.split("<branch>").nth(1).unwrap();
+    let branch = branch.split("</branch>").next().unwrap().to_owned();
+    env.send(prepared.clone()).success();
+    for args in asked {
+        env.handoff(args)
+            .exits(2)
+            .says("no issue is named, and no open one has the branch handoff/88");
+    }
+    on(&branch);
+    let said = env.handoff(&["next"]).success();
+    assert_eq!(said.stdout, env.handoff(&["next", "88"]).stdout);
+    env.handoff(&["context", "--json"]).success().says("\"88\"");
+    // Two that claim to have it are not told apart.
+    let note = format!("branch={branch}");
+    let note = [
+        "annotate",
+        "87",
+        "--as",
+        "maintainer",
+        "--fact",
+        &note,
+        "--note",
+        "here",
+    ];
+    env.handoff(&note).success();
+    env.handoff(&["next"])
+        .exits(2)
+        .says("several have the branch")
+        .says("87, 88");
+    env.git(&env.repo(), &["checkout", "-q", "--detach"]);
+    env.handoff(&["gate"]).exits(2).says("no issue is named");
+    env.handoff(&["graph", "--since", "30d"]).exits(2);
+}

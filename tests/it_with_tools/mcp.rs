@@ -88,10 +88,10 @@ fn the_tools_are_the_verbs() {
     handoff_restore (writes): id! attempt:integer worktree new_branch attachments as
     handoff_status (reads): issue idle:boolean offline:boolean as
     handoff_show (reads): id! as
-    handoff_context (reads): issue! as
+    handoff_context (reads): issue as
     handoff_list (reads): issue agent state[] type since until as
     handoff_log (reads): issue limit:integer author since until event[] oneline:boolean as
-    handoff_next (writes): issue! apply:boolean task between[] offline:boolean as
+    handoff_next (writes): issue apply:boolean task between[] offline:boolean as
     handoff_wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
     handoff_verify (reads): issue since incremental:boolean as
     handoff_gate (reads): issue require[] head as
