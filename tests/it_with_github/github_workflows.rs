@@ -351,7 +351,7 @@ fn each_job_may_what_it_needs_and_ends() {
     semver compare {"contents":"read"}
     handoff-agent turn {"contents":"write","pull-requests":"write","issues":"read","statuses":"write"}
     handoff-agent work {"contents":"read"}
-    handoff-agent carry {"contents":"write","pull-requests":"write","actions":"write"}
+    handoff-agent carry {"contents":"write","issues":"write","pull-requests":"write","actions":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
     handoff-gate gate {"contents":"read","pull-requests":"read","statuses":"write"}

@@ -48,7 +48,7 @@ pub fn of_issue(standing: &status::Issue) -> Values {
             next.and_then(|next| Some(next.id.as_ref()?.to_string()))
                 .unwrap_or_default(),
         ),
-        ("branch", fact(standing, "branch", is_plain_name)),
+        ("branch", branch(standing)),
         ("gate", standing.gate.passes().to_string()),
         (
             "gate_head",
@@ -80,20 +80,13 @@ pub fn of_issue(standing: &status::Issue) -> Values {
     ]
 }
 
-/// A fact of an issue, or nothing if it is not of this kind: contracts and notes hold any text.
-fn fact(standing: &status::Issue, name: &str, is_valid: impl Fn(&str) -> bool) -> String {
-    let text = match standing.known.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => String::new(),
-    };
-    if is_valid(&text) { text } else { String::new() }
-}
-
-/// Whether the name of a branch has no character that a shell reads.
-fn is_plain_name(text: &str) -> bool {
+/// An issue's code branch, if its name has no character that a shell reads: contracts and notes hold
+/// any text.
+fn branch(standing: &status::Issue) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
-    !text.starts_with('-') && text.bytes().all(is_plain)
+    let name = standing.known.get("branch").and_then(Value::as_str);
+    let name = name.filter(|name| !name.starts_with('-') && name.bytes().all(is_plain));
+    name.unwrap_or_default().to_owned()
 }
 
 /// Returns the values of an issue that is not in the ledger.
