@@ -403,7 +403,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
       protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
       protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
-      protocol.unknown_agent /github/rules/0/do/send/to: no agent is called `prep-agent`
+      protocol.unknown_agent /github/rules/1/do/send/to: no agent is called `prep-agent`
     issue-to-pr /agents/1/aliases = ["issue-manager"]
       protocol.duplicate /agents/1/aliases/0: `issue-manager` is another agent's name already
     issue-to-pr /agents/1/allowed = ["branch"]
@@ -481,7 +481,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unreachable_agent /agents/10: no route reaches `idler` from where issues are opened
     issue-to-pr /routes/4/contracts = ["reviewer-agent-to-fixer-agent"]
       protocol.unused_type /contracts/4: no route has contracts of type `reviewer-agent-to-validator-agent`
-      protocol.github /github/rules/11/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
+      protocol.github /github/rules/15/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
     issue-to-pr /contracts/0/formats = ["md"]
       protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
     issue-to-pr /contracts/8/answers = ["error"]

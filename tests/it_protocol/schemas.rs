@@ -340,7 +340,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
     protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
     protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
-    protocol.unknown_agent /github/rules/0/do/send/to: no agent is called `prep-agent`
+    protocol.unknown_agent /github/rules/1/do/send/to: no agent is called `prep-agent`
     protocol.duplicate /contracts/8/type: contract type `error` is defined twice
     protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
     protocol.root /contracts/0/root: `hand off` cannot be a root element
@@ -352,7 +352,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
-    protocol.github /github/rules/0/do/send/contract: no such contract goes from issue-manager to prep-agent
+    protocol.github /github/rules/1/do/send/contract: no such contract goes from issue-manager to prep-agent
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
     protocol.route /routes/1/contracts: no contract type travels this route
@@ -382,7 +382,7 @@ fn all_faults_of_a_protocol_are_told_at_once() {
     protocol.path /contracts/0/schema: `a//b` is not a plain relative path
     protocol.unknown_agent /routes/2/to: no agent is called `nobody`
     protocol.pointer /facts/branch/last/0: `` is not a JSON Pointer to a field, such as /from
-    protocol.github /github/rules/4/do/draft/contract: no such contract goes from implementer-agent to reviewer-agent
+    protocol.github /github/rules/8/do/draft/contract: no such contract goes from implementer-agent to reviewer-agent
     ");
 }
 
@@ -401,7 +401,7 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `ends`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `trail`, `errors`, `gates`, `documents`, `imports`, `loops`, `turns`, `leases`, `retry`, `limits`, `budgets`, `on_record`, `archive`, `decisions`, `attention`, `consistency`, `exclusive`, `evidence`, `requirements`, `merge`, `secrets`, `alerts`, `github`
+    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `ends`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `trail`, `errors`, `gates`, `documents`, `imports`, `loops`, `turns`, `leases`, `retry`, `limits`, `budgets`, `on_record`, `archive`, `decisions`, `attention`, `consistency`, `exclusive`, `evidence`, `requirements`, `merge`, `secrets`, `alerts`, `opinions`, `github`
     protocol.syntax : missing field `agents`
     protocol.syntax /agents/0/id: agent name "a b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`

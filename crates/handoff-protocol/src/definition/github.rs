@@ -8,7 +8,7 @@ use handoff_base::pointer::borrowed_parts;
 use schemars::{JsonSchema, Schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 /// The rules for GitHub's events.
@@ -182,7 +182,8 @@ pub struct EventRule {
         default,
         rename = "do",
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "effect"
+        deserialize_with = "effect",
+        serialize_with = "shortest"
     )]
     pub effect: Option<Effect>,
 }
@@ -317,6 +318,14 @@ pub struct PauseRule {
     /// The agents that go on all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<AgentName>,
+}
+
+/// Writes an effect as it may be read: a pause without members is one word.
+fn shortest<S: Serializer>(effect: &Option<Effect>, serializer: S) -> Result<S::Ok, S::Error> {
+    match effect {
+        Some(Effect::Pause(pause)) if pause.except.is_empty() => serializer.serialize_str("pause"),
+        effect => effect.serialize(serializer),
+    }
 }
 
 /// Adds the short form of a pause to the schema of effects.
