@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     protocol: Option<Option<String>>,
     /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
     /// long ago: 7d
-    #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "protocol")]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "protocol", conflicts_with = "issue")]
     since: Option<Moment>,
     /// The output format; with --json, the nodes and edges as data
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]

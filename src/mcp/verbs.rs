@@ -174,9 +174,14 @@ pub(super) const VERBS: &[Verb] = &[
         .without(&["remote", "poll"])
         .preset("timeout", "50s"),
     Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
-    Verb::reads(&["gate"])
-        .lead()
-        .without(&["format", "named", "policy", "protocol", "signed"]),
+    Verb::reads(&["gate"]).lead().without(&[
+        "format",
+        "named",
+        "policy",
+        "protocol",
+        "pull_request",
+        "signed",
+    ]),
     Verb::reads(&["graph"]).without(&["format"]),
     Verb::reads(&["metrics"]).without(&["format", "output"]),
     Verb::reads(&["alerts"]).lead().without(&["format"]),

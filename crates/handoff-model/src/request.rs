@@ -320,7 +320,7 @@ mod tests {
         let note = json!({"annotate": {"note": "merged by hand", "facts": {"pull_request": 7}}});
         let reopen = json!({"reopen": {"reason": "reverted"}});
         let give_up = json!({"giveup": {"reason": "no longer needed"}});
-        let at = "2026-03-02T09:00:00.000Z";
+        let at = "2026-03-02T09:00:00Z";
         let pause = json!({"pause": {"reason": "closed", "except": ["closer"], "said_at": at}});
         for stored in [change("arguments"), decide, note, reopen, give_up, pause] {
             let update: Update = from_value(stored.clone()).unwrap();
