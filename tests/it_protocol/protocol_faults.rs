@@ -127,7 +127,13 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/routes/1/contracts/-", json!("letter"))],
         ),
-        ("issue-to-pr", vec![("/routes/0/opens", json!(false))]),
+        (
+            "issue-to-pr",
+            vec![
+                ("/routes/0/opens", json!(false)),
+                ("/routes/10/opens", json!(false)),
+            ],
+        ),
         (
             "issue-to-pr",
             vec![(
@@ -385,6 +391,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.field /contracts/6/fields/from: nothing says where `validator-agent-to-closer-agent` has its `from`
       protocol.field /contracts/7/fields/from: nothing says where `validator-agent-to-fixer-agent` has its `from`
       protocol.field /contracts/8/fields/from: nothing says where `error` has its `from`
+      protocol.field /contracts/10/fields/from: nothing says where `issue-draft` has its `from`
     issue-to-pr /fields/to = null
       protocol.field /contracts/0/fields/to: nothing says where `issue-manager-to-prep-agent` has its `to`
       protocol.field /contracts/1/fields/to: nothing says where `prep-agent-to-implementer-agent` has its `to`
@@ -395,6 +402,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.field /contracts/6/fields/to: nothing says where `validator-agent-to-closer-agent` has its `to`
       protocol.field /contracts/7/fields/to: nothing says where `validator-agent-to-fixer-agent` has its `to`
       protocol.field /contracts/8/fields/to: nothing says where `error` has its `to`
+      protocol.field /contracts/10/fields/to: nothing says where `issue-draft` has its `to`
     issue-to-pr /fields/new_issue = "not a key"
       protocol.pointer /fields/new_issue: `not a key` is neither a JSON Pointer nor an issue key
     issue-to-pr /contracts/0/fields = {"at":"when"}
@@ -463,6 +471,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     issue-to-pr /routes/0/opens = false
       protocol.route /routes: no route opens an issue, so that none can begin
+      protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
       protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
@@ -700,7 +709,7 @@ fn faults_of_every_kind_are_told_in_one_run() {
         format!("{text}\n")
     });
     insta::assert_snapshot!(short.collect::<String>(), @r#"
-    protocol.syntax /routes/10: expected an object, in braces
+    protocol.syntax /routes/11: expected an object, in braces
     protocol.syntax /agents/1/nickname: unknown field `nickname`
     protocol.syntax /agents/2/kind: unknown variant `king`
     protocol.syntax /contracts/0/roots: unknown field `roots`

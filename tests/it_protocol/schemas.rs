@@ -312,7 +312,10 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
         contract("/routes/1/from", json!("workflow-complete")),
         contract("/routes/1/contracts", json!([])),
         contract("/routes/1/contracts/-", json!("letter")),
-        contract("/routes/0/opens", json!(false)),
+        broken(&[
+            ("/routes/0/opens", Some(json!(false))),
+            ("/routes/10/opens", Some(json!(false))),
+        ]),
         broken(&[
             ("/contracts/-", Some(error_again)),
             ("/routes/8/contracts/-", Some(json!("note"))),
@@ -353,12 +356,14 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
     protocol.github /github/rules/1/do/send/contract: no such contract goes from issue-manager to prep-agent
+    protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
     protocol.route /routes/1/contracts: no contract type travels this route
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
-    protocol.ambiguous /contracts/10/when: `error` and `note` can go between the same agents, and no field in `when` tells them apart
+    protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
+    protocol.ambiguous /contracts/11/when: `error` and `note` can go between the same agents, and no field in `when` tells them apart
     protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
     protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
     protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent

@@ -22,6 +22,7 @@ mod github_rehearsal;
 mod github_rules;
 #[cfg(unix)]
 mod github_status;
+mod github_unfinished;
 mod github_workflows;
 mod runner;
 

@@ -144,7 +144,7 @@ fn brief(standing: &Issue, report: Option<&str>) -> Part {
     let mut rows: Vec<String> = standing
         .records
         .iter()
-        .filter_map(|r| asked(standing, r))
+        .filter_map(|r| asked(standing, r).or_else(|| about(standing, r)))
         .collect();
     let gate = standing.gate.requirements.iter();
     rows.extend(gate.map(|one| gate_row(standing, one)));
@@ -159,6 +159,23 @@ fn brief(standing: &Issue, report: Option<&str>) -> Part {
         rows,
         tail: format!("\n{}\n", figures(standing, report)),
     }
+}
+
+/// What somebody works on or can claim is about, and the newest note on it.
+fn about(standing: &Issue, record: &Record) -> Option<String> {
+    if ![State::Pending, State::InProgress].contains(&record.state) {
+        return None;
+    }
+    let mut notes = standing.issue.annotations.iter().rev();
+    let note = notes.find(|note| note.id.as_ref() == Some(&record.id) && !note.note.is_empty());
+    let note = note.map(|note| format!("; noted: {}", code(&note.note, MOST_REASON)));
+    Some(format!(
+        "- {} for {}: {}{}\n",
+        record.id,
+        code(record.to.as_str(), MOST_CELL),
+        code(&record.summary, MOST_REASON),
+        note.unwrap_or_default()
+    ))
 }
 
 /// What a handoff waits for that a comment can give: an answer, or another attempt.

@@ -164,13 +164,17 @@ impl Protocol {
         found.first().copied()
     }
 
-    /// The agents that an agent may hand on to, without duplicates, in the definition's order.
+    /// The agents that an agent may hand on to, without duplicates, in the definition's order; itself
+    /// only if there is no other.
     pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
         let mut receivers: Vec<&AgentName> = Vec::new();
         for route in self.routes_from(from) {
             if !receivers.contains(&&route.to) {
                 receivers.push(&route.to);
             }
+        }
+        if receivers.len() > 1 {
+            receivers.retain(|to| to.as_str() != from);
         }
         // Agents that step in come last, for when the usual route is not possible.
         receivers.sort_by_key(|to| self.steps_in(to));

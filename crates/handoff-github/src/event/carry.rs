@@ -10,7 +10,8 @@ use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
-use super::effects::{Work, opens};
+use super::contract::opens;
+use super::effects::Work;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::state_of;

@@ -10,6 +10,7 @@ mod answer;
 mod carry;
 mod command_steps;
 mod commands;
+mod contract;
 mod effects;
 mod markdown;
 mod outcome;

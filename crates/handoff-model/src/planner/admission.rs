@@ -238,7 +238,9 @@ impl<V> Planner<'_, V> {
             .any(|r| r.opens && r.contracts.contains(&contract.kind));
         let Some(issue) = issue else {
             if !opens {
-                let routes = self.protocol.definition().routes.iter().filter(|r| r.opens);
+                let routes = self.protocol.definition().routes.iter();
+                // What an agent leaves to itself is not how work begins.
+                let routes = routes.filter(|r| r.opens && r.from != r.to.as_str());
                 return Err(StateRefusal::NotOpened {
                     issue: self.key.clone(),
                     openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),

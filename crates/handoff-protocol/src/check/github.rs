@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::checker::{Checker, is_pointer};
 use crate::definition::{
     AgentKind, Command, ContractRule, ContractType, Effect, EventKind, EventRule, Permission,
-    Source, Take,
+    Source, Take, Unfinished,
 };
 
 const CODE: FindingCode = FindingCode::ProtocolGithub;
@@ -152,13 +152,60 @@ impl Checker<'_> {
     }
 
     fn contract_of(&mut self, at: &str, rule: &EventRule, contract: &ContractRule) {
-        self.known_type(format!("{at}/contract"), &contract.contract);
         self.known_agent(format!("{at}/to"), contract.to.as_str());
-        let (from, to) = (rule.agent.as_str(), contract.to.as_str());
+        self.way_of(at, &contract.contract, (&rule.agent, &contract.to));
+        for (pointer, source) in &contract.fields {
+            self.field_of(format!("{at}/fields"), pointer);
+            self.source_of(format!("{at}/fields"), source);
+        }
+        if let Some(unfinished) = &contract.unfinished {
+            self.unfinished_of(&format!("{at}/unfinished"), rule, contract, unfinished);
+        }
+    }
+
+    fn unfinished_of(
+        &mut self,
+        at: &str,
+        rule: &EventRule,
+        contract: &ContractRule,
+        unfinished: &Unfinished,
+    ) {
+        self.way_of(at, &unfinished.contract, (&rule.agent, &rule.agent));
+        self.field_of(format!("{at}/missing"), &unfinished.missing);
+        let opens = |from: &AgentName, to: &AgentName, kind: &String| {
+            let routes = self.definition.routes.iter();
+            let mut open = routes.filter(|r| r.opens && (r.from == from.as_str() || r.from == "*"));
+            open.any(|r| r.to == *to && r.contracts.contains(kind))
+        };
+        let text = match () {
+            () if !matches!(rule.effect, Some(Effect::Send(_))) => {
+                "only what is sent can lack something"
+            }
+            () if !opens(&rule.agent, &contract.to, &contract.contract) => {
+                "the rule's own contract opens no issue"
+            }
+            () if !opens(&rule.agent, &rule.agent, &unfinished.contract) => {
+                "no route opens an issue with this contract"
+            }
+            () => return,
+        };
+        self.fault(CODE, at, text);
+    }
+
+    fn field_of(&mut self, at: String, pointer: &str) {
+        if !is_pointer(pointer) || pointer.contains('*') {
+            let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
+            self.fault(FindingCode::ProtocolPointer, at, text);
+        }
+    }
+
+    fn way_of(&mut self, at: &str, contract: &str, (from, to): (&AgentName, &AgentName)) {
+        self.known_type(format!("{at}/contract"), contract);
+        let (from, to) = (from.as_str(), to.as_str());
         let goes = |kind: &ContractType| {
             let routes = self.definition.routes.iter();
             let mut ways =
-                routes.filter(|r| (r.from == from || r.from == "*") && r.to == contract.to);
+                routes.filter(|r| (r.from == from || r.from == "*") && r.to.as_str() == to);
             let answers = self.definition.routes.iter();
             let mut asked =
                 answers.filter(|r| (r.from == to || r.from == "*") && r.to.as_str() == from);
@@ -170,17 +217,10 @@ impl Checker<'_> {
             .definition
             .contracts
             .iter()
-            .find(|c| c.name == contract.contract);
+            .find(|c| c.name == contract);
         if kind.is_some_and(|kind| !goes(kind)) {
             let text = format!("no such contract goes from {from} to {to}");
             self.fault(CODE, format!("{at}/contract"), text);
-        }
-        for (pointer, source) in &contract.fields {
-            if !is_pointer(pointer) || pointer.contains('*') {
-                let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-                self.fault(FindingCode::ProtocolPointer, format!("{at}/fields"), text);
-            }
-            self.source_of(format!("{at}/fields"), source);
         }
     }
 

@@ -292,7 +292,8 @@ impl Command {
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(transform = with_short_pause)]
 pub enum Effect {
-    /// Sends a contract if the event and the ledger provide all of it; otherwise drafts it.
+    /// Sends a contract if the event and the ledger provide all of it; otherwise drafts it. If the
+    /// agent has not taken up yet what it would go on from, that is claimed for it.
     Send(ContractRule),
     /// Drafts a contract for the agent to finish.
     Draft(ContractRule),
@@ -357,6 +358,32 @@ pub struct ContractRule {
     /// Values from the payload, by their place in the contract: a JSON Pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, Source>,
+    /// What becomes of an issue whose first contract this is, if the event lacks something of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
+}
+
+/// A contract from the rule's agent to itself, which opens the issue with what the event has: the
+/// agent goes on from it with the rule's own contract. What changes until then is noted on it; and
+/// once nothing is missing any more, the rule's contract is sent.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    /// Its type. It has the same places for the values of `fields`; its summary says what is missing.
+    pub contract: String,
+    /// The place of the list of what is missing: a JSON Pointer.
+    pub missing: String,
+    /// The actions of events that open an issue with it; an empty list means all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<String>,
+}
+
+impl Unfinished {
+    /// Whether an event with this action opens an issue.
+    pub fn begins_with(&self, action: Option<&str>) -> bool {
+        self.actions.is_empty()
+            || action.is_some_and(|action| self.actions.iter().any(|a| a == action))
+    }
 }
 
 /// The source of a value in a payload.

@@ -1,0 +1,515 @@
+//! The contracts that events send or draft.
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::pointer::parts;
+use handoff_base::to_millisecond;
+use handoff_contract::Input;
+use handoff_ledger::{ContractError, Done, LedgerError, Offer, Target};
+use handoff_model::{Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, Update, View};
+use handoff_protocol::{
+    ContractRule, ContractType, Definition, Event as Happens, EventRule, FactRule, Protocol, State,
+    Unfinished,
+};
+use handoff_templates::{Known, known, left_to_fill, skeleton, usual_format, written};
+use serde_json::{Map, Value, json};
+
+use super::effects::Work;
+use super::outcome::{Draft, Left};
+use super::staleness::state_of;
+use super::values::{facts, value, why_cut};
+
+/// What the summary of an unfinished issue begins with, before the names of what is missing.
+const MISSING: &str = "Missing: ";
+
+/// Where a contract would be sent from.
+enum From {
+    /// Its agent can send it as things are.
+    Ready,
+    /// Its agent has to take up this handoff first, which opened the issue unfinished.
+    Unfinished(Box<Record>),
+}
+
+pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRule) -> bool {
+    let mut routes = protocol.routes(from.as_str(), contract.to.as_str());
+    routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
+}
+
+impl Work<'_, '_, '_> {
+    /// Sends a contract, or drafts it.
+    pub(super) fn contract(
+        &mut self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        send: bool,
+    ) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "send")?;
+        if self.had(rule, "sent", &delivery)? {
+            return Ok(());
+        }
+        let protocol = self.rules.protocol().clone();
+        let Some(kind) = protocol.contract_type(&contract.contract) else {
+            return Ok(());
+        };
+        let opens = opens(&protocol, &rule.agent, contract);
+        let from = match self.turn(rule, contract, opens)? {
+            Ok(from) => from,
+            Err(why) => return self.not_unless_had(rule, "sent", &delivery, why),
+        };
+        let value = self.filled(rule, contract, kind)?;
+        let mut draft = self.draft(rule, kind, &contract.to, &value)?;
+        let mut missing = self.cut(contract);
+        for why in &missing {
+            self.not(rule, format!("not all of it is in the draft: {why}"));
+        }
+        let asked = draft.missing.iter();
+        missing.extend(asked.map(|left| format!("{}: {}", field(&left.path), left.asked)));
+        if missing.is_empty() {
+            draft.findings = self.faults(&draft, &from)?;
+        }
+        if !draft.findings.is_empty() {
+            // People's text need not fit the contract; then an agent has to write it.
+            self.not(rule, "what the event says does not fit the contract");
+            let faults = draft.findings.iter();
+            missing
+                .extend(faults.map(|found| format!("{}: {}", field(&found.path), found.message)));
+        }
+        if send && missing.is_empty() {
+            return self.send(rule, &draft, from);
+        }
+        if send && !draft.missing.is_empty() {
+            let places: Vec<&str> = draft.missing.iter().map(|left| &*left.path).collect();
+            let places = places.join(", ");
+            let why = format!("the event does not provide all of the contract: {places}");
+            self.not(rule, why);
+        }
+        if let Some(unfinished) = contract.unfinished.as_ref().filter(|_| send) {
+            self.leave(rule, contract, (unfinished, from), &missing)?;
+        }
+        self.begin(rule, draft);
+        Ok(())
+    }
+
+    /// Sends a complete contract; its sender first takes up what it goes on from.
+    fn send(&mut self, rule: &EventRule, draft: &Draft, from: From) -> Result<(), LedgerError> {
+        let token = match from {
+            From::Ready => None,
+            From::Unfinished(record) => match self.take_up(rule, *record)? {
+                Ok(done) => Some(done.receipt.record.claims()),
+                refused => return self.took(rule, "sent", Map::new(), refused),
+            },
+        };
+        let delivery = self.part(rule, "send")?;
+        let done = self.offer(&rule.agent, &draft.text, token, delivery);
+        self.took(rule, "sent", Map::new(), done)
+    }
+
+    /// Claims what a contract goes on from, or takes it over from a run of this delivery that broke
+    /// off. The inner result is the ledger's.
+    fn take_up(
+        &mut self,
+        rule: &EventRule,
+        record: Record,
+    ) -> Result<Result<Done, LedgerError>, LedgerError> {
+        let (part, event) = match record.state {
+            State::InProgress => ("take-over", Happens::TakeOver),
+            _ => ("claim", Happens::Claim),
+        };
+        let session = self.context.session.delivering(self.part(rule, part)?);
+        let args = EventArgs {
+            reason: (event == Happens::TakeOver).then(|| "its run broke off".to_owned()),
+            ..EventArgs::default()
+        };
+        let target = Target::Handoff(record.id);
+        let ledger = &mut self.context.ledger;
+        Ok(ledger.claim(&session, &rule.agent, &target, event, &args))
+    }
+
+    /// Sends a document in an agent's name.
+    fn offer(
+        &mut self,
+        agent: &AgentName,
+        text: &str,
+        token: Option<u32>,
+        delivery: Delivery,
+    ) -> Result<Done, LedgerError> {
+        let session = self.context.session.delivering(delivery);
+        let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
+        let input = Input::read(text.as_bytes());
+        let parties = (Some(agent), protocol.as_ref());
+        let offer = offered(&input, &self.key, parties, token);
+        self.context.ledger.send(&session, &offer)
+    }
+
+    /// What a document lacks to be a contract of its issue.
+    fn faults(&self, draft: &Draft, from: &From) -> Result<Vec<Finding>, LedgerError> {
+        let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
+        let input = Input::read(draft.text.as_bytes());
+        let parties = (Some(&draft.from), protocol.as_ref());
+        let offer = offered(&input, &self.key, parties, None);
+        let tip = self.context.ledger.tip()?;
+        let review = match from {
+            From::Ready => tip.match_contract(&offer)?.review,
+            // It is claimed for what is sent then, which nothing may prevent.
+            From::Unfinished(_) => {
+                let now = to_millisecond(self.context.session.clock.author());
+                tip.check(&offer, now)?
+            }
+        };
+        if review.holds_secrets() {
+            return Err(ContractError::Secret(review.findings).into());
+        }
+        let mut faults = review.findings;
+        faults.retain(Finding::is_error);
+        Ok(faults)
+    }
+
+    /// Leaves an issue that lacks something to the agent that is to finish it: opens it, or notes on
+    /// what it was opened with what is missing now.
+    fn leave(
+        &mut self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        (unfinished, from): (&Unfinished, From),
+        missing: &[String],
+    ) -> Result<(), LedgerError> {
+        match from {
+            From::Ready if self.issue()?.is_some() => Ok(()),
+            From::Ready if !unfinished.begins_with(self.event.action()) => {
+                self.not(rule, "such an event opens no issue that lacks something");
+                Ok(())
+            }
+            From::Ready => self.open_unfinished(rule, contract, unfinished, missing),
+            From::Unfinished(record) => self.note_missing(rule, contract, &record, missing),
+        }
+    }
+
+    fn open_unfinished(
+        &mut self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        unfinished: &Unfinished,
+        missing: &[String],
+    ) -> Result<(), LedgerError> {
+        let protocol = self.rules.protocol().clone();
+        let Some(kind) = protocol.contract_type(&unfinished.contract) else {
+            return Ok(());
+        };
+        let fields = contract.fields.iter();
+        let whole = fields.filter(|(_, source)| why_cut(source, self.event.payload()).is_none());
+        let opening = ContractRule {
+            contract: unfinished.contract.clone(),
+            to: rule.agent.clone(),
+            fields: whole
+                .map(|(at, source)| (at.clone(), source.clone()))
+                .collect(),
+            unfinished: None,
+        };
+        let mut value = self.filled(rule, &opening, kind)?;
+        put(&mut value, &unfinished.missing, json!(missing));
+        let summary = kind.summary.as_ref();
+        if let Some(place) = summary.or(protocol.definition().fields.summary.as_ref()) {
+            put(&mut value, place, json!(names(missing)));
+        }
+        let draft = self.draft(rule, kind, &opening.to, &value)?;
+        let faults = self.faults(&draft, &From::Ready)?;
+        if let Some(fault) = faults.first() {
+            self.not(
+                rule,
+                format!("the issue is not opened: {}: {}", fault.path, fault.message),
+            );
+            return Ok(());
+        }
+        let delivery = self.part(rule, "send")?;
+        let done = self.offer(&rule.agent, &draft.text, None, delivery);
+        self.took(rule, "sent", Map::new(), done)
+    }
+
+    /// Notes what is missing now and what is known now, if an event changes that.
+    fn note_missing(
+        &mut self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        record: &Record,
+        missing: &[String],
+    ) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "note")?;
+        let Some(issue) = self.issue()? else {
+            return Ok(());
+        };
+        let note = names(missing);
+        let mut notes = issue.annotations.iter().rev();
+        let mut said = notes
+            .by_ref()
+            .filter(|note| note.id.as_ref() == Some(&record.id) && note.note.starts_with(MISSING));
+        let last = said.next().map_or(&record.summary, |last| &last.note);
+        let mut facts = self.stated(contract);
+        let definition = self.rules.protocol().definition();
+        facts.retain(|name, value| {
+            let known = issue.fact(definition, name);
+            known.is_none_or(|known| known.value != value)
+        });
+        if facts.is_empty() && *last == note {
+            self.not(rule, "what it lacks is known");
+            return Ok(());
+        }
+        facts.extend(state_of(self.event));
+        let session = self.context.session.delivering(delivery);
+        let annotate = Update::Annotate {
+            handoff: Some(record.id.number()),
+            note,
+            facts: facts.clone(),
+            approval: None,
+        };
+        let ledger = &mut self.context.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
+        self.took(rule, "noted", facts, done)
+    }
+
+    /// The event's values for a contract, by the names of the facts that they would be.
+    fn stated(&self, contract: &ContractRule) -> Map<String, Value> {
+        let payload = self.event.payload();
+        let definition = self.rules.protocol().definition();
+        let fields = contract.fields.iter();
+        let named = fields.filter_map(|(place, source)| {
+            let name = fact_at(definition, place).filter(|_| why_cut(source, payload).is_none())?;
+            Some((name.to_owned(), value(source, payload)?))
+        });
+        named.collect()
+    }
+
+    /// Keeps a draft, unless another rule began one.
+    fn begin(&mut self, rule: &EventRule, draft: Draft) {
+        match &self.carried.draft {
+            None => self.carried.draft = Some(draft),
+            Some(first) => {
+                let why = format!("a draft of {} was already started", first.contract_type);
+                self.not(rule, why);
+            }
+        }
+    }
+
+    /// Where an agent would send its contract from, or why it is not its turn.
+    fn turn(
+        &self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        opens: bool,
+    ) -> Result<Result<From, String>, LedgerError> {
+        let agent = &rule.agent;
+        let tip = self.context.ledger.tip()?;
+        let folder = tip.issue(&self.key)?;
+        let Some(issue) = folder.issue()? else {
+            let why = "the ledger does not have this issue yet".to_owned();
+            return Ok(if opens { Ok(From::Ready) } else { Err(why) });
+        };
+        if issue.status != IssueStatus::Open {
+            let status = issue.status.as_str();
+            return Ok(Err(format!("the issue is {status} in the ledger")));
+        }
+        if opens {
+            // A rejected or cancelled opening can be sent again.
+            let turned_down = [State::Rejected, State::Cancelled];
+            let last = folder.record(issue.handoffs)?;
+            let is_over = last.is_some_and(|last| turned_down.contains(&last.state));
+            if issue.open.is_empty() && (is_over || !issue.reopened.is_empty()) {
+                return Ok(Ok(From::Ready));
+            }
+            return self.unfinished(&issue, rule, contract);
+        }
+        if let Some(why) = self.outdated(&issue) {
+            return Ok(Err(why));
+        }
+        // Only what it holds goes on while the issue is paused.
+        let is_paused = issue.held_back(agent).is_some();
+        let has = |state: State| match state {
+            State::InProgress => true,
+            State::Pending => !is_paused,
+            _ => false,
+        };
+        let open = issue.open.iter();
+        let open = open.filter(|o| o.to == *agent && has(o.state));
+        let unfollowed = issue.unfollowed.iter().filter(|_| !is_paused);
+        for id in open.map(|open| &open.id).chain(unfollowed) {
+            let record = folder.record(id.number())?.filter(|r| r.to == *agent);
+            if let Some(record) = record {
+                return Ok(self.misses(&issue, &record).map_or(Ok(From::Ready), Err));
+            }
+        }
+        Ok(Err(format!("{agent} holds nothing in the issue now")))
+    }
+
+    /// The handoff that opened the issue unfinished, if this event can go on with it.
+    fn unfinished(
+        &self,
+        issue: &Issue,
+        rule: &EventRule,
+        contract: &ContractRule,
+    ) -> Result<Result<From, String>, LedgerError> {
+        let known = || Err("the ledger has this issue already".to_owned());
+        let mut open = issue.open.iter().filter(|open| open.to == rule.agent);
+        let (Some(open), Some(unfinished)) = (open.next(), &contract.unfinished) else {
+            return Ok(known());
+        };
+        let tip = self.context.ledger.tip()?;
+        let record = tip.issue(&self.key)?.record(open.id.number())?;
+        let Some(record) = record.filter(|r| r.contract_type == unfinished.contract) else {
+            return Ok(known());
+        };
+        if let Some(why) = self.outdated(issue) {
+            return Ok(Err(why));
+        }
+        let id = &record.id;
+        let claimed = issue.delivered(&self.part(rule, "claim")?).is_some();
+        let why = match record.state {
+            State::Pending if issue.held_back(&rule.agent).is_some() => {
+                "the issue is paused".to_owned()
+            }
+            State::Pending => return Ok(Ok(From::Unfinished(Box::new(record)))),
+            State::InProgress if claimed => return Ok(Ok(From::Unfinished(Box::new(record)))),
+            State::InProgress => format!("{} works on it: {id}", rule.agent),
+            state => format!("{id} is {}", state.as_str()),
+        };
+        Ok(Err(why))
+    }
+
+    /// The contract with these values, for its sender to finish.
+    fn draft(
+        &self,
+        rule: &EventRule,
+        kind: &ContractType,
+        to: &AgentName,
+        value: &Value,
+    ) -> Result<Draft, LedgerError> {
+        let format = usual_format(self.rules.protocol(), Some(kind));
+        let text = written(&self.rules, kind, value, format, (&rule.agent, to))?;
+        let left = left_to_fill(value).into_iter();
+        Ok(Draft {
+            contract_type: kind.name.clone(),
+            from: rule.agent.clone(),
+            to: to.clone(),
+            format,
+            text,
+            missing: left.map(|(path, asked)| Left { path, asked }).collect(),
+            findings: Vec::new(),
+        })
+    }
+
+    /// Fills in a contract from the ledger, the repository and the event.
+    fn filled(
+        &self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        kind: &ContractType,
+    ) -> Result<Value, LedgerError> {
+        let ledger = &*self.context.ledger;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&self.key)?;
+        let now = to_millisecond(self.context.session.clock.author());
+        let (from, to) = (&rule.agent, &contract.to);
+        let protocol = self.rules.protocol();
+        let branch = (None, now);
+        let mut known = known(ledger.repository(), protocol, &folder, from, to, branch)?;
+        // The program runs elsewhere than the agent works.
+        known.remove("workspace_path");
+        if let Some(issue) = folder.issue()? {
+            self.forget_earlier(&issue, contract, &mut known);
+        }
+        known.extend(facts(rule, self.event));
+        let mut value = skeleton(&self.rules, kind, &known)?;
+        for (pointer, source) in &contract.fields {
+            if let Some(found) = self::value(source, self.event.payload()) {
+                put(&mut value, pointer, found);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Forgets what earlier events said of an unfinished issue: what this one lacks was taken away
+    /// since. What somebody noted stays.
+    fn forget_earlier(&self, issue: &Issue, contract: &ContractRule, known: &mut Known) {
+        if contract.unfinished.is_none() {
+            return;
+        }
+        let definition = self.rules.protocol().definition();
+        let is_noted = |note: &Annotation| note.event.is_none();
+        for name in contract
+            .fields
+            .keys()
+            .filter_map(|at| fact_at(definition, at))
+        {
+            let note = issue.fact(definition, name).and_then(|fact| fact.note);
+            if !note.is_some_and(is_noted) {
+                known.remove(name);
+            }
+        }
+    }
+
+    /// The fields of which the event does not have all that was said, each with the reason.
+    fn cut(&self, contract: &ContractRule) -> Vec<String> {
+        let payload = self.event.payload();
+        let fields = contract.fields.iter();
+        let cut = fields.filter_map(|(place, source)| {
+            Some(format!("{}: {}", field(place), why_cut(source, payload)?))
+        });
+        cut.collect()
+    }
+}
+
+fn offered<'o>(
+    input: &'o Input<'o>,
+    issue: &'o IssueKey,
+    (agent, protocol): (Option<&'o AgentName>, Option<&'o AgentName>),
+    token: Option<u32>,
+) -> Offer<'o> {
+    Offer {
+        input,
+        agent,
+        issue: Some(issue),
+        protocol,
+        answers: None,
+        replaces: None,
+        token,
+        allow: &[],
+        reports: None,
+        imported: None,
+    }
+}
+
+/// The name of the field that a JSON Pointer leads into.
+fn field(pointer: &str) -> &str {
+    let mut parts = pointer.split('/').filter(|part| !part.is_empty());
+    parts.next().unwrap_or("contract")
+}
+
+/// The fact that contracts state at a place.
+fn fact_at<'d>(definition: &'d Definition, place: &str) -> Option<&'d str> {
+    let states = |rule: &FactRule| matches!(rule, FactRule::Last(places) if places.iter().any(|at| at == place));
+    let mut facts = definition.facts.iter();
+    let found = facts.find(|(_, rule)| states(rule));
+    found.map(|(name, _)| name.as_str())
+}
+
+/// One line that names what is missing.
+fn names(missing: &[String]) -> String {
+    let names = missing.iter().filter_map(|one| one.split(':').next());
+    let mut names: Vec<&str> = names.collect();
+    names.dedup();
+    format!("{MISSING}{}", names.join(", "))
+}
+
+/// Sets the value at a JSON Pointer, unless something else than an object is in the way.
+fn put(value: &mut Value, pointer: &str, new: Value) {
+    let mut here = value;
+    let mut parts = parts(pointer).peekable();
+    while let Some(part) = parts.next() {
+        let Value::Object(members) = here else { return };
+        if parts.peek().is_none() {
+            members.insert(part, new);
+            return;
+        }
+        here = members
+            .entry(part)
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+}
