@@ -1,6 +1,8 @@
 //! Judges pull requests by the ledger: the one judgement that the check, the comment, the values and
 //! the summary show.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread;
 
@@ -14,6 +16,7 @@ use handoff_model::{Answered, GatePolicy, View};
 
 use crate::failure::{ErrorCode, Failure};
 use crate::http::github::Github;
+use crate::output::Output;
 
 /// GitHub's limit for the description of a status, in characters.
 const MOST_DESCRIPTION: usize = 140;
@@ -77,6 +80,20 @@ pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure
     PullRequest::read(described).map_err(|error| {
         Failure::new(ErrorCode::EventRefused, error.to_string())
             .advice("give it a pull request as GitHub delivers it; nothing was judged")
+    })
+}
+
+/// Asks GitHub which issues these pull requests close, by their numbers. That it does not say is told,
+/// and then it is as if it named none.
+pub(crate) fn ask_closing(
+    github: Result<impl Borrow<Github>, Failure>,
+    output: &mut Output,
+    numbers: &[u64],
+) -> BTreeMap<u64, Vec<IssueKey>> {
+    let found = github.and_then(|github| Ok(github.borrow().closing(numbers)?));
+    found.unwrap_or_else(|failure| {
+        output.notice("linked issues are not known", &failure.message);
+        BTreeMap::new()
     })
 }
 
@@ -179,7 +196,7 @@ fn alone(request: &GateRequest) -> Judgement {
 pub(crate) fn judge_queue(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: &GatePolicy,
-    github: &Github,
+    (github, output): (&Github, &mut Output),
     (name, head, base): (&str, ObjectId, ObjectId),
 ) -> Result<Vec<Judged>, Failure> {
     let refused = |text: String| Failure::new(ErrorCode::EventRefused, text);
@@ -203,7 +220,9 @@ pub(crate) fn judge_queue(
     let (mut name, mut head, mut base) = (name.to_owned(), head, base);
     for _ in 0..MOST_QUEUED {
         let entry = QueueBranch::read(&name).ok_or_else(not_queue)?;
-        let described = pull_request(github, entry.number)?;
+        let mut described = pull_request(github, entry.number)?;
+        let mut closes = ask_closing(Ok(github), output, &[entry.number]);
+        described.closing(closes.remove(&entry.number).unwrap_or_default());
         let queued = Some((head, base));
         judged.push(judge((ledger, tip), policy, &described, queued)?);
         let is_merged = merged.map(|merged| store.contains(merged, base));

@@ -1,11 +1,14 @@
-//! GitHub's REST API, as far as statuses of commits and pull requests go.
+//! GitHub's API, as far as statuses of commits and pull requests go: REST, and GraphQL for what only
+//! that has.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use handoff_base::ids::IssueKey;
 use handoff_base::text::cut;
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::{HeaderMap, Uri};
 
@@ -25,6 +28,13 @@ const LONGEST: u64 = 32 << 20;
 const SHOWN: usize = 200;
 /// The most pages that are read of one list.
 const MOST_PAGES: usize = 100;
+/// How long it may take to ask which issues pull requests close: who does not learn it goes on.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(20);
+/// The pull requests that one question names.
+const ASKED_AT_ONCE: usize = 50;
+/// What a question has for each pull request.
+const CLOSING: &str =
+    "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } }";
 
 /// A repository on GitHub.
 pub(crate) struct Github {
@@ -109,7 +119,7 @@ impl Github {
     /// # Errors
     /// [`GithubError`].
     pub(crate) fn get(&self, path: &str) -> Result<Value, GithubError> {
-        Ok(self.request(&self.url(path), None)?.0)
+        Ok(self.request(&self.url(path), None, self.until)?.0)
     }
 
     /// Reads a list below the repository, every page of it.
@@ -121,7 +131,7 @@ impl Github {
         let mut next = Some(self.url(path));
         for _ in 0..MOST_PAGES {
             let Some(url) = next else { break };
-            let (page, headers) = self.request(&url, None)?;
+            let (page, headers) = self.request(&url, None, self.until)?;
             let Value::Array(page) = page else {
                 return Err(self.failed("it does not answer with a list"));
             };
@@ -136,7 +146,55 @@ impl Github {
     /// # Errors
     /// [`GithubError`].
     pub(crate) fn post(&self, path: &str, document: &Value) -> Result<(), GithubError> {
-        self.request(&self.url(path), Some(document)).map(|_| ())
+        self.request(&self.url(path), Some(document), self.until)
+            .map(|_| ())
+    }
+
+    /// Asks which issues of this repository GitHub closes with these pull requests: those that their
+    /// text names, and those that somebody linked to them.
+    ///
+    /// # Errors
+    /// [`GithubError`].
+    pub(crate) fn closing(
+        &self,
+        numbers: &[u64],
+    ) -> Result<BTreeMap<u64, Vec<IssueKey>>, GithubError> {
+        let until = self.until.min(Instant::now() + CLOSING_PATIENCE);
+        let graphql = match self.base.strip_suffix("/api/v3") {
+            Some(server) => format!("{server}/api/graphql"),
+            None => format!("{}/graphql", self.base),
+        };
+        let (owner, name) = self.repository.split_once('/').unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for some in numbers.chunks(ASKED_AT_ONCE) {
+            let asked = some
+                .iter()
+                .map(|number| format!("p{number}: pullRequest(number: {number}) {{ {CLOSING} }} "));
+            let asked: String = asked.collect();
+            let query = format!(
+                "query($owner: String!, $name: String!) {{ repository(owner: $owner, name: $name) {{ {asked}}} }}"
+            );
+            let document = json!({ "query": query, "variables": { "owner": owner, "name": name } });
+            let (answer, _) = self.request(&graphql, Some(&document), until)?;
+            if let Some(error) = answer.pointer("/errors/0") {
+                let message = error["message"].as_str().unwrap_or("an error");
+                return Err(self.failed(&format!("it answers: {}", cut(message, SHOWN))));
+            }
+            for number in some {
+                let nodes = format!("/data/repository/p{number}/closingIssuesReferences/nodes");
+                let Some(nodes) = answer.pointer(&nodes).and_then(Value::as_array) else {
+                    return Err(self.failed("it does not say what the pull requests close"));
+                };
+                let own = nodes.iter().filter(|node| {
+                    let of = node["repository"]["nameWithOwner"].as_str();
+                    of.is_some_and(|of| of.eq_ignore_ascii_case(&self.repository))
+                });
+                let numbers = own.filter_map(|node| node["number"].as_u64());
+                let keys = numbers.filter_map(|number| number.to_string().parse().ok());
+                found.insert(*number, keys.collect());
+            }
+        }
+        Ok(found)
     }
 
     fn url(&self, path: &str) -> String {
@@ -147,11 +205,12 @@ impl Github {
         &self,
         url: &str,
         document: Option<&Value>,
+        until: Instant,
     ) -> Result<(Value, HeaderMap), GithubError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let left = self.until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(self.failed("it did not answer in time"));
             }
@@ -195,7 +254,7 @@ impl Github {
                 (500.., Some(wait)) if tries < TRIES => wait,
                 _ => return Err(GithubError::Refused(refused)),
             };
-            if wait >= self.until.saturating_duration_since(Instant::now()) {
+            if wait >= until.saturating_duration_since(Instant::now()) {
                 let seconds = wait.as_secs();
                 return Err(self.failed(&format!(
                     "it answers {}, and asks to wait {seconds} s: run the command again then",
@@ -240,7 +299,9 @@ impl From<GithubError> for Failure {
         let Refused { status, message } = refused;
         let hint = match status {
             401 => "see that the token is valid: GH_TOKEN, or GITHUB_TOKEN",
-            403 => "the job needs `statuses: write` and `pull-requests: read`: docs/github.md",
+            403 => {
+                "the job needs `statuses: write`, `pull-requests: read` and `issues: read`: docs/github.md"
+            }
             404 => {
                 "see that it exists, and that the token may see it: the job needs `pull-requests: read`"
             }

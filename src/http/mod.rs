@@ -1,5 +1,5 @@
 //! HTTP: the `server` that shows a page on this machine, the `collector` that traces are sent to,
-//! `webhook`, an address that notices are posted to, and `github`, its REST API.
+//! `webhook`, an address that notices are posted to, and `github`, its API.
 //!
 //! What enters here knows the protocol, and nothing of ledgers.
 

@@ -414,6 +414,16 @@ impl Output {
         }
     }
 
+    /// Prints what a person should know of, on stderr: in a workflow, as an annotation.
+    pub(crate) fn notice(&mut self, title: &str, text: &str) {
+        if is_in_workflow() {
+            let notice = Annotation::new(Weight::Notice, title, text);
+            let _ = write!(self.stderr, "{}", commands(&[notice]));
+        } else {
+            self.say(&format!("note: {title}: {}", continued(text)));
+        }
+    }
+
     /// Prints a failure, unless its command has done so.
     pub(crate) fn fail(&mut self, failure: &Failure) {
         if failure.code.is_none() {

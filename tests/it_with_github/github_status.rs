@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 use test_support::contracts::{Format, sample};
 use test_support::{Ran, TestEnvironment};
 
+/// The branch of the samples' code.
+fn branch_of_sample() -> String {
+    let contract = sample("prep-agent-to-implementer-agent", Format::Xml, 87);
+    let branch = contract.split("<branch>").nth(1).unwrap();
+    branch.split("</branch>").next().unwrap().to_owned()
+}
+
 /// A repository on the server, and a clone in which issue 87 waits for its review, in pull request 7.
 struct Desk {
     runner: Runner,
@@ -16,13 +23,19 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
+        let branch = branch_of_sample();
+        let desk = Self::implementing(&branch);
+        desk.step("implementer-agent", "implementer-agent-to-reviewer-agent");
+        desk
+    }
+
+    /// The same before it waits: nothing in the ledger names a pull request.
+    fn implementing(branch: &str) -> Self {
         let runner = Runner::new(TestEnvironment::with_repository());
         let server = runner.server();
         let head = ["symbolic-ref", "HEAD", "refs/heads/main"];
         runner.env.git(&server, &head);
-        let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87);
-        let branch = branch.split("<branch>").nth(1).unwrap();
-        let branch = branch.split("</branch>").next().unwrap().to_owned();
+        let branch = branch.to_owned();
         let desk = Self { runner, branch };
         desk.commit("Base", &[("shared.txt", "a\nb\nc\nd\ne\n")]);
         desk.git(&["remote", "add", "origin", "../owner/desk"]);
@@ -34,7 +47,6 @@ impl Desk {
         desk.commit("Work", &[("shared.txt", "A\nb\nc\nd\ne\n")]);
         desk.step("", "issue-manager-to-prep-agent");
         desk.step("prep-agent", "prep-agent-to-implementer-agent");
-        desk.step("implementer-agent", "implementer-agent-to-reviewer-agent");
         desk
     }
 
@@ -61,6 +73,7 @@ impl Desk {
         let contract = sample(contract, Format::Xml, 87)
             .replace("quayside/parcel-desk/pull/91", "owner/desk/pull/7")
             .replace("quayside/parcel-desk", "owner/desk")
+            .replace(&branch_of_sample(), &self.branch)
             .replace("<pr_number>91<", "<pr_number>7<");
         self.env().send(contract).success();
     }
@@ -214,6 +227,77 @@ fn everything_says_the_same_through_a_push_after_the_approval() {
 }
 
 #[test]
+fn an_issue_that_only_github_links_is_told_gated_and_commented() {
+    let desk = Desk::implementing("export");
+    let (api, runner) = (&desk.runner.api, &desk.runner);
+    // Neither its text nor its branch names issue 87.
+    let changed = |branch: &str, action: &str, run: u32| {
+        let described = desk.pull_request(7, branch, "It exports; see the sidebar");
+        let payload = json!({
+            "action": action, "number": 7, "pull_request": described,
+            "repository": described["base"]["repo"], "sender": { "login": "octocat", "type": "User" },
+        });
+        let event = Event::new("pull_request_target", run, payload);
+        let intake = runner.run("handoff-intake.yml", &event);
+        intake.job("record", "success");
+        let gate = runner.run("handoff-gate.yml", &event);
+        gate.job("gate", "success");
+        desk.env().handoff(&["fetch"]).success();
+        (intake, gate)
+    };
+    let (intake, _) = changed("export", "opened", 1);
+    intake
+        .says("pull request 7 names no issue")
+        .job("comment", "skipped");
+    assert!(api.status(&desk.head()).unwrap().1.contains("no issue"));
+    api.links(7, 87);
+    let (intake, gate) = changed("export", "edited", 2);
+    intake
+        .says("pull_request_target edited, issue 87, ")
+        .says("note added to issue 87 by ")
+        .job("comment", "success");
+    assert!(gate.summary.contains("## Issue `87`"), "{}", gate.summary);
+    let (state, description) = api.status(&desk.head()).unwrap();
+    assert!(
+        state == "failure" && description.starts_with("87 not approved: "),
+        "{description}"
+    );
+    let comments = runner.kept("comments.json");
+    let on: Vec<&Value> = comments.as_array().unwrap().iter().collect();
+    let on: Vec<&Value> = on.iter().map(|one| &one["number"]).collect();
+    assert_eq!(on, [7, 87]);
+    desk.step("implementer-agent", "implementer-agent-to-reviewer-agent");
+    // Whoever approves starts the gate: for the issue, or for all.
+    desk.approve();
+    desk.dispatch("87");
+    assert_eq!(desk.state(), "success");
+    let run = desk.dispatch("");
+    assert!(!run.log.contains("linked issues"), "{}", run.log);
+    assert_eq!(desk.state(), "success");
+    // It counts more than the branch, which looks like another's.
+    let (intake, _) = changed("issue-5-export", "edited", 3);
+    intake.says(", issue 87, ");
+    assert_eq!(desk.state(), "success");
+    // GitHub does not say: the ledger knows the pull request, and the run goes on.
+    let down = Fault {
+        at: "POST /graphql",
+        status: 403,
+        headers: Vec::new(),
+        times: usize::MAX,
+    };
+    api.fails(down);
+    let notice = "::notice title=linked issues are not known::GitHub answers 403: Not now";
+    let (intake, gate) = changed("export", "edited", 4);
+    intake
+        .says(notice)
+        .says(", issue 87, ")
+        .job("comment", "success");
+    gate.says(notice);
+    assert_eq!(desk.state(), "success");
+    desk.env().assert_sound();
+}
+
+#[test]
 fn only_what_changed_is_set_for_each_open_pull_request() {
     let desk = Desk::new();
     let api = &desk.runner.api;
@@ -255,14 +339,16 @@ fn only_what_changed_is_set_for_each_open_pull_request() {
     assert_eq!(api.count(), 3);
     let asked = api.asked();
     assert!(
-        asked.iter().all(|asked| asked.starts_with("GET ")),
+        asked
+            .iter()
+            .all(|asked| asked.starts_with("GET ") || asked == "POST /graphql"),
         "{asked:?}"
     );
-    // Two pages of the list, and one question for each commit.
-    assert_eq!(asked.len(), 5, "{asked:?}");
+    // Two pages of the list, what all of them close, and one question for each commit.
+    assert_eq!(asked.len(), 6, "{asked:?}");
     desk.handoff(&["github", "status", "--issue", "87"])
         .success();
-    assert_eq!(api.asked().len(), 3);
+    assert_eq!(api.asked().len(), 4);
     assert_eq!(
         api.status(approved["head"]["sha"].as_str().unwrap())
             .unwrap()

@@ -354,8 +354,8 @@ fn each_job_may_what_it_needs_and_ends() {
     handoff-agent carry {"contents":"write","issues":"write","pull-requests":"write","actions":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
-    handoff-gate gate {"contents":"read","pull-requests":"read","statuses":"write"}
-    handoff-intake record {"contents":"write","pull-requests":"read","statuses":"write"}
+    handoff-gate gate {"contents":"read","pull-requests":"read","issues":"read","statuses":"write"}
+    handoff-intake record {"contents":"write","pull-requests":"read","issues":"read","statuses":"write"}
     handoff-intake reply {"issues":"write","pull-requests":"write"}
     handoff-intake comment {"contents":"read","issues":"write","pull-requests":"write"}
     handoff-pages report {"contents":"read"}

@@ -29,6 +29,8 @@ pub struct PullRequest {
     /// Its branch, if that is one of the repository itself.
     branch: Option<String>,
     into: String,
+    /// The issues that GitHub says it closes, if it was asked.
+    closes: Vec<IssueKey>,
 }
 
 /// Why a description of a pull request is invalid.
@@ -87,8 +89,14 @@ impl PullRequest {
                 Some(text("/head/ref")?.to_owned())
             },
             into: text("/base/ref")?.to_owned(),
+            closes: Vec::new(),
             event,
         })
+    }
+
+    /// Takes the issues that GitHub says it closes; none leaves it to its text and its branch.
+    pub fn closing(&mut self, issues: Vec<IssueKey>) {
+        self.closes = issues;
     }
 
     /// Finds the issues that it is about: those that it names, else the open ones of the ledger that
@@ -97,7 +105,7 @@ impl PullRequest {
     /// # Errors
     /// [`LedgerError`] if the ledger can't be read.
     pub fn issues(&self, tip: &Snapshot<'_>) -> Result<Vec<IssueKey>, LedgerError> {
-        Subject::of(&self.event, &Naming::of(tip, &[])?).known(tip, &self.event)
+        Subject::of(&self.event, &Naming::of(tip, &self.closes)?).known(tip, &self.event)
     }
 
     /// Why a policy exempts it, with the conditions that it meets; `None` if it does not.

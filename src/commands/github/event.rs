@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::given::{Given, read};
+use super::given::{Asking, read};
 use super::page::append;
 use crate::context::Context;
 use crate::environment;
@@ -36,13 +36,14 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github event
+  git handoff github event --ask-github         (what the pull request closes)
   git handoff github event --permission write   (of its author, as GitHub says)
   git handoff github event --file event.json --name pull_request --dry-run
   git handoff github event --draft contract.xml   (for an agent to finish)
   git handoff github event --output values   (how to reply to commands)")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    given: Given,
+    asking: Asking,
     /// The delivery's id, up to 80 letters, digits and `-`; by default taken from the payload or
     /// the workflow run, else the payload's digest
     #[arg(long, value_name = "ID")]
@@ -78,7 +79,8 @@ fn permission() -> impl TypedValueParser<Value = Permission> {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(context, &self.given)?;
+        let event = read(context, &self.asking.given)?;
+        let closes = self.asking.closes(&event, output);
         let delivery = self.delivery(&event)?;
         let run = environment::workflow_worker()?;
         let context = &context.with_fallback_worker(run);
@@ -98,7 +100,7 @@ impl Arguments {
             session: &session,
             delivery: &delivery,
             permission: self.permission,
-            closes: &self.given.closes,
+            closes: &closes,
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
@@ -161,7 +163,7 @@ impl Arguments {
         }
         // Each attempt of a workflow run gets the same event.
         let run = std::env::var("GITHUB_RUN_ID").ok();
-        let run = run.filter(|run| self.given.file.is_none() && !run.is_empty());
+        let run = run.filter(|run| self.asking.given.file.is_none() && !run.is_empty());
         let name = run.map(|run| format!("run-{run}").parse());
         let name = name.unwrap_or_else(|| event.digest_delivery());
         name.map_err(|error| {

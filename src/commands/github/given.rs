@@ -4,10 +4,14 @@ use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::event::{Event, NoEvent};
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure, chain};
+use crate::http::github::Github;
+use crate::judging::ask_closing;
+use crate::output::Output;
 
 // No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]
@@ -22,6 +26,35 @@ pub(super) struct Given {
     /// by default those that its text closes, else the one that its branch is named after
     #[arg(long, value_name = "ISSUES", value_delimiter = ',')]
     pub(super) closes: Vec<IssueKey>,
+}
+
+// No doc comment, for the same reason.
+#[derive(Args)]
+pub(super) struct Asking {
+    #[command(flatten)]
+    pub(super) given: Given,
+    /// Ask GitHub which issues the pull request closes (GITHUB_REPOSITORY, GH_TOKEN); without an
+    /// answer, go on as if it named none
+    #[arg(long, conflicts_with = "closes")]
+    ask_github: bool,
+}
+
+impl Asking {
+    /// The issues that the event's pull request closes: as given, or as GitHub says. That it does
+    /// not say is told.
+    pub(super) fn closes(&self, event: &Event, output: &mut Output) -> Vec<IssueKey> {
+        let place = match event.at("/issue/pull_request") {
+            None | Some(Value::Null) => "/pull_request/number",
+            Some(_) => "/issue/number",
+        };
+        let number = event.at(place).and_then(Value::as_u64);
+        let Some(number) = number.filter(|_| self.ask_github) else {
+            return self.given.closes.clone();
+        };
+        ask_closing(Github::from_environment(), output, &[number])
+            .remove(&number)
+            .unwrap_or_default()
+    }
 }
 
 /// Reads the event.

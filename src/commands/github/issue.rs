@@ -4,7 +4,7 @@ use handoff_github::event::{Event, Naming, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::given::{Given, read};
+use super::given::{Asking, read};
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
@@ -12,33 +12,35 @@ use crate::view::Look;
 
 /// Print the issues that a GitHub event is about, one per line
 ///
-/// For an event of an issue, that issue. For a pull request, those of --closes; else those that its
-/// text says it closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
+/// For an event of an issue, that issue. For a pull request, those of --closes, or those that GitHub
+/// names with --ask-github; else those that its text says it closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
 /// feature/12-title, or as the protocol's `github.branches` say); else the open ones in the ledger
 /// that have this pull request, or the commit that was checked.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github issue
   git handoff github issue --closes 12,13
+  git handoff github issue --ask-github
   git handoff github issue --file event.json --name pull_request")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    given: Given,
+    asking: Asking,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(context, &self.given)?;
+        let event = read(context, &self.asking.given)?;
+        let closes = self.asking.closes(&event, output);
         let (subject, issues) = match context.repository() {
             Ok(repository) => match context.tip(&repository) {
                 Ok(tip) => {
-                    let subject = Subject::of(&event, &Naming::of(&tip, &self.given.closes)?);
+                    let subject = Subject::of(&event, &Naming::of(&tip, &closes)?);
                     let issues = subject.known(&tip, &event)?;
                     (subject, issues)
                 }
-                Err(_) => self.by_itself(&event),
+                Err(_) => by_itself(&event, &closes),
             },
-            Err(_) => self.by_itself(&event),
+            Err(_) => by_itself(&event, &closes),
         };
         let Some(issue) = issues.first().cloned() else {
             let text = "the event is about no issue";
@@ -52,14 +54,13 @@ impl Arguments {
             pull_request: subject.pull_request,
         })
     }
+}
 
-    /// Without a ledger, only the event itself can name its issues.
-    fn by_itself(&self, event: &Event) -> (Subject, Vec<IssueKey>) {
-        let naming = Naming::given(&self.given.closes);
-        let subject = Subject::of(event, &naming);
-        let issues = subject.issues.clone();
-        (subject, issues)
-    }
+/// Without a ledger, only the event itself and GitHub can name its issues.
+fn by_itself(event: &Event, closes: &[IssueKey]) -> (Subject, Vec<IssueKey>) {
+    let subject = Subject::of(event, &Naming::given(closes));
+    let issues = subject.issues.clone();
+    (subject, issues)
 }
 
 /// What an event is about.

@@ -25,12 +25,12 @@ use crate::view::Look;
 /// Set the check on pull requests by the ledger, as statuses of their commits
 ///
 /// For each open pull request, or those that are named: its issue is verified and judged as `gate`
-/// does, for its newest commit, and the result is set as a commit status. Only what differs from
-/// the newest status of this name is set. A pull request that names no issue fails, unless the
-/// policy exempts it. With --event it is about the event that started the workflow: a pull
-/// request, or the commit of a merge queue, which every pull request in it must pass. The
-/// repository is GITHUB_REPOSITORY at GITHUB_API_URL, the token GH_TOKEN or GITHUB_TOKEN; it needs
-/// `statuses: write` and `pull-requests: read`. Exits 0 however the pull requests are judged.
+/// does, for its newest commit, and the result is set as a commit status. GitHub is asked which
+/// issues each closes. Only what differs from the newest status of this name is set. A pull request
+/// that names no issue fails, unless the policy exempts it. With --event it is about the event that
+/// started the workflow: a pull request, or the commit of a merge queue, which every pull request in
+/// it must pass. The repository is GITHUB_REPOSITORY at GITHUB_API_URL, the token GH_TOKEN or
+/// GITHUB_TOKEN; it needs `statuses: write`, `pull-requests: read` and `issues: read`. Exits 0 however the pull requests are judged.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").args(["pull_requests", "issue", "event"]))]
 #[command(after_help = "Examples:
@@ -77,7 +77,7 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let targets = self.targets(context, &github, &policy, (&ledger, &tip))?;
+        let targets = self.targets((context, output), &github, &policy, (&ledger, &tip))?;
         let mut statuses = Vec::new();
         for target in &targets {
             statuses.push(self.set(&github, target)?);
@@ -119,7 +119,7 @@ impl Arguments {
 
     fn targets(
         &self,
-        context: &Context,
+        (context, output): (&Context, &mut Output),
         github: &Github,
         policy: &GatePolicy,
         ledger: (&Ledger<'_>, &Snapshot<'_>),
@@ -128,7 +128,7 @@ impl Arguments {
         if self.event {
             let event = read(context, &self.given)?;
             if event.name() == "merge_group" {
-                return Ok(vec![queued(&event, github, policy, ledger)?]);
+                return Ok(vec![queued(&event, (github, output), policy, ledger)?]);
             }
             let described = event.at("/pull_request").ok_or_else(|| {
                 let text = format!("the event {} is about no pull request", event.name());
@@ -137,22 +137,37 @@ impl Arguments {
             })?;
             found.push(judging::read(described)?);
         } else if self.pull_requests.is_empty() {
-            let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
             for described in github.list("pulls?state=open&per_page=100")? {
-                let one = judging::read(&described)?;
-                let is_wanted = match &key {
-                    Some(key) => one.issues(ledger.1)?.contains(key),
-                    None => true,
-                };
-                found.extend(is_wanted.then_some(one));
+                found.push(judging::read(&described)?);
             }
         } else {
             for number in &self.pull_requests {
                 found.push(judging::pull_request(github, *number)?);
             }
         }
-        let open = found.iter().filter(|one| one.is_open);
-        let judged = open.map(|one| Target {
+        found.retain(|one| one.is_open);
+        let numbers: Vec<u64> = found.iter().map(|one| one.number).collect();
+        let mut closes = match &self.given.closes[..] {
+            [] => judging::ask_closing(Ok(github), output, &numbers),
+            given => numbers
+                .iter()
+                .map(|number| (*number, given.to_vec()))
+                .collect(),
+        };
+        for one in &mut found {
+            one.closing(closes.remove(&one.number).unwrap_or_default());
+        }
+        let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
+        if let Some(key) = key {
+            let mut about = Vec::new();
+            for one in found {
+                if one.issues(ledger.1)?.contains(&key) {
+                    about.push(one);
+                }
+            }
+            found = about;
+        }
+        let judged = found.iter().map(|one| Target {
             head: one.head,
             judged: judge(ledger, policy, one, None).map(|judged| vec![judged]),
         });
@@ -222,7 +237,7 @@ impl Arguments {
 /// The merge queue's commit of an event.
 fn queued(
     event: &Event,
-    github: &Github,
+    github: (&Github, &mut Output),
     policy: &GatePolicy,
     ledger: (&Ledger<'_>, &Snapshot<'_>),
 ) -> Result<Target, Failure> {

@@ -1,4 +1,4 @@
-//! Stands in for GitHub's REST API: pull requests and statuses of commits, as GitHub documents them.
+//! Stands in for GitHub's API: pull requests, what they close, and statuses of commits, as GitHub documents them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ struct Kept {
     /// The oldest first.
     statuses: Vec<Value>,
     faults: Vec<Fault>,
+    /// Pull requests, and the issues that somebody linked to them.
+    linked: Vec<(u64, u64)>,
     /// Each request, in order.
     asked: Vec<String>,
 }
@@ -97,6 +99,11 @@ impl Api {
         pulls.push(described.clone());
     }
 
+    /// Somebody links an issue to a pull request, in the sidebar.
+    pub(crate) fn links(&self, pull_request: u64, issue: u64) {
+        self.kept.lock().unwrap().linked.push((pull_request, issue));
+    }
+
     pub(crate) fn fails(&self, fault: Fault) {
         self.kept.lock().unwrap().faults.push(fault);
     }
@@ -147,6 +154,60 @@ impl Kept {
         pulls
     }
 
+    /// The answer to the one question that is asked of GraphQL: what pull requests close.
+    fn closing(&self, body: &str, repository: &Path) -> Value {
+        let asked: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            asked["variables"],
+            json!({ "owner": "owner", "name": "desk" })
+        );
+        let query = asked["query"].as_str().unwrap();
+        let question =
+            "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { ";
+        let mut rest = query
+            .strip_prefix(question)
+            .and_then(|rest| rest.strip_suffix("} }"))
+            .unwrap();
+        let (mut data, mut errors) = (json!({}), Vec::new());
+        let here = json!({ "nameWithOwner": "Owner/Desk" });
+        while !rest.is_empty() {
+            let (number, after) = rest[1..].split_once(": pullRequest(number: ").unwrap();
+            let fields = format!(
+                "{number}) {{ closingIssuesReferences(first: 100) {{ nodes {{ number repository {{ nameWithOwner }} }} }} }} "
+            );
+            rest = after.strip_prefix(&fields).unwrap();
+            let name = format!("p{number}");
+            let number: u64 = number.parse().unwrap();
+            let pulls = self.pulls(repository);
+            let Some(pull) = pulls.iter().find(|pull| pull["number"] == number) else {
+                data[&name] = Value::Null;
+                errors.push(json!({ "type": "NOT_FOUND", "message": format!("Could not resolve to a PullRequest with the number of {number}.") }));
+                continue;
+            };
+            let text = pull["body"].as_str().unwrap_or_default();
+            let named = text.split("Closes #").skip(1);
+            let named = named.filter_map(|rest| {
+                rest.split(|c: char| !c.is_ascii_digit())
+                    .next()?
+                    .parse()
+                    .ok()
+            });
+            let linked = self.linked.iter().filter(|(pull, _)| *pull == number);
+            let mut nodes: Vec<Value> = named
+                .chain(linked.map(|(_, issue)| *issue))
+                .map(|issue: u64| json!({ "number": issue, "repository": here }))
+                .collect();
+            // One of another repository.
+            nodes.push(json!({ "number": 9, "repository": { "nameWithOwner": "owner/other" } }));
+            data[&name] = json!({ "closingIssuesReferences": { "nodes": nodes } });
+        }
+        let mut answer = json!({ "data": { "repository": data } });
+        if !errors.is_empty() {
+            answer["errors"] = errors.into();
+        }
+        answer
+    }
+
     /// The status, the answer, and the path of the next page.
     fn answer(
         &mut self,
@@ -155,6 +216,10 @@ impl Kept {
         repository: &Path,
     ) -> (u16, Value, Option<String>) {
         let missing = (404, json!({ "message": "Not Found" }), None);
+        if request.url() == "/graphql" {
+            assert_eq!(request.method(), &Method::Post);
+            return (200, self.closing(body, repository), None);
+        }
         let Some(path) = request.url().strip_prefix("/repos/owner/desk/") else {
             return missing;
         };
