@@ -55,7 +55,8 @@ pub(crate) struct Arguments {
     /// Also install the Git hooks
     #[arg(long)]
     hooks: bool,
-    /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT
+    /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT, and
+    /// rulesets; what is there already stays
     #[arg(long, value_name = "ACTION", num_args = 0..=1)]
     github: Option<Option<String>>,
     /// With --github: also the workflow that runs agents

@@ -412,6 +412,7 @@ fn what_init_installs_uninstall_removes() {
     for what in [
         "pre-commit: created",
         ".github/workflows/handoff-gate.yml: created",
+        ".github/ruleset-ledger.json: created",
         "CLAUDE.md: created",
     ] {
         assert!(ran.stdout.contains(what), "{}", ran.shown);
@@ -438,7 +439,14 @@ fn what_init_installs_uninstall_removes() {
     // A workflow that somebody changed stays, and so does the ledger.
     let gate = env.repo().join(".github/workflows/handoff-gate.yml");
     let text = fs::read_to_string(&gate).unwrap();
-    fs::write(&gate, text.replace("name: ", "name: our ")).unwrap();
+    fs::write(
+        &gate,
+        text.replace("timeout-minutes: 20", "timeout-minutes: 9"),
+    )
+    .unwrap();
+    env.handoff(&["init", "--github"])
+        .success()
+        .says("nothing changed");
     let tip = env.tip();
     let removed = env.handoff(&["uninstall"]).success();
     removed

@@ -12,7 +12,7 @@ use test_support::files::script;
 
 /// What plays each agent: it stands in for the program of the profile. A reviewer asks for changes
 /// once, and commits, which it may not; nobody finds a token.
-const AGENT: &str = r#"#!/bin/bash
+pub(crate) const AGENT: &str = r#"#!/bin/bash
 set -euo pipefail
 cat >/dev/null
 env | grep -q "$ROOT_TOKEN" && { echo 'there is a token' >&2; exit 1; }
@@ -58,6 +58,14 @@ echo '{"type": "result", "total_cost_usd": 0.5, "usage": {"input_tokens": 10, "o
 /// A server on which an issue was opened, and a machine that has the agents' program.
 fn with_agents(agent: &str) -> Runner {
     let runner = desk();
+    install(&runner, agent);
+    let run = runner.run("handoff-intake.yml", &opened(87, 1));
+    run.job("record", "success");
+    runner
+}
+
+/// Makes an agent's program, and what installs it, ones that the machine has.
+pub(crate) fn install(runner: &Runner, agent: &str) {
     let bin = runner.env.root().join("bin");
     let npm = "#!/bin/sh\n[ \"$1 $2\" = 'install --global' ] && echo \"$3\" >>\"$(dirname \"$0\")/../installed\"\n";
     script(&bin.join("npm"), npm);
@@ -67,16 +75,13 @@ fn with_agents(agent: &str) -> Runner {
         .replace("$AGENTS_KEY", KEY)
         .replace("$ROLES", roles.to_str().unwrap());
     script(&bin.join("claude"), agent);
-    let run = runner.run("handoff-intake.yml", &opened(87, 1));
-    run.job("record", "success");
-    runner
 }
 
 fn repository() -> Value {
     json!({ "id": 1, "full_name": "owner/desk", "default_branch": "main" })
 }
 
-fn dispatched(run: u32, inputs: Value) -> Event {
+pub(crate) fn dispatched(run: u32, inputs: Value) -> Event {
     let payload = json!({ "inputs": inputs, "repository": repository(), "sender": person("github-actions[bot]") });
     Event::new("workflow_dispatch", run, payload)
 }

@@ -19,7 +19,7 @@ pub(crate) fn desk() -> Runner {
     runner
 }
 
-fn here() -> Value {
+pub(crate) fn here() -> Value {
     json!({ "id": 1, "full_name": "owner/desk" })
 }
 
@@ -68,7 +68,7 @@ fn pull_request(runner: &Runner) -> Value {
     })
 }
 
-fn pull(runner: &Runner, action: &str, run: u32) -> Event {
+pub(crate) fn pull(runner: &Runner, action: &str, run: u32) -> Event {
     let payload = json!({
         "action": action,
         "number": 7,
@@ -80,7 +80,7 @@ fn pull(runner: &Runner, action: &str, run: u32) -> Event {
 }
 
 /// The workflow's comment on an issue or a pull request: there is one.
-fn comment_on(runner: &Runner, number: u32) -> Value {
+pub(crate) fn comment_on(runner: &Runner, number: u32) -> Value {
     let all = runner.kept("comments.json");
     let all = all.as_array().unwrap().iter();
     let own: Vec<&Value> = all
@@ -112,7 +112,7 @@ fn handoffs(runner: &Runner, issue: u32) -> Vec<String> {
 }
 
 /// An agent's step, about the repository and the pull request of the events.
-fn step(runner: &Runner, agent: &str, contract: String) {
+pub(crate) fn step(runner: &Runner, agent: &str, contract: String) {
     let contract = contract
         .replace("quayside/parcel-desk/pull/91", "owner/desk/pull/7")
         .replace("quayside/parcel-desk", "owner/desk")

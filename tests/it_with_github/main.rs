@@ -23,6 +23,8 @@ mod github_rules;
 #[cfg(unix)]
 mod github_status;
 mod github_unfinished;
+#[cfg(unix)]
+mod github_steps;
 mod github_workflows;
 mod runner;
 

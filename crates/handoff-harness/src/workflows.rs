@@ -1,4 +1,5 @@
-//! GitHub workflows: files in `.github/workflows/` that record events and gate pull requests.
+//! GitHub workflows: files in `.github/workflows/` that record events and gate pull requests, and the
+//! rulesets that protect what they rely on, beside them.
 
 use std::fs;
 use std::io;
@@ -6,33 +7,41 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The folder of workflows in a repository.
-const FOLDER: &str = ".github/workflows";
+/// The folder of workflows and rulesets in a repository.
+const FOLDER: &str = ".github";
 
 /// The line that says where the action is, which each repository sets for itself.
 pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
 /// The workflow that runs agents, which is only written if it is asked for.
-const AGENTS: &str = "handoff-agent.yml";
+const AGENTS: &str = "workflows/handoff-agent.yml";
 
-/// The workflows by their files' names.
-const WORKFLOWS: [(&str, &str); 5] = [
+/// The workflows and rulesets, by their files' names.
+const WORKFLOWS: [(&str, &str); 7] = [
     (AGENTS, include_str!("../github/handoff-agent.yml")),
     (
-        "handoff-audit.yml",
+        "workflows/handoff-audit.yml",
         include_str!("../github/handoff-audit.yml"),
     ),
     (
-        "handoff-gate.yml",
+        "workflows/handoff-gate.yml",
         include_str!("../github/handoff-gate.yml"),
     ),
     (
-        "handoff-intake.yml",
+        "workflows/handoff-intake.yml",
         include_str!("../github/handoff-intake.yml"),
     ),
     (
-        "handoff-verify.yml",
+        "workflows/handoff-verify.yml",
         include_str!("../github/handoff-verify.yml"),
+    ),
+    (
+        "ruleset-gate.json",
+        include_str!("../github/ruleset-gate.json"),
+    ),
+    (
+        "ruleset-ledger.json",
+        include_str!("../github/ruleset-ledger.json"),
     ),
 ];
 
@@ -40,7 +49,7 @@ const WORKFLOWS: [(&str, &str); 5] = [
 #[derive(Debug, Error)]
 pub enum WorkflowError {
     /// Another file has a workflow's name.
-    #[error("{0} is there already, and is another workflow")]
+    #[error("{0} is there already, and is another file")]
     Taken(String),
     /// A file can't be read, written or removed.
     #[error("{path} can't be used")]
@@ -53,7 +62,7 @@ pub enum WorkflowError {
     },
 }
 
-/// A workflow's file, and whether something was done about it.
+/// A file, and whether something was done about it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkflowFile {
     /// Its path in the repository.
@@ -62,8 +71,8 @@ pub struct WorkflowFile {
     pub changed: bool,
 }
 
-/// Writes the workflows that a working tree lacks: all or none. `action` says where the action is,
-/// as `OWNER/REPOSITORY/action@COMMIT`; the one that runs agents is among them `with_agents`.
+/// Writes the workflows and rulesets that a working tree lacks: all or none. `action` says where the
+/// action is, as `OWNER/REPOSITORY/action@COMMIT`; the one that runs agents is among them `with_agents`.
 ///
 /// # Errors
 /// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
@@ -81,7 +90,7 @@ pub fn install(
         let found = read(root, name)?;
         if found
             .as_ref()
-            .is_some_and(|found| !is_ours(found, template))
+            .is_some_and(|found| !is_named(found, template))
         {
             return Err(WorkflowError::Taken(path_of(name)));
         }
@@ -116,7 +125,7 @@ pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
     Ok(found)
 }
 
-/// Removes the workflows that are as they were written, but for where the action is.
+/// Removes the workflows and rulesets that are as they were written, but for where the action is.
 ///
 /// # Errors
 /// [`WorkflowError`] if a file can't be read or removed.
@@ -132,8 +141,8 @@ pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
     }
     // Folders that this leaves empty stay if they can't be removed, or hold something else.
     let folder = root.join(FOLDER);
-    let _ = fs::remove_dir(&folder);
-    let _ = folder.parent().map(fs::remove_dir);
+    let _ = fs::remove_dir(folder.join("workflows"));
+    let _ = fs::remove_dir(folder);
     Ok(changes(&removed))
 }
 
@@ -146,7 +155,18 @@ fn changes(changed: &[bool]) -> Vec<WorkflowFile> {
     files.map(file).collect()
 }
 
-/// Whether a file is a workflow's template, but for where the action is.
+/// Whether a file has a template's name in it, and may have been changed since.
+fn is_named(text: &str, template: &str) -> bool {
+    let is_name = |line: &&str| {
+        line.trim_start()
+            .trim_start_matches('"')
+            .starts_with("name")
+    };
+    let name = template.lines().find(is_name);
+    name.is_some_and(|name| text.lines().any(|line| line == name))
+}
+
+/// Whether a file is a template, but for where the action is.
 fn is_ours(text: &str, template: &str) -> bool {
     let mut lines = text.lines();
     let is_same = template.lines().all(|line| {

@@ -128,7 +128,31 @@ impl Runner {
         let file = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("templates/github")
             .join(workflow);
-        let workflow = yaml(&file);
+        self.run_workflow(&yaml(&file), event)
+    }
+
+    /// The workflows that the default branch on the server has, by their files' names.
+    pub(crate) fn pushed(&self) -> BTreeMap<String, Value> {
+        let args = ["ls-tree", "--name-only", "main:.github/workflows"];
+        let names = self.env.git(&self.server(), &args);
+        let read = |name: &str| {
+            let path = format!("main:.github/workflows/{name}");
+            let file = self.env.root().join("pushed.yml");
+            fs::write(&file, self.env.git(&self.server(), &["show", &path])).unwrap();
+            (name.to_owned(), yaml(&file))
+        };
+        names.lines().map(read).collect()
+    }
+
+    /// Runs each workflow of the default branch that an event starts there.
+    pub(crate) fn starts(&self, event: &Event) -> BTreeMap<String, Run> {
+        let pushed = self.pushed();
+        let started = pushed.iter().filter(|(_, file)| is_started(file, event));
+        let run = |(name, file): (&String, &Value)| (name.clone(), self.run_workflow(file, event));
+        started.map(run).collect()
+    }
+
+    pub(crate) fn run_workflow(&self, workflow: &Value, event: &Event) -> Run {
         if let Some(described) = event.payload.get("pull_request") {
             self.api.knows(described);
         }
@@ -139,7 +163,7 @@ impl Runner {
             let declared = declared.unwrap_or_else(|| vec![job["needs"].clone()]);
             let mut needed = needs.clone();
             needed.retain(|name, _| declared.contains(&json!(name)));
-            let (result, outputs) = self.job(&workflow, job, event, &needed, &mut run);
+            let (result, outputs) = self.job(workflow, job, event, &needed, &mut run);
             run.jobs.insert(name.clone(), result.clone());
             needs.insert(
                 name.clone(),
@@ -308,7 +332,7 @@ impl Runner {
                 self.env.git(self.env.root(), &args);
                 ("success", json!({}))
             }
-            "OWNER/git-handoff/action" => self.own_action(step, job),
+            name if name.ends_with("/git-handoff/action") => self.own_action(step, job),
             other => panic!("{other} is not an action that these workflows use"),
         }
     }
@@ -509,6 +533,20 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         }
     }
     found
+}
+
+/// Whether an event starts a workflow, by its name, what it is about, and which workflow ran.
+fn is_started(workflow: &Value, event: &Event) -> bool {
+    // YAML takes the key `on` for true.
+    let Some(when) = workflow["true"].get(event.name) else {
+        return false;
+    };
+    let lists = |name: &str, value: &Value| {
+        let all = when[name].as_array();
+        all.is_none_or(|all| all.contains(value))
+    };
+    lists("types", &event.payload["action"])
+        && lists("workflows", &event.payload["workflow_run"]["name"])
 }
 
 /// Whether a condition says itself for which status it holds; otherwise for success.

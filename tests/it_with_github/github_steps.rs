@@ -1,0 +1,413 @@
+//! The steps of docs/github.md, run as they stand there: each of its blocks of commands, and what each step promises.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::github_agents::{AGENT, dispatched, install};
+use crate::github_rehearsal::{comment_on, here, opened, person, pull, step, tip};
+use crate::runner::{Event, KEY, Runner, TOKEN};
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, prepared, sample};
+
+/// What stands for names in the steps, and what is put in their place.
+const PLACEHOLDERS: [(&str, &str); 4] = [
+    ("OWNER/REPOSITORY", "octo/git-handoff"),
+    ("OWNER/NAME", "owner/desk"),
+    ("COMMIT", "1111111111111111111111111111111111111111"),
+    ("NUMBER", "87"),
+];
+
+/// Words in capitals that are meant as they are.
+const AS_THEY_ARE: [&str; 3] = ["POST", "PUT", "HANDOFF_AGENT_KEY"];
+
+/// A step: its title, and its blocks of commands.
+struct Step {
+    title: String,
+    blocks: Vec<String>,
+}
+
+fn page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/github.md")).unwrap()
+}
+
+/// A part of the page, by its heading.
+fn part(heading: &str) -> String {
+    let page = page();
+    let (_, rest) = page.split_once(&format!("\n## {heading}\n")).unwrap();
+    rest.split("\n## ").next().unwrap().to_owned()
+}
+
+/// The steps of a part. What comes before the first has no title.
+fn steps(text: &str) -> Vec<Step> {
+    let mut found = vec![Step {
+        title: String::new(),
+        blocks: Vec::new(),
+    }];
+    let mut is_inside = false;
+    for line in text.lines() {
+        // Commands are in blocks of one kind, which are all found.
+        assert!(
+            is_inside || !line.starts_with("    ") && !line.starts_with("~~~"),
+            "{line}"
+        );
+        let is_numbered =
+            line.starts_with("**") && line[2..].starts_with(|c: char| c.is_ascii_digit());
+        if line.starts_with("```") {
+            is_inside = !is_inside;
+            if is_inside {
+                found.last_mut().unwrap().blocks.push(String::new());
+            }
+        } else if is_inside {
+            let block = found.last_mut().unwrap().blocks.last_mut().unwrap();
+            *block += &format!("{line}\n");
+        } else if is_numbered {
+            let title = line[2..].split("**").next().unwrap();
+            found.push(Step {
+                title: title.trim_end_matches('.').to_owned(),
+                blocks: Vec::new(),
+            });
+        }
+    }
+    found
+}
+
+/// A block with everything in it named.
+fn named(block: &str) -> String {
+    let mut text = block.to_owned();
+    for (placeholder, name) in PLACEHOLDERS {
+        text = text.replace(placeholder, name);
+    }
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let is_placeholder =
+            word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        assert!(
+            !is_placeholder || AS_THEY_ARE.contains(&word),
+            "what is {word} in {block}?"
+        );
+    }
+    text
+}
+
+/// A repository on GitHub with a clone of it, and nothing else.
+struct Play {
+    runner: Runner,
+}
+
+impl Play {
+    fn new() -> Self {
+        let runner = Runner::new(TestEnvironment::with_repository());
+        let (env, repo) = (&runner.env, runner.env.repo());
+        env.git(
+            &runner.server(),
+            &["symbolic-ref", "HEAD", "refs/heads/main"],
+        );
+        env.git(&repo, &["remote", "add", "origin", "../owner/desk"]);
+        env.git(&repo, &["push", "-q", "-u", "origin", "main"]);
+        let github = env.root().join("github");
+        let settings = json!({ "can_approve_pull_request_reviews": "false" });
+        fs::write(github.join("permissions.json"), settings.to_string()).unwrap();
+        Self { runner }
+    }
+
+    fn env(&self) -> &TestEnvironment {
+        &self.runner.env
+    }
+
+    /// Runs a block in a clone, as a person does.
+    fn run(&self, block: &str, folder: PathBuf) -> String {
+        let text = named(block);
+        for line in text.lines() {
+            assert!(
+                line.starts_with("git ") || line.starts_with("gh "),
+                "{line}"
+            );
+        }
+        let mut command = self.env().command("bash");
+        let path = command
+            .get_envs()
+            .find(|(name, _)| *name == "PATH")
+            .unwrap();
+        let path = path.1.unwrap().to_str().unwrap().to_owned();
+        let bin = self.env().root().join("bin");
+        command
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &text])
+            .current_dir(folder)
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("FAKE_GITHUB", self.env().root().join("github"))
+            .env("GH_TOKEN", TOKEN);
+        let ran = self.env().run(command, &[&text], Some(KEY.as_bytes()));
+        ran.success().stdout
+    }
+
+    /// A push that a rule of the server refuses.
+    fn refused(&self, args: &[&str], rule: &str) {
+        let mut command = self.env().command("git");
+        command
+            .current_dir(self.env().repo())
+            .arg("push")
+            .args(args);
+        let ran = self.env().run(command, args, None);
+        assert_ne!(ran.status, 0, "{}", ran.shown);
+        ran.says(&format!(": {rule}"));
+    }
+
+    fn head(&self) -> String {
+        let head = self.env().git(&self.env().repo(), &["rev-parse", "HEAD"]);
+        head.trim().to_owned()
+    }
+
+    /// What is not a command: what the step says that a person does first, or GitHub.
+    fn before(&self, title: &str) {
+        let (env, repo) = (self.env(), self.env().repo());
+        match title {
+            "2. Say which results to record, and push" => {
+                let intake = repo.join(".github/workflows/handoff-intake.yml");
+                let text = fs::read_to_string(&intake).unwrap();
+                assert!(text.contains("workflows: [CI]"));
+                fs::write(
+                    &intake,
+                    text.replace("workflows: [CI]", "workflows: [Test]"),
+                )
+                .unwrap();
+            }
+            "5. Open an issue" => {
+                let runs = self.runner.starts(&opened(87, 1));
+                let names: Vec<&String> = runs
+                    .keys()
+                    .filter(|name| *name != "handoff-agent.yml")
+                    .collect();
+                assert_eq!(names, ["handoff-intake.yml"]);
+                let run = &runs["handoff-intake.yml"];
+                run.job("record", "success")
+                    .job("comment", "success")
+                    .says("issues opened, issue 87, ")
+                    .says("  sent 87.1 by issue-manager");
+                comment_on(&self.runner, 87);
+                // One that says too little.
+                let mut event = opened(88, 2);
+                event.payload["issue"]["body"] = json!("Please");
+                let runs = self.runner.starts(&event);
+                runs["handoff-intake.yml"]
+                    .job("record", "success")
+                    .says("left to fill");
+            }
+            "6. Open a pull request" => {
+                env.handoff(&["fetch"]).success();
+                step(&self.runner, "prep-agent", prepared(87));
+                env.git(
+                    &repo,
+                    &["checkout", "-q", "-b", "enhancement/87-csv-export"],
+                );
+                fs::write(repo.join("export.txt"), "a,b\n").unwrap();
+                env.git(&repo, &["add", "."]);
+                env.git(&repo, &["commit", "-q", "-m", "Export"]);
+                let review = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
+                step(&self.runner, "implementer-agent", review);
+                let runs = self.runner.starts(&pull(&self.runner, "opened", 3));
+                runs["handoff-intake.yml"]
+                    .job("record", "success")
+                    .job("comment", "success");
+                runs["handoff-gate.yml"].job("gate", "success");
+                comment_on(&self.runner, 7);
+                let approval = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+                step(&self.runner, "reviewer-agent", approval);
+                assert_eq!(self.status(), "failure");
+            }
+            _ => {}
+        }
+    }
+
+    /// What a step promises.
+    fn after(&self, title: &str, said: &str) {
+        let (env, repo, server) = (self.env(), self.env().repo(), self.runner.server());
+        let rulesets = || self.runner.kept("rulesets.json");
+        let shipped = |name: &str| -> Value {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("templates/github")
+                .join(name);
+            serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+        };
+        match title {
+            "" => assert_eq!(said, ""),
+            "1. Start the ledger, with the workflows" => {
+                let held = env.git(&server, &["ls-tree", "-r", "--name-only", "handoffs"]);
+                assert!(held.contains("ledger.json"), "{held}");
+                let code = env.git(&repo, &["ls-files"]);
+                assert!(
+                    !code
+                        .lines()
+                        .any(|file| held.lines().any(|one| one == file) && file != "README.md")
+                );
+                for name in ["intake", "gate", "verify", "audit"] {
+                    let file = repo.join(format!(".github/workflows/handoff-{name}.yml"));
+                    let text = fs::read_to_string(file).unwrap();
+                    let action = named("uses: OWNER/REPOSITORY/action@COMMIT");
+                    assert!(text.contains(&action), "{text}");
+                    assert!(!text.contains("OWNER/"), "{text}");
+                }
+            }
+            "2. Say which results to record, and push" => {
+                let ended = |name: &str| {
+                    let run = json!({ "id": 1, "run_attempt": 1, "name": name, "conclusion": "success", "head_branch": "main",
+                        "head_sha": self.head(), "pull_requests": [] });
+                    let payload = json!({ "action": "completed", "workflow_run": run, "repository": here(), "sender": person("octocat") });
+                    self.runner.starts(&Event::new("workflow_run", 9, payload))
+                };
+                ended("Test")["handoff-intake.yml"].job("record", "success");
+                assert!(ended("Else").is_empty());
+            }
+            "3. Let workflows write" => {
+                for file in self.runner.pushed().values() {
+                    assert!(file["permissions"].is_object(), "{file}");
+                    for job in file["jobs"].as_object().unwrap().values() {
+                        let is_said = job["permissions"].is_object();
+                        assert!(is_said || file["permissions"] != json!({}), "{job}");
+                    }
+                }
+            }
+            "4. Protect the ledger" => {
+                assert_eq!(rulesets(), json!([shipped("ruleset-ledger.json")]));
+                let before = tip(&self.runner);
+                self.refused(&["origin", ":handoffs"], "deletion");
+                self.refused(&["-f", "origin", "main:handoffs"], "non_fast_forward");
+                assert_eq!(tip(&self.runner), before);
+            }
+            "5. Open an issue" => {
+                let turn = "prep-agent";
+                assert!(said.contains("87.1") && said.contains(turn), "{said}");
+            }
+            "6. Open a pull request" => {
+                self.dispatched("handoff-gate.yml", 4)
+                    .job("gate", "success");
+                assert_eq!(self.status(), "success");
+            }
+            "7. Require the status" => {
+                let gate = shipped("ruleset-gate.json");
+                assert_eq!(rulesets()[1], gate);
+                let rules = gate["rules"].as_array().unwrap().iter();
+                let required =
+                    rules.map(|rule| &rule["parameters"]["required_status_checks"][0]["context"]);
+                // The status that was set has the name that is required.
+                assert_eq!(required.last().unwrap(), "handoff gate");
+                self.refused(&["origin", "HEAD:main"], "pull_request");
+            }
+            "8. Let the agents work" => {
+                let clone = env.root().join("agent");
+                let before = tip(&self.runner);
+                let claim = ["claim", "87", "--as", "validator-agent"];
+                env.handoff_in(&clone, &claim).success();
+                assert_ne!(tip(&self.runner), before);
+            }
+            other => panic!("no test plays step {other:?}"),
+        }
+    }
+
+    fn status(&self) -> String {
+        self.runner.api.status(&self.head()).unwrap().0
+    }
+
+    /// Runs what was dispatched last.
+    fn dispatched(&self, workflow: &str, run: u32) -> crate::runner::Run {
+        let all = self.runner.kept("dispatches.json");
+        let last = all.as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&last["workflow"], &last["ref"]),
+            (&json!(workflow), &json!("main"))
+        );
+        let file = &self.runner.pushed()[workflow];
+        self.runner
+            .run_workflow(file, &dispatched(run, last["inputs"].clone()))
+    }
+
+    fn play(&self, step: &Step) {
+        self.before(&step.title);
+        let mut folder = self.env().repo();
+        if step.title.starts_with("8. ") {
+            folder = self.env().root().join("agent");
+            let args = ["clone", "-q", "owner/desk", "agent"];
+            self.env().git(self.env().root(), &args);
+        }
+        let said = step
+            .blocks
+            .iter()
+            .map(|block| self.run(block, folder.clone()));
+        let said: String = said.collect();
+        self.after(&step.title, &said);
+    }
+}
+
+#[test]
+fn the_steps_lead_from_nothing_to_a_gated_repository() {
+    let text = part("From nothing to a gated repository");
+    assert!(text.contains("**Nothing on this page was ever run on GitHub itself.**"));
+    let play = Play::new();
+    let steps = steps(&text);
+    for (i, step) in steps.iter().enumerate() {
+        assert!(
+            i == 0 || step.title.starts_with(&format!("{i}. ")),
+            "{}",
+            step.title
+        );
+        play.play(step);
+    }
+    assert_eq!(steps.len(), 9);
+    play.env().assert_sound();
+}
+
+#[test]
+fn agents_on_actions_begin_as_described() {
+    let play = Play::new();
+    for step in steps(&part("From nothing to a gated repository")) {
+        if ["1.", "2.", "5."]
+            .iter()
+            .any(|number| step.title.starts_with(number))
+        {
+            play.play(&step);
+        }
+    }
+    install(&play.runner, AGENT);
+    let steps = steps(&part("Agents on Actions"));
+    assert_eq!((steps.len(), steps[0].blocks.len()), (1, 1));
+    play.run(&steps[0].blocks[0], play.env().repo());
+    // The environment and the secret are those that the workflow asks for.
+    let file = &play.runner.pushed()["handoff-agent.yml"];
+    let environment = &file["jobs"]["work"]["environment"];
+    assert_eq!(play.runner.kept("environments.json"), json!([environment]));
+    let secret = json!([[environment, "HANDOFF_AGENT_KEY", KEY]]);
+    assert_eq!(play.runner.kept("secrets.json"), secret);
+    // Whose turn it is; then the next, for whom the pull request is opened.
+    for run in [10, 11] {
+        play.dispatched("handoff-agent.yml", run)
+            .job("turn", "success")
+            .job("work", "success")
+            .job("carry", "success");
+    }
+    assert_eq!(play.runner.kept("pulls.json")[0]["body"], "Closes #87");
+    play.env().handoff(&["fetch"]).success();
+    let said = play.env().data(&["status", "87"]);
+    assert_eq!(said["handoffs"].as_array().unwrap().len(), 3, "{said:#}");
+    play.env().assert_sound();
+}
+
+#[test]
+fn a_step_that_nobody_knows_fails() {
+    let text = "**1. Do something else.** So:\n```\ngit handoff init\n```\n**2. And.** More\n";
+    let found = steps(text);
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[1].title, "1. Do something else");
+    assert_eq!(found[1].blocks, ["git handoff init\n"]);
+    let outcome = |play: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(play));
+    let play = Play::new();
+    assert!(outcome(&|| play.play(&found[1])).is_err());
+    for block in [
+        "curl example.com\n",
+        "gh api repos/OWNER/ELSE\n",
+        "gh gist list\n",
+    ] {
+        assert!(
+            outcome(&|| drop(play.run(block, play.env().repo()))).is_err(),
+            "{block}"
+        );
+    }
+}
