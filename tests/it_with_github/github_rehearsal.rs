@@ -471,3 +471,83 @@ fn the_report_becomes_a_page_with_a_part_for_each_issue() {
     let kept = root.join("artifacts/handoff-report/index.html");
     assert_eq!(fs::read_to_string(kept).unwrap(), page);
 }
+
+#[test]
+fn checks_and_statuses_of_others_are_recorded_and_the_gates_own_starts_nothing() {
+    let runner = desk();
+    let env = &runner.env;
+    let run = runner.run("handoff-intake.yml", &opened(87, 1));
+    run.job("record", "success");
+    let event = pull(&runner, "opened", 2);
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "success");
+    let head = event.payload["pull_request"]["head"]["sha"].clone();
+    let here = json!({ "id": 1, "full_name": "owner/desk", "default_branch": "main" });
+    let at = chrono::DateTime::from_timestamp(env.now() + 3600, 0).unwrap();
+    let at = at.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let number = std::cell::Cell::new(10);
+    let run = |name: &'static str, payload: Value| {
+        number.set(number.get() + 1);
+        runner.run(
+            "handoff-intake.yml",
+            &Event::new(name, number.get(), payload),
+        )
+    };
+    let suite = |conclusion: &str, pull_requests: Value| {
+        let suite = json!({
+            "id": 5, "head_sha": head, "head_branch": "export", "status": "completed", "conclusion": conclusion,
+            "app": { "name": "Builder" }, "pull_requests": pull_requests, "created_at": at, "updated_at": at,
+        });
+        run(
+            "check_suite",
+            json!({ "action": "completed", "check_suite": suite, "repository": here, "sender": person("builder") }),
+        )
+    };
+    let status = |context: &str, state: &str, branches: Value| {
+        run(
+            "status",
+            json!({
+                "id": 7, "sha": head, "state": state, "context": context, "description": "$(touch sly)", "target_url": null,
+                "branches": branches, "created_at": at, "updated_at": at, "repository": here, "sender": person("builder"),
+            }),
+        )
+    };
+    let branch = |name: &str| json!([{ "name": name, "commit": { "sha": head } }]);
+
+    suite("failure", json!([{ "number": 7 }]))
+        .job("record", "success")
+        .job("comment", "success")
+        .says("check_suite completed, issue 87, ")
+        .says("ci_conclusion failure")
+        .says("ci_name Builder");
+    for branches in [branch("export"), json!([])] {
+        status("build/arm", "success", branches)
+            .job("record", "success")
+            .says("status, issue 87, ");
+    }
+    handoffs(&runner, 87);
+    let known = env.data(&["status", "87"])["known"].clone();
+    // A failure outweighs what passes beside it.
+    assert_eq!(known["ci_conclusion"], "failure", "{known:#}");
+    let before = tip(&runner);
+    for run in [
+        suite("success", json!([])),
+        status("handoff gate", "failure", branch("export")),
+        status("build/arm", "pending", branch("export")),
+        status(
+            "build/arm",
+            "failure",
+            json!([{ "name": "export" }, { "name": "main" }]),
+        ),
+    ] {
+        run.job("record", "skipped")
+            .job("comment", "skipped")
+            .job("reply", "skipped");
+    }
+    assert_eq!(tip(&runner), before);
+    // A review and a run of a workflow are as they were.
+    let mut payload = pull(&runner, "submitted", 3).payload;
+    payload["review"] = json!({ "state": "commented", "body": null, "user": person("octocat") });
+    run("pull_request_review", payload).job("record", "success");
+    env.assert_sound();
+}

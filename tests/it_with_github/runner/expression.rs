@@ -49,10 +49,11 @@ fn words(expression: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = expression.trim_start();
     while let Some(first) = rest.chars().next() {
-        let is_name = |c: char| c.is_alphanumeric() || "_.-".contains(c);
+        let is_name = |c: char| c.is_alphanumeric() || "_.-*[]".contains(c);
         let length = match first {
             '\'' => rest[1..].find('\'').unwrap() + 2,
             '(' | ')' | ',' => 1,
+            '!' if !rest.starts_with("!=") => 1,
             c if is_name(c) => rest.find(|c| !is_name(c)).unwrap_or(rest.len()),
             _ => 2,
         };
@@ -107,6 +108,9 @@ impl Reader<'_> {
     }
 
     fn one(&mut self) -> Value {
+        if self.takes("!") {
+            return (!is_true(&self.one())).into();
+        }
         if self.takes("(") {
             let value = self.either();
             assert!(self.takes(")"));
@@ -119,11 +123,15 @@ impl Reader<'_> {
         }
         if word == "contains" {
             assert!(self.takes("("));
-            let whole = text(&self.either());
+            let whole = self.either();
             assert!(self.takes(","));
             let part = text(&self.either());
             assert!(self.takes(")"));
-            return whole.contains(&part).into();
+            return match &whole {
+                Value::Array(all) => all.iter().any(|one| text(one) == part),
+                other => text(other).contains(&part),
+            }
+            .into();
         }
         if self.takes("(") {
             assert!(self.takes(")"), "{word} takes nothing here");
@@ -138,13 +146,22 @@ impl Reader<'_> {
         if word == "true" || word == "false" {
             return (word == "true").into();
         }
-        let mut value = self.context;
-        for (depth, name) in word.split('.').enumerate() {
-            if depth == 0 {
+        let mut value = self.context.clone();
+        let mut names = word.split('.');
+        while let Some(name) = names.next() {
+            if value == *self.context {
                 assert!(value.get(name).is_some(), "there is no context {name}");
             }
-            value = &value[name];
+            if name == "*" {
+                let rest = names.next().unwrap();
+                let all = value.as_array().into_iter().flatten();
+                return all.map(|one| one[rest].clone()).collect();
+            }
+            value = match name.strip_suffix("[0]") {
+                Some(list) => value[list][0].clone(),
+                None => value[name].clone(),
+            };
         }
-        value.clone()
+        value
     }
 }
