@@ -244,6 +244,41 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
 }
 
 #[test]
+fn a_pull_request_that_closes_several_issues_shows_what_each_requires() {
+    let runner = desk();
+    for (issue, run) in [(87, 1), (88, 2)] {
+        let run = runner.run("handoff-intake.yml", &opened(issue, run));
+        run.job("record", "success");
+    }
+    let mut event = pull(&runner, "opened", 3);
+    event.payload["pull_request"]["body"] = json!("Closes #87. Closes #88");
+    for event in [event.clone(), event.again()] {
+        let run = runner.run("handoff-intake.yml", &event);
+        run.job("record", "success").job("comment", "success");
+        for issue in [87, 88] {
+            let title = format!("## Issue `{issue}`: open\n");
+            assert!(run.summary.contains(&title), "{}", run.summary);
+        }
+    }
+    let all = runner.kept("comments.json");
+    let on = |number: u32| -> Vec<&str> {
+        let all = all.as_array().unwrap().iter();
+        let own = all.filter(|one| one["number"] == number);
+        own.map(|one| one["body"].as_str().unwrap()).collect()
+    };
+    let own = on(7);
+    assert_eq!(own.len(), 2, "{own:#?}");
+    for (body, issue) in own.iter().zip([87, 88]) {
+        assert!(
+            body.contains(&format!("## Issue `{issue}`: open\n")),
+            "{body}"
+        );
+        assert!(body.contains(": ✗ not `approved`: "), "{body}");
+    }
+    assert_eq!((on(87).len(), on(88).len()), (1, 1));
+}
+
+#[test]
 fn what_broke_off_is_done_once_when_it_is_started_again() {
     let runner = desk();
     let before = tip(&runner);
@@ -434,10 +469,7 @@ fn commands_get_a_reaction_and_a_reply() {
         all.len() == 1 && body.contains("✓ `87.1 was cancelled"),
         "{all:#?}"
     );
-    assert_eq!(
-        runner.kept("reactions.json"),
-        json!([[31, "confused"], [31, "rocket"]])
-    );
+    assert_eq!(runner.kept("reactions.json"), json!([[31, "rocket"]]));
 
     // What is taken at once gets no reply, and what is no command nothing.
     let run = runner.run("handoff-intake.yml", &said(&runner, 32, "/handoff status"));
@@ -445,7 +477,7 @@ fn commands_get_a_reaction_and_a_reply() {
     let run = runner.run("handoff-intake.yml", &said(&runner, 33, "> /handoff retry"));
     run.job("record", "success").job("reply", "skipped");
     assert_eq!(replies().len(), 1);
-    assert_eq!(runner.kept("reactions.json")[2], json!([32, "+1"]));
+    assert_eq!(runner.kept("reactions.json")[1], json!([32, "+1"]));
     assert!(
         !files(runner.env.root())
             .iter()
