@@ -246,9 +246,11 @@ fn whsecondsis_required_after_the_start_reaches_who_works_on_it() {
     let told = text(&["prime", "--as", "implementer-agent"]);
     assert!(told.contains("ships are insured"), "{told}");
     assert!(
-        told.contains("requirements (changed since this was sent)"),
+        told.contains("requirements (changed by octocat since this was sent)"),
         "{told}"
     );
+    let said = text(&["status", "12"]);
+    assert!(said.contains(", changed_by octocat)"), "{said}");
     let told = text(&["context", "12", "--as", "implementer-agent"]);
     assert!(
         told.contains("requirements (as noted)") && told.contains("ships"),
@@ -260,7 +262,7 @@ fn whsecondsis_required_after_the_start_reaches_who_works_on_it() {
     assert_eq!(data["did"][0]["facts"]["milestone"], "none");
     assert_eq!(
         data["did"][0]["facts"].as_object().unwrap().len(),
-        2,
+        3,
         "{data:#}"
     );
     env.assert_sound();

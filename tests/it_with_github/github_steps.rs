@@ -286,10 +286,10 @@ impl Play {
                 let gate = shipped("ruleset-gate.json");
                 assert_eq!(rulesets()[1], gate);
                 let rules = gate["rules"].as_array().unwrap().iter();
-                let required =
+                let mut required =
                     rules.map(|rule| &rule["parameters"]["required_status_checks"][0]["context"]);
                 // The status that was set has the name that is required.
-                assert_eq!(required.last().unwrap(), "handoff gate");
+                assert_eq!(required.next_back().unwrap(), "handoff gate");
                 self.refused(&["origin", "HEAD:main"], "pull_request");
             }
             "8. Let the agents work" => {

@@ -8,7 +8,7 @@ use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Issue, KnownFact, Left, Record, Refusal,
     ReviewFinding, Task, View,
 };
-use handoff_protocol::{AgentKind, Protocol};
+use handoff_protocol::{AgentKind, CHANGED_BY, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -51,6 +51,8 @@ pub struct WorkBrief {
     pub facts: Map<String, Value>,
     /// The names of those facts that an event changed after the handoff was sent.
     pub changed: Vec<String>,
+    /// Who changed them, where the event says it.
+    pub changed_by: Map<String, Value>,
     /// The findings of reviews that are open, answered or disputed.
     pub findings: Vec<ReviewFinding>,
     /// What is asked for outside the ledger: reviews that request changes, checks that failed.
@@ -78,11 +80,12 @@ impl WorkBrief {
     /// A fact's name in words, with whether an event changed it after the handoff was sent.
     pub fn told(&self, name: &str) -> String {
         let words = name.replace('_', " ");
-        if self.changed.iter().any(|changed| changed == name) {
-            format!("{words} (changed since this was sent)")
-        } else {
-            words
+        if !self.changed.iter().any(|changed| changed == name) {
+            return words;
         }
+        let by = self.changed_by.get(name).and_then(Value::as_str);
+        let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+        format!("{words} (changed{by} since this was sent)")
     }
 
     /// What the work on a handoff of this issue needs.
@@ -101,8 +104,13 @@ impl WorkBrief {
             let note = fact.note.filter(|note| note.event.is_some());
             note.is_some_and(|note| record.sent_at().is_some_and(|sent| note.at > sent))
         };
-        let changed = known.iter().filter(|(_, fact)| is_new(fact));
-        let changed = changed.map(|(name, _)| (*name).clone()).collect();
+        let new = known.iter().filter(|(_, fact)| is_new(fact));
+        let changed = new.clone().map(|(name, _)| (*name).clone()).collect();
+        let changed_by = new.filter_map(|(name, fact)| {
+            let by = fact.note?.facts.get(CHANGED_BY)?;
+            Some(((*name).clone(), by.clone()))
+        });
+        let changed_by = changed_by.collect();
         let stated = issue.facts.get("branch").and_then(Value::as_str);
         let code = record.code.as_ref();
         let branch = stated.or(code.map(|code| code.branch.as_str()));
@@ -122,6 +130,7 @@ impl WorkBrief {
                 .map(|(name, fact)| (name.clone(), fact.value.clone()))
                 .collect(),
             changed,
+            changed_by,
             asked: Said::of(issue, protocol)
                 .into_iter()
                 .filter(|said| said.asks)

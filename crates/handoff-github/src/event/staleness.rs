@@ -3,7 +3,7 @@
 use handoff_base::moment::rfc3339;
 use handoff_base::{Moment, to_millisecond};
 use handoff_model::{Annotation, Issue, Opinion, Record};
-use handoff_protocol::{EventKind, HEAD, Opinions};
+use handoff_protocol::{CHANGED_BY, EventKind, HEAD, Opinions};
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
@@ -15,7 +15,7 @@ use super::values::facts;
 const STATE: &str = "pr_state";
 
 /// The facts by which later events are judged: since when an event's facts hold, and whether its
-/// pull request is open.
+/// pull request is open; and who changed an issue.
 pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
@@ -24,6 +24,9 @@ pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     let state = event.text("/pull_request/state");
     if let Some(state @ ("open" | "closed")) = state {
         facts.insert(STATE.to_owned(), json!(state));
+    }
+    if let (Some(EventKind::Issues), Some(login)) = (event.kind(), event.text("/sender/login")) {
+        facts.insert(CHANGED_BY.to_owned(), json!(login));
     }
     facts
 }

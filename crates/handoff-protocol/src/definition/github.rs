@@ -49,6 +49,9 @@ pub enum EventKind {
 /// The fact: the newest commit of a pull request's branch.
 pub const HEAD: &str = "head";
 
+/// The fact: who changed the issue on GitHub, in the note of what was changed.
+pub const CHANGED_BY: &str = "changed_by";
+
 impl EventKind {
     /// All of them.
     pub const ALL: [Self; 7] = [

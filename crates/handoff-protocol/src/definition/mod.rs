@@ -48,8 +48,8 @@ pub use evidence::{
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD, Permission,
-    Source, SourceRule, Take, Unfinished, select,
+    CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
+    Permission, Source, SourceRule, Take, Unfinished, select,
 };
 pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
