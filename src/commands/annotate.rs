@@ -95,6 +95,6 @@ impl Arguments {
             Some(commit) => format!("note added to {about}\n  commit {}\n", commit.short()),
             None => format!("{about} already has this note; nothing was written\n"),
         };
-        output.answer(&ReceiptView::new(&done, output).with_text(text))
+        output.answer(&ReceiptView::new(&done, output)?.with_text(text))
     }
 }

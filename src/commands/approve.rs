@@ -75,7 +75,7 @@ impl Arguments {
         })??;
         output.follow(&ledger);
         let text = said(&done, &agent).unwrap_or_default();
-        output.answer(&ReceiptView::new(&done, output).with_text(text))
+        output.answer(&ReceiptView::new(&done, output)?.with_text(text))
     }
 }
 

@@ -280,7 +280,7 @@ impl Cancel {
             Ok::<_, Failure>((cancelled, done))
         })??;
         output.follow(&ledger);
-        let receipt = ReceiptView::new(&done, output);
+        let receipt = ReceiptView::new(&done, output)?;
         let text = match (&cancelled, done.commit) {
             (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
             (Cancelled::Repeated(id), None) => Some(format!(
@@ -423,7 +423,7 @@ pub(super) fn act(
         Ok::<_, Failure>((event, done))
     })??;
     output.follow(&ledger);
-    let receipt = ReceiptView::new(&done, output);
+    let receipt = ReceiptView::new(&done, output)?;
     // A person's no to work that was taken up already.
     if event == Event::Reject && done.receipt.record.state != State::Rejected {
         return output.answer(&receipt.with_text(approve::said(&done, &agent).unwrap_or_default()));

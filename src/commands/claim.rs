@@ -118,7 +118,7 @@ impl Arguments {
         let contracts = next.flatten().unwrap_or_default();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
-            receipt: ReceiptView::new(&done, output).with_artifacts(&brief.artifacts),
+            receipt: ReceiptView::new(&done, output)?.with_artifacts(&brief.artifacts),
             record,
             role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,

@@ -106,7 +106,7 @@ impl Arguments {
             Ok::<_, Failure>(ledger.fail(&session, &agent, &id, &args, &keep)?)
         })??;
         output.follow(&ledger);
-        let receipt = ReceiptView::new(&done, output);
+        let receipt = ReceiptView::new(&done, output)?;
         output.answer(&receipt)?;
         // It has failed: not being able to count them is no reason to say otherwise.
         let lost = repository.uncommitted().ok().flatten().unwrap_or_default();

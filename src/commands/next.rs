@@ -103,7 +103,7 @@ impl Arguments {
             let update = advice.update(drawn());
             let done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             output.follow(&ledger);
-            view.applied = Some(ReceiptView::new(&done, output));
+            view.applied = Some(ReceiptView::new(&done, output)?);
             output.answer(&view)?;
             if let Some(receipt) = &view.applied {
                 if done.receipt.record.state == State::Blocked {

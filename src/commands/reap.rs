@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff_model::Handoff;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,14 +26,49 @@ pub(crate) struct Arguments {}
 #[schemars(rename = "Reap")]
 pub(crate) struct ReapView<'a> {
     /// each handoff whose lease, or whose time to be claimed, expired and which has now failed
-    handoffs: Vec<ReceiptView<'a>>,
+    handoffs: Vec<ReapedView<'a>>,
+}
+
+/// A handoff that has failed now: its receipt, with what that lacks of a [`Handoff`].
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ReapedHandoff")]
+struct ReapedView<'a> {
+    #[serde(flatten)]
+    receipt: ReceiptView<'a>,
+    /// the title of its issue when it was sent
+    title: String,
+    /// its priority, in the protocol's words; null if it has none
+    priority: Option<String>,
+    /// one line about it
+    summary: String,
+    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
+    expired: bool,
+}
+
+impl<'a> ReapedView<'a> {
+    fn new(receipt: ReceiptView<'a>) -> Self {
+        let Handoff {
+            title,
+            priority,
+            summary,
+            expired,
+            ..
+        } = receipt.handoff.clone();
+        Self {
+            receipt,
+            title,
+            priority,
+            summary,
+            expired,
+        }
+    }
 }
 
 impl Answer for ReapView<'_> {
     fn text(&self, look: &Look) -> String {
         match &self.handoffs[..] {
             [] => "no lease ran out, and nothing waited too long to be claimed\n".to_owned(),
-            reaped => reaped.iter().map(|receipt| receipt.text(look)).collect(),
+            reaped => reaped.iter().map(|one| one.receipt.text(look)).collect(),
         }
     }
 }
@@ -46,8 +82,8 @@ impl Arguments {
         output.follow(&ledger);
         let handoffs = reaped
             .iter()
-            .map(|done| ReceiptView::new(done, output))
-            .collect();
+            .map(|done| ReceiptView::new(done, output).map(ReapedView::new))
+            .collect::<Result<_, _>>()?;
         let answer = ReapView { handoffs };
         if let Err(error) = outcome {
             let done = (!reaped.is_empty())
@@ -55,8 +91,8 @@ impl Arguments {
             return Err(Failure::from(error).half_way(done, &answer));
         }
         output.answer(&answer)?;
-        for receipt in &answer.handoffs {
-            receipt.say_next(output);
+        for reaped in &answer.handoffs {
+            reaped.receipt.say_next(output);
         }
         Ok(())
     }

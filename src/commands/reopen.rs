@@ -44,7 +44,7 @@ impl Arguments {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was already reopened; nothing was written\n"),
         };
-        let receipt = ReceiptView::new(&done, output).with_text(text);
+        let receipt = ReceiptView::new(&done, output)?.with_text(text);
         output.answer(&receipt)?;
         receipt.say_next(output);
         Ok(())

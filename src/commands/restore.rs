@@ -9,12 +9,12 @@ use handoff_ledger::{
     Contents, Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore,
     restore_attachments,
 };
-use handoff_model::{self as model, Refusal, View};
+use handoff_model::{self as model, Handoff, Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::{Context, handoff_id};
-use crate::environment::session;
+use crate::environment::{now, session};
 use crate::failure::{ErrorCode, Failure, Hint, chain, explained};
 use crate::output::{Answer, Output};
 use crate::render::kept::contents_text;
@@ -60,6 +60,7 @@ impl Arguments {
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
+        let handoff = Handoff::new(&record, now()?);
         let past = failures(&record);
         let failure = self.failure(&id.to_string(), &past)?;
         let Some(context) = &failure.context else {
@@ -90,6 +91,7 @@ impl Arguments {
         let folder = self.attachments.as_deref();
         let written = folder.map(|folder| restore_attachments(&kept, folder));
         output.answer(&RestoreView {
+            handoff,
             id: &id,
             attempt: failure.attempt,
             error: &kept.file.error,
@@ -147,7 +149,9 @@ impl Arguments {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restore")]
 pub(crate) struct RestoreView<'a> {
-    /// the handoff
+    /// the handoff, as every answer has it
+    handoff: Handoff,
+    /// its id
     id: &'a HandoffId,
     /// the attempt that failed
     attempt: u32,

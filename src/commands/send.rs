@@ -228,7 +228,7 @@ pub(super) fn deliver(
         composer.name_fields(&mut done.warnings);
     }
     output.follow(ledger);
-    let receipt = ReceiptView::new(&done, output);
+    let receipt = ReceiptView::new(&done, output)?;
     output.answer(&receipt)?;
     receipt.say_warnings(output);
     receipt.say_next(output);

@@ -5,7 +5,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::text::{fenced, plain};
 use handoff_contract::Format;
 use handoff_ledger::{Ledger, OtherProtocol, Snapshot};
-use handoff_model::{Annotation, Issue, Paused, Record, Refusal, RefusedContract, View};
+use handoff_model::{Annotation, Handoff, Issue, Paused, Record, Refusal, RefusedContract, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,6 +97,7 @@ impl Stored {
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
         Ok(ShowView {
+            handoff: Handoff::new(&record, now),
             other_protocol: tip.other_protocol(&record.protocol)?,
             unpublished: ledger.lacks_claim(&record)?,
             expired: record.is_expired(now),
@@ -117,7 +118,9 @@ impl Stored {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Show")]
 pub(crate) struct ShowView {
-    /// the handoff
+    /// the handoff, as every answer has it
+    handoff: Handoff,
+    /// its whole record
     record: Record,
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]

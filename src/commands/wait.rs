@@ -9,7 +9,7 @@ use handoff_base::{Moment, ObjectId, to_millisecond};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::planner::Holder;
-use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
+use handoff_model::{Handoff, Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
 use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -147,6 +147,8 @@ struct Seen {
     expired: bool,
     /// the handoffs that determine the outcome
     by: Vec<HandoffId>,
+    /// the handoff, as every answer has it; null for an issue
+    handoff: Option<Handoff>,
     /// the handoff's record; null for an issue
     record: Option<Record>,
     /// When it changes if nobody does anything.
@@ -450,6 +452,7 @@ fn handoff(record: Record, now: Moment) -> Seen {
         text,
         state_text: format!("{id} is {current}{ran_out}"),
         next,
+        handoff: Some(Handoff::new(&record, now)),
         record: Some(record),
     }
 }
@@ -475,6 +478,7 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
         outcome: status.outcome,
         expired: false,
         by: status.by,
+        handoff: None,
         record: None,
         wake: status.wake,
         text: format!("{state_text}\n"),
@@ -519,7 +523,7 @@ impl Inbox {
             }
             (None, None) => (String::new(), String::new(), None),
         };
-        self.seen(tip, (text, next, id), wake)
+        self.seen(tip, (text, next, id), (now, wake))
     }
 
     /// What was seen: the handoff that ends the wait, if one does.
@@ -527,7 +531,7 @@ impl Inbox {
         &self,
         tip: &Snapshot<'_>,
         (text, next, id): (String, String, Option<HandoffId>),
-        wake: Option<Moment>,
+        (now, wake): (Moment, Option<Moment>),
     ) -> Result<Seen, Failure> {
         let record = id.as_ref().map(|id| found(tip, id)).transpose()?;
         let outcome = match &record {
@@ -548,6 +552,7 @@ impl Inbox {
                 None => format!("nothing waits for {}", self.agent),
             },
             next: record.as_ref().map(|_| next),
+            handoff: record.as_ref().map(|record| Handoff::new(record, now)),
             record,
             id,
         })

@@ -42,7 +42,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "agents install", "agents uninstall" => commands::agents::AgentsChangeView;
         "agents list" => commands::agents::AgentsListView;
         "alerts" => commands::alerts::AlertsView;
-        "annotate", "answer", "block", "cancel", "complete", "extend", "fail", "pause",
+        "annotate", "answer", "approve", "block", "cancel", "complete", "extend", "fail", "pause",
         "reassign", "reject", "reopen", "retry", "send" => ReceiptView, ReplayedView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;

@@ -10,11 +10,11 @@ pub(crate) mod session_hook;
 mod text;
 
 use facts::{Contract, Facts};
-use handoff_base::ids::{AgentName, HandoffId, WorkerId};
-use handoff_base::moment::{self, Moment};
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
-use handoff_model::{Claimable, Question, Record, Refusal, View};
+use handoff_model::{Claimable, Handoff, Question, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Protocol, State};
 use page::Cut;
 use schemars::JsonSchema;
@@ -104,34 +104,12 @@ struct BucketView {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BriefHandoff")]
 struct BriefView {
-    /// its id
-    id: HandoffId,
-    /// its sender
-    from: AgentName,
-    /// its receiver
-    to: AgentName,
-    /// its state
-    state: State,
-    /// its priority
-    priority: Option<String>,
-    /// when its lease expires
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
-    expires_at: Option<Moment>,
-    /// the worker that holds it; null if nobody works on it
-    worker: Option<WorkerId>,
+    #[serde(flatten)]
+    handoff: Handoff,
     /// whether its claim was made here offline, and the remote does not have it yet
     unpublished: bool,
     /// whether its issue is paused: what is handed on waits
     paused: bool,
-    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
-    expired: bool,
-    /// one line about it
-    summary: String,
-    /// its issue's title
-    title: String,
-    /// which attempt it is, from 1
-    attempt: u32,
     /// why it is in its state, if it failed or is blocked or dead
     reason: Option<String>,
     /// the questions to answer, if it is blocked
@@ -139,25 +117,15 @@ struct BriefView {
 }
 
 impl BriefView {
-    fn new(record: Record, unpublished: &[(HandoffId, String)], now: Moment) -> Self {
+    fn new(record: &Record, unpublished: &[(HandoffId, String)], now: Moment) -> Self {
         let is_blocked = record.state == State::Blocked;
         let questions = record.questions().iter().filter(|_| is_blocked);
         Self {
+            handoff: Handoff::new(record, now),
             questions: questions.cloned().collect(),
             reason: record.reason().map(str::to_owned),
-            attempt: record.attempt,
-            expires_at: record.expires_at(),
-            expired: record.is_expired(now),
             paused: false,
             unpublished: unpublished.iter().any(|(id, _)| *id == record.id),
-            worker: record.lease.map(|lease| lease.worker),
-            id: record.id,
-            from: record.from,
-            to: record.to,
-            state: record.state,
-            priority: record.priority,
-            summary: record.summary,
-            title: record.title,
         }
     }
 }
@@ -403,7 +371,7 @@ impl Facts<'_> {
         let (text, cut) = text::tell(&self);
         let commands = text::commands(&self);
         let bucket = |bucket: Bucket| {
-            let first = bucket.first.into_iter();
+            let first = bucket.first.iter();
             BucketView {
                 count: bucket.count,
                 first: first

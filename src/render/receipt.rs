@@ -7,7 +7,8 @@ use handoff_base::{Moment, ObjectId, moment};
 use handoff_ledger::Done;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
-    Artifact, Change, Evidence, FailureContext, IssueStatus, Paused, Record, Verdict, issue_folder,
+    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, Paused, Record, Verdict,
+    issue_folder,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -15,6 +16,8 @@ use serde::Serialize;
 
 use super::{RESUMED, absent, advice, claims, headline, kept, resume};
 use crate::contracts::onward::NextContract;
+use crate::environment::now;
+use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
@@ -22,6 +25,8 @@ use crate::view::Look;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Receipt")]
 pub(crate) struct ReceiptView<'a> {
+    /// the handoff, as every answer has it
+    pub(crate) handoff: Handoff,
     /// the handoff
     id: &'a HandoffId,
     /// its issue
@@ -90,7 +95,10 @@ pub(crate) struct ReceiptView<'a> {
 
 impl<'a> ReceiptView<'a> {
     /// The receipt of a write.
-    pub(crate) fn new(done: &'a Done, output: &Output) -> Self {
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if the environment sets an invalid date.
+    pub(crate) fn new(done: &'a Done, output: &Output) -> Result<Self, Failure> {
         let receipt = &done.receipt;
         let record = &receipt.record;
         let lease = record.lease.as_ref();
@@ -98,7 +106,8 @@ impl<'a> ReceiptView<'a> {
         let carried = carried.unwrap_or_default();
         let next = next_steps(done);
         let next = next.iter().map(|next| carried.command(next)).collect();
-        Self {
+        Ok(Self {
+            handoff: Handoff::new(record, now()?),
             id: &record.id,
             issue: &receipt.issue.issue,
             state: record.state,
@@ -131,7 +140,7 @@ impl<'a> ReceiptView<'a> {
             is_held_back: is_held_back(done),
             record,
             instead: None,
-        }
+        })
     }
 
     /// Lists these artifacts in place of the handoff's own.

@@ -25,6 +25,7 @@ mod leases;
 mod limits;
 mod milliseconds;
 mod on_record;
+mod one_shape;
 mod outcomes;
 mod own_needs;
 mod pause;

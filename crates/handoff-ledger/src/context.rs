@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_contract::{Format, Source};
-use handoff_model::{Issue, Record, Schemas, View};
+use handoff_model::{Handoff, Issue, Record, Schemas, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -34,6 +34,9 @@ pub struct IssueContext {
 /// A handoff with its contract.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct HandoffContext {
+    /// What every answer has of it.
+    #[serde(flatten)]
+    pub handoff: Handoff,
     /// Its record.
     pub record: Record,
     /// The contract as a value, whatever its format; null if it can't be parsed.
@@ -72,6 +75,7 @@ pub fn context(
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         handoffs.push(HandoffContext {
+            handoff: Handoff::new(&record, now),
             record,
             contract: value,
             text,

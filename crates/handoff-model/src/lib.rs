@@ -19,6 +19,7 @@ pub mod delivery;
 pub mod evidence;
 pub mod failure;
 pub mod gate_policy;
+pub mod handoff;
 pub mod intake;
 pub mod layout;
 pub mod message;
@@ -60,6 +61,7 @@ pub use failure::{
     Summary,
 };
 pub use gate_policy::{Exemption, GatePolicy};
+pub use handoff::Handoff;
 pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent, trailers};

@@ -40,6 +40,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub use output_schema::shape;
+
 /// 2026-03-02T09:00:00Z, a Monday morning.
 const START: i64 = 1_772_442_000;
 

@@ -19,6 +19,7 @@ pub(crate) fn check(args: &[String], document: &Value) {
     if document["schema"] != "git-handoff/1" {
         return;
     }
+    check_handoffs(args, document);
     let Some(validator) = validator(args) else {
         return;
     };
@@ -27,6 +28,40 @@ pub(crate) fn check(args: &[String], document: &Value) {
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
     assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
+}
+
+/// Asserts that what an answer has of handoffs has the one shape: `handoff`, if it is an object, and
+/// each object in `handoffs` and in the buckets of `prime`, which may have more members.
+#[track_caller]
+fn check_handoffs(args: &[String], document: &Value) {
+    static SHAPE: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = json!({ "$ref": "definitions.json#/$defs/Handoff" });
+        validator_of(&schema, "handoff.json")
+    });
+    let data = &document["data"];
+    let buckets = data.as_object().into_iter().flat_map(|data| data.values());
+    let lists = buckets.map(|bucket| &bucket["first"]);
+    let lists = lists.chain([&data["handoffs"]]).filter_map(Value::as_array);
+    let alone = [&data["handoff"]].into_iter().cloned();
+    let rows = lists.flatten().filter(|row| row.is_object());
+    for handoff in alone.chain(rows.map(shape)).filter(Value::is_object) {
+        let faults: Vec<String> = SHAPE
+            .iter_errors(&handoff)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{handoff:#}");
+    }
+}
+
+/// The members that a row has in common with every answer about a handoff.
+pub fn shape(row: &Value) -> Value {
+    static NAMES: LazyLock<Value> =
+        LazyLock::new(|| file("definitions").unwrap()["$defs"]["Handoff"]["properties"].take());
+    let mut row = row.clone();
+    if let Value::Object(members) = &mut row {
+        members.retain(|name, _| NAMES.get(name).is_some());
+    }
+    row
 }
 
 /// The schema for a command, by its first words.
@@ -81,12 +116,18 @@ fn close(schema: &mut Value) {
 }
 
 fn compiled(name: &str) -> Option<Validator> {
+    Some(validator_of(&file(name)?, &format!("{name}.json")))
+}
+
+/// The validator of a schema that refers to the definitions beside it.
+fn validator_of(schema: &Value, name: &str) -> Validator {
+    let definitions = file("definitions").unwrap();
     let registry = Registry::new()
-        .add(format!("{BASE}definitions.json"), file("definitions")?)
+        .add(format!("{BASE}definitions.json"), definitions)
         .unwrap();
     let registry = registry.prepare().unwrap();
     let options = jsonschema::options()
         .with_registry(&registry)
-        .with_base_uri(format!("{BASE}{name}.json"));
-    Some(options.build(&file(name)?).unwrap())
+        .with_base_uri(format!("{BASE}{name}"));
+    options.build(schema).unwrap()
 }
