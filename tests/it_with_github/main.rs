@@ -22,9 +22,9 @@ mod github_rehearsal;
 mod github_rules;
 #[cfg(unix)]
 mod github_status;
-mod github_unfinished;
 #[cfg(unix)]
 mod github_steps;
+mod github_unfinished;
 mod github_workflows;
 mod runner;
 
