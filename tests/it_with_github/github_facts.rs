@@ -5,8 +5,9 @@ use crate::events::{
 };
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{opening, prepared};
+use test_support::contracts::{Format, opening, prepared};
 use test_support::time::own;
+use test_support::workflow::completed;
 
 const HEAD: char = '1';
 
@@ -265,6 +266,74 @@ fn whsecondsis_required_after_the_start_reaches_who_works_on_it() {
         3,
         "{data:#}"
     );
+    env.assert_sound();
+}
+
+#[test]
+fn what_arrives_late_fills_in_only_what_nothing_newer_says() {
+    let env = implemented();
+    let told = |action: &str, seconds: i64, change: &dyn Fn(&mut Value)| {
+        let mut described = pull_request(5, 12);
+        described["updated_at"] = json!(at(seconds));
+        change(&mut described);
+        event(&env, "pull_request", &pull(action, described))
+    };
+    // A request for a review does not say that the head is another, and comes first.
+    let asks = |described: &mut Value| described["requested_reviewers"] = json!([person("ada")]);
+    told("review_requested", 30, &asks);
+    let pushed = |described: &mut Value| described["head"]["sha"] = json!("3".repeat(40));
+    assert_eq!(did(&told("synchronize", 20, &pushed)), ["noted 12.2"]);
+    assert_eq!(fact(&env, "head"), "3".repeat(40));
+    // It was taken back, which is told before it is asked for.
+    told("review_request_removed", 50, &|_| {});
+    let late = told("review_requested", 40, &asks);
+    assert!(why(&late).contains("older"), "{late:#}");
+    assert_eq!(fact(&env, "reviewers"), json!([]));
+    // A review from before the merge does not open the pull request again.
+    let merged = |described: &mut Value| {
+        described["state"] = json!("closed");
+        described["merged"] = json!(true);
+        described["merge_commit_sha"] = json!("4".repeat(40));
+    };
+    told("closed", 70, &merged);
+    reviewed(&env, ("ada", "approved"), 60, "");
+    assert_eq!(fact(&env, "review_state"), "approved");
+    assert_eq!(fact(&env, "pr_state"), "closed");
+
+    // A label that comes and goes, told the other way round.
+    let labeled = |action: &str, labels: Value, seconds: i64| {
+        let mut described = issue(12);
+        described["labels"] = labels;
+        described["updated_at"] = json!(at(seconds));
+        event(&env, "issues", &issues(action, described))
+    };
+    labeled("labeled", json!([{ "name": "bug" }]), 10);
+    labeled("unlabeled", json!([{ "name": "bug" }]), 30);
+    let late = labeled("labeled", json!([{ "name": "bug" }, { "name": "sea" }]), 20);
+    assert!(why(&late).contains("older"), "{late:#}");
+    assert_eq!(fact(&env, "labels"), json!(["bug"]));
+    env.assert_sound();
+}
+
+#[test]
+fn what_was_said_before_an_issue_was_reopened_is_over() {
+    let env = completed(|_| Format::Xml);
+    let says = |login: &str, seconds: i64| {
+        let mut payload = review((login, "approved"), seconds, "");
+        payload["pull_request"] = pull_request(91, 87);
+        permitted(&env, "pull_request_review", &payload, "write");
+    };
+    // It arrives before the reopening, and was said after it; the other way round for the next one.
+    says("grace", 30);
+    let mut reopened = issue(87);
+    reopened["updated_at"] = json!(at(20));
+    event(&env, "issues", &issues("reopened", reopened));
+    says("ada", 10);
+    let data = env.data(&["status", "87"]);
+    assert_eq!(data["issue"]["status"], "open");
+    let said = data["said"].as_array().unwrap().iter();
+    let said: Vec<&Value> = said.map(|one| &one["by"]).collect();
+    assert_eq!(said, ["grace"]);
     env.assert_sound();
 }
 

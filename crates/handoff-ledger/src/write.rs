@@ -12,7 +12,7 @@ use handoff_base::{Moment, ObjectId, to_millisecond, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
 use handoff_model::screening::screen_update;
 use handoff_model::{
-    Actor, EventArgs, LeaseRefusal, Receipt, Refusal, Request, Update, View, plan,
+    Actor, EventArgs, Issue, LeaseRefusal, Receipt, Refusal, Request, Update, View, plan,
 };
 use handoff_protocol::{Event, Protocol};
 
@@ -471,6 +471,39 @@ impl<'r> Ledger<'r> {
         })
     }
 
+    /// Applies the update that follows from an issue as it is at the tip, and is decided again
+    /// whenever another process has moved that. Writes nothing if none follows.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn update_if(
+        &mut self,
+        session: &Session,
+        agent: &AgentName,
+        key: &IssueKey,
+        mut decide: impl FnMut(&Issue) -> Option<Update>,
+    ) -> Result<Option<Done>, LedgerError> {
+        let (receipt, commit) = self.write(session, None, |ledger, tip, at| {
+            let issue = tip.issue(key)?.issue()?;
+            let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
+            let Some(update) = decide(&issue) else {
+                return Ok(Decided::Nothing(None));
+            };
+            let decided = ledger.plan_on(tip, &session.actor(agent, at), key, &update);
+            let decided = ledger.overdue_first(session, tip, at, decided)?;
+            Ok(match decided {
+                Decided::Write(draft, receipt) => Decided::Write(draft, Some(receipt)),
+                Decided::First(draft) => Decided::First(draft),
+                Decided::Nothing(receipt) => Decided::Nothing(Some(receipt)),
+            })
+        })?;
+        Ok(receipt.map(|receipt| Done {
+            receipt,
+            commit,
+            warnings: Vec::new(),
+        }))
+    }
+
     /// The step that an update becomes on a tip, or the refusal.
     pub(super) fn plan_on(
         &self,
@@ -515,21 +548,33 @@ impl<'r> Ledger<'r> {
         mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
-            match decide(ledger, tip, at) {
-                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
-                    match ledger.expire(session, tip, at, &id)? {
-                        Decided::Write(draft, _) => Ok(Decided::First(draft)),
-                        _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
-                    }
-                }
-                decided => decided,
-            }
+            let decided = decide(ledger, tip, at);
+            ledger.overdue_first(session, tip, at, decided)
         })?;
         Ok(Done {
             receipt,
             commit,
             warnings: Vec::new(),
         })
+    }
+
+    /// The end of a lease, where a step was refused because that is not recorded yet.
+    fn overdue_first(
+        &self,
+        session: &Session,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        decided: Result<Decided<Receipt>, LedgerError>,
+    ) -> Result<Decided<Receipt>, LedgerError> {
+        match decided {
+            Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
+                match self.expire(session, tip, at, &id)? {
+                    Decided::Write(draft, _) => Ok(Decided::First(draft)),
+                    _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
+                }
+            }
+            decided => decided,
+        }
     }
 
     /// The write path: decide on the tip, publish, and repeat if the tip moved. `known` is the tip

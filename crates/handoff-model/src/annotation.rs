@@ -2,6 +2,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, moment, short_id};
+use handoff_protocol::EventKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,6 +66,14 @@ impl Approval {
 }
 
 impl Annotation {
+    /// The time from which its facts hold, if it names one: what happens elsewhere can be noted long
+    /// after, and in another order.
+    pub fn said_at(&self) -> Option<Moment> {
+        let mut kinds = EventKind::ALL.iter();
+        let noted = kinds.find_map(|kind| self.facts.get(&kind.since_fact())?.as_str());
+        noted?.parse().ok()
+    }
+
     /// What was decided, the note and its facts.
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {

@@ -5,7 +5,7 @@
 //! that count decides what the fact is.
 
 use handoff_base::Moment;
-use handoff_protocol::{Definition, EventKind, HEAD, Opinions};
+use handoff_protocol::{Definition, HEAD, Opinions, PULL_REQUEST};
 use serde_json::Value;
 
 use crate::annotation::Annotation;
@@ -43,10 +43,7 @@ impl<'i> Opinion<'i> {
 
     /// The time from which it holds.
     pub fn since(&self) -> Moment {
-        let mut kinds = EventKind::ALL.iter();
-        let noted = kinds.find_map(|kind| self.note.facts.get(&kind.since_fact())?.as_str());
-        let noted = noted.and_then(|at| at.parse::<Moment>().ok());
-        noted.unwrap_or(self.note.at)
+        self.note.said_at().unwrap_or(self.note.at)
     }
 
     /// Whether it asks for something, so that it is told as a finding.
@@ -81,9 +78,8 @@ impl<'i> Opinion<'i> {
 impl Issue {
     /// The opinions on a fact that count, the oldest first.
     pub fn opinions<'i>(&'i self, rules: &'i Opinions) -> Vec<Opinion<'i>> {
-        let since = self.reopened.last().map(|last| last.at);
         let notes = self.annotations.iter();
-        let notes = notes.filter(|note| since.is_none_or(|since| note.at >= since));
+        let notes = notes.filter(|note| self.is_current(note));
         let mut found: Vec<Opinion<'_>> = Vec::new();
         for new in notes.filter_map(|note| Opinion::of(rules, note)) {
             let is_same = |one: &Opinion<'_>| one.by == new.by && is_same_commit(one, &new);
@@ -107,6 +103,11 @@ impl Issue {
                 };
                 found.retain(is_of);
             }
+        }
+        // Those on a pull request before this one are over with it.
+        let mut numbers = self.annotations.iter().rev().filter_map(pull_request);
+        if let Some(number) = numbers.next().filter(|_| rules.commit.is_none()) {
+            found.retain(|one| pull_request(one.note).is_none_or(|of| of == number));
         }
         if !rules.required.is_empty() {
             found.retain(|one| rules.required.iter().any(|by| by == one.by));
@@ -158,6 +159,11 @@ impl Issue {
         let decided = self.decided(rules);
         Some(decided.and_then(|one| Some((one.note.facts.get(name)?, one.note))))
     }
+}
+
+/// The number of the pull request that a note names, as JSON.
+fn pull_request(note: &Annotation) -> Option<&Value> {
+    note.facts.get(PULL_REQUEST)
 }
 
 /// Whether two opinions are about the same commit, or it does not matter.

@@ -561,11 +561,10 @@ impl Issue {
                 note: Some(note),
             });
         }
-        let since = self.reopened.last().map(|last| last.at);
         let mut notes = self.annotations.iter().rev();
         let note = notes.find_map(|note| {
             let value = note.facts.get(name)?;
-            (since.is_none_or(|since| note.at >= since)).then_some((note, value))
+            self.is_current(note).then_some((note, value))
         });
         match note {
             Some((note, value)) => Some(KnownFact {
@@ -576,6 +575,19 @@ impl Issue {
                 .facts
                 .get(name)
                 .map(|value| KnownFact { value, note: None }),
+        }
+    }
+
+    /// Whether a note counts: what was said before the issue was last reopened is over, whenever it
+    /// was noted.
+    pub(crate) fn is_current(&self, note: &Annotation) -> bool {
+        let Some(last) = self.reopened.last() else {
+            return true;
+        };
+        match note.said_at() {
+            // GitHub's times have whole seconds.
+            Some(at) => at.timestamp() >= last.said_at.unwrap_or(last.at).timestamp(),
+            None => note.at >= last.at,
         }
     }
 

@@ -14,9 +14,9 @@ use super::contract::opens;
 use super::effects::Work;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
-use super::staleness::state_of;
+use super::staleness::News;
 use super::subject::{Naming, Subject};
-use super::values::{facts, is_nothing, lacking, says};
+use super::values::{facts, lacking, says};
 
 /// Makes the steps that follow from an event.
 ///
@@ -268,7 +268,7 @@ impl Work<'_, '_, '_> {
 
     /// Annotates the issue with the event's facts.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let mut facts = facts(rule, self.event);
+        let facts = facts(rule, self.event);
         if facts.is_empty() && !rule.facts.is_empty() {
             self.not(rule, "the payload has none of what it would note");
             return Ok(());
@@ -280,48 +280,53 @@ impl Work<'_, '_, '_> {
         if self.had(rule, "noted", &delivery)? {
             return Ok(());
         }
-        let Some(issue) = self.issue()? else {
+        if self.issue()?.is_none() {
             self.not(rule, "the ledger does not have this issue yet");
-            return Ok(());
-        };
-        if let Some(why) = self.outdated(&issue) {
-            self.not(rule, why);
             return Ok(());
         }
         let mut sources = rule.facts.values();
-        if let Some(place) = sources.find_map(|source| lacking(source, self.event.payload())) {
-            let why = format!("nothing is noted, for `{place}` is not what it should be");
-            self.not(rule, why);
-            return Ok(());
-        }
-        if rule.only_changes {
-            let definition = self.rules.protocol().definition();
-            facts.retain(|name, value| match issue.fact(definition, name) {
-                Some(known) => known.value != value,
-                // That there is none of what nobody ever named is no news.
-                None => !rule
-                    .facts
-                    .get(name)
-                    .is_some_and(|source| is_nothing(source, value)),
-            });
-            if facts.is_empty() {
-                self.not(rule, "all that it would note is known");
-                return Ok(());
-            }
-        }
-        if !facts.is_empty() {
-            facts.extend(state_of(self.event));
-        }
+        let lacks = sources.find_map(|source| lacking(source, self.event.payload()));
         let session = self.context.session.delivering(delivery);
-        let annotate = Update::Annotate {
-            handoff: None,
-            note,
-            facts: facts.clone(),
-            approval: None,
+        let news = News {
+            event: self.event,
+            protocol: self.rules.protocol(),
+            pull_request: self.pull_request,
+            now: self.now(),
+        };
+        // Another run may note something newer at the same moment: then it is judged again.
+        let (mut noted, mut why) = (Map::new(), None);
+        let decide = |issue: &Issue| {
+            let found = news.to_note(issue, rule, facts.clone());
+            let found = found.and_then(|found| match lacks {
+                Some(place) => Err(format!(
+                    "nothing is noted, for `{place}` is not what it should be"
+                )),
+                None => Ok(found),
+            });
+            match found {
+                Ok(found) => noted.clone_from(&found),
+                Err(said) => {
+                    why = Some(said);
+                    return None;
+                }
+            }
+            Some(Update::Annotate {
+                handoff: None,
+                note: note.clone(),
+                facts: noted.clone(),
+                approval: None,
+            })
         };
         let ledger = &mut self.context.ledger;
-        let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
-        self.took(rule, "noted", facts, done)
+        match ledger.update_if(&session, &rule.agent, &self.key, decide) {
+            Ok(Some(done)) => self.took(rule, "noted", noted, Ok(done)),
+            Ok(None) => {
+                let why = why.unwrap_or_default();
+                let delivery = self.part(rule, "note")?;
+                self.not_unless_had(rule, "noted", &delivery, why)
+            }
+            Err(error) => self.took(rule, "noted", noted, Err(error)),
+        }
     }
 
     /// The issue at the tip, which another process may have moved.

@@ -253,7 +253,7 @@ impl Work<'_, '_, '_> {
             self.not(rule, "what it lacks is known");
             return Ok(());
         }
-        facts.extend(state_of(self.event));
+        facts.extend(state_of(self.event, None));
         let session = self.context.session.delivering(delivery);
         let annotate = Update::Annotate {
             handoff: Some(record.id.number()),

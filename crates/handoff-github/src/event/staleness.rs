@@ -3,26 +3,30 @@
 use handoff_base::moment::rfc3339;
 use handoff_base::{Moment, to_millisecond};
 use handoff_model::{Annotation, Issue, Opinion, Record};
-use handoff_protocol::{CHANGED_BY, EventKind, HEAD, Opinions};
+use handoff_protocol::{CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, Protocol};
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
-use super::subject::{PULL_REQUEST, number_in};
-use super::values::facts;
+use super::subject::number_in;
+use super::values::{facts, is_nothing};
 
 /// The fact: `open` or `closed`, for the noted pull request.
 const STATE: &str = "pr_state";
 
 /// The facts by which later events are judged: since when an event's facts hold, and whether its
-/// pull request is open; and who changed an issue.
-pub(super) fn state_of(event: &Event) -> Map<String, Value> {
+/// pull request is open, unless something newer is noted of that; and who changed an issue.
+pub(super) fn state_of(event: &Event, issue: Option<&Issue>) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
         facts.insert(kind.since_fact(), json!(rfc3339(at)));
     }
     let state = event.text("/pull_request/state");
-    if let Some(state @ ("open" | "closed")) = state {
+    let newest = issue.and_then(|issue| said_last(issue, |note| note.facts.contains_key(STATE)));
+    let is_newer = newest
+        .zip(event.noted_since())
+        .is_none_or(|(newest, at)| at.timestamp() >= newest.timestamp());
+    if let Some(state @ ("open" | "closed")) = state.filter(|_| is_newer) {
         facts.insert(STATE.to_owned(), json!(state));
     }
     if let (Some(EventKind::Issues), Some(login)) = (event.kind(), event.text("/sender/login")) {
@@ -36,7 +40,27 @@ pub(super) fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     notes.find_map(|note| note.facts.get(name))
 }
 
-impl Work<'_, '_, '_> {
+/// The newest time from which a note of this kind holds.
+fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Moment> {
+    let notes = issue.annotations.iter().filter(|note| is_it(note));
+    notes.filter_map(Annotation::said_at).max()
+}
+
+fn older(at: Moment, newest: Moment) -> String {
+    let (at, newest) = (rfc3339(at), rfc3339(newest));
+    format!("it is older than what is already noted: {at} is before {newest}")
+}
+
+/// What an event tells, to compare with what is noted.
+pub(super) struct News<'e> {
+    pub(super) event: &'e Event,
+    pub(super) protocol: &'e Protocol,
+    pub(super) pull_request: Option<u64>,
+    /// Of what does not say when it was.
+    pub(super) now: Moment,
+}
+
+impl News<'_> {
     /// Why the event does not count for the issue, if it does not.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         if let Some(why) = self.of_another(issue) {
@@ -44,13 +68,9 @@ impl Work<'_, '_, '_> {
         }
         let kind = self.event.kind()?;
         let at = self.event.noted_since()?;
-        let older = |newest: Moment| {
-            let (at, newest) = (rfc3339(at), rfc3339(newest));
-            format!("it is older than what is already noted: {at} is before {newest}")
-        };
         if let Some(note) = self.opinion(kind) {
             // What others say is no newer word of the same one.
-            let mut all = self.rules.protocol().definition().opinions.iter();
+            let mut all = self.protocol.definition().opinions.iter();
             return all.find_map(|rules| {
                 let own = Opinion::of(rules, &note)?;
                 let known = issue.opinion_like(&own)?;
@@ -59,19 +79,106 @@ impl Work<'_, '_, '_> {
                     if known.withdraws() {
                         format!("{} took it back already", known.by)
                     } else {
-                        older(known.since())
+                        older(at, known.since())
                     }
                 })
             });
         }
-        let newest = noted(issue, &kind.since_fact())?.as_str()?;
-        let newest = newest.parse::<Moment>().ok()?;
-        (at.timestamp() < newest.timestamp()).then(|| older(newest))
+        let fact = kind.since_fact();
+        let newest = said_last(issue, |note| note.facts.contains_key(&fact))?;
+        (at.timestamp() < newest.timestamp()).then(|| older(at, newest))
+    }
+
+    /// Keeps those facts of a rule that are newer than what is noted of them; says why, if none is
+    /// left. What a rule notes only when it changes is judged as a whole: unchanged facts are not
+    /// noted again.
+    fn keep_newest(
+        &self,
+        issue: &Issue,
+        rule: &EventRule,
+        facts: &mut Map<String, Value>,
+    ) -> Option<String> {
+        let is_opinion = self
+            .event
+            .kind()
+            .is_some_and(|kind| self.opinion(kind).is_some());
+        if facts.is_empty() || is_opinion {
+            if let Some(why) = self.outdated(issue) {
+                return Some(why);
+            }
+        } else if let Some(why) = self.of_another(issue) {
+            return Some(why);
+        }
+        let at = self.event.noted_since()?;
+        if rule.only_changes
+            && let Some(newest) = self.seen_last(issue, rule)
+            && at.timestamp() < newest.timestamp()
+        {
+            return Some(older(at, newest));
+        }
+        let opinions = &self.protocol.definition().opinions;
+        let (before, mut newer) = (facts.len(), None);
+        facts.retain(|name, value| {
+            let newest = said_last(issue, |note| note.facts.contains_key(name));
+            let newest = newest.filter(|newest| at.timestamp() < newest.timestamp());
+            let stays = newest.is_none()
+                || is_opinion && noted(issue, name) == Some(value)
+                || opinions.iter().any(|rules| rules.covers(name));
+            newer = newer.max(newest.filter(|_| !stays));
+            stays
+        });
+        // What was said of another pull request is no opinion on the one that is known now.
+        let is_over = facts.is_empty() || is_opinion && facts.len() < before;
+        newer.filter(|_| is_over).map(|newest| older(at, newest))
+    }
+
+    /// What is to be noted of a rule's facts, or why nothing is.
+    pub(super) fn to_note(
+        &self,
+        issue: &Issue,
+        rule: &EventRule,
+        mut facts: Map<String, Value>,
+    ) -> Result<Map<String, Value>, String> {
+        if let Some(why) = self.keep_newest(issue, rule, &mut facts) {
+            return Err(why);
+        }
+        if rule.only_changes {
+            let definition = self.protocol.definition();
+            facts.retain(|name, value| match issue.fact(definition, name) {
+                Some(known) => known.value != value,
+                // That there is none of what nobody ever named is no news.
+                None => !rule
+                    .facts
+                    .get(name)
+                    .is_some_and(|source| is_nothing(source, value)),
+            });
+            // That it is still so is noted without facts, so that what was said before, and comes
+            // later, does not count.
+            if facts.is_empty() && self.event.noted_since() <= self.seen_last(issue, rule) {
+                return Err("all that it would note is known".to_owned());
+            }
+        }
+        let is_seen_only = facts.is_empty();
+        if !rule.facts.is_empty() {
+            facts.extend(state_of(self.event, Some(issue)));
+        }
+        if is_seen_only {
+            facts.remove(CHANGED_BY);
+        }
+        Ok(facts)
+    }
+
+    /// The time of the newest event that a rule has noted.
+    fn seen_last(&self, issue: &Issue, rule: &EventRule) -> Option<Moment> {
+        let fact = self.event.kind()?.since_fact();
+        said_last(issue, |note| {
+            note.facts.contains_key(&fact) && rule.note.as_deref() == Some(&*note.note)
+        })
     }
 
     /// The note with the opinion that the event has, by the rules of the protocol, if it has one.
     fn opinion(&self, kind: EventKind) -> Option<Annotation> {
-        let definition = self.rules.protocol().definition();
+        let definition = self.protocol.definition();
         let action = self.event.action();
         let mut rules = definition.event_rules().iter().filter(|rule| {
             let gives = |opinions: &Opinions| rule.facts.contains_key(&opinions.by);
@@ -81,9 +188,9 @@ impl Work<'_, '_, '_> {
         });
         let rule = rules.next()?;
         let mut facts = facts(rule, self.event);
-        facts.extend(state_of(self.event));
+        facts.extend(state_of(self.event, None));
         Some(Annotation {
-            at: to_millisecond(self.context.session.clock.author()),
+            at: self.now,
             by: rule.agent.clone(),
             id: None,
             note: String::new(),
@@ -109,6 +216,24 @@ impl Work<'_, '_, '_> {
             "issue {} has pull request {known_or_told}, which is open: what is said of {number} does not count until that is closed",
             issue.issue
         ))
+    }
+}
+
+impl Work<'_, '_, '_> {
+    /// Why the event does not count for the issue, if it does not.
+    pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
+        let news = News {
+            event: self.event,
+            protocol: self.rules.protocol(),
+            pull_request: self.pull_request,
+            now: self.now(),
+        };
+        news.outdated(issue)
+    }
+
+    /// The time of a step, for what does not say when it was.
+    pub(super) fn now(&self) -> Moment {
+        to_millisecond(self.context.session.clock.author())
     }
 
     /// Why a review does not apply to what its agent was sent: it is older, or about other commits.

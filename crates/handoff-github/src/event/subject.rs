@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{LedgerError, Snapshot};
 use handoff_model::{Issue, View};
-use handoff_protocol::{EventKind, HEAD, select};
+use handoff_protocol::{EventKind, HEAD, PULL_REQUEST, select};
 use regex::Regex;
 
 use super::markdown::spoken;
@@ -15,9 +15,6 @@ use super::staleness::noted;
 
 /// The limit of open issues to search for a pull request.
 const LOOK_THROUGH: usize = 2000;
-
-/// The fact that names an issue's pull request.
-pub(super) const PULL_REQUEST: &str = "pr_number";
 
 /// The associations of those who are trusted to say which issue their pull request is about. It gives
 /// no right: who answers is asked of GitHub.

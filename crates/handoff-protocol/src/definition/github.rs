@@ -52,6 +52,9 @@ pub const HEAD: &str = "head";
 /// The fact: who changed the issue on GitHub, in the note of what was changed.
 pub const CHANGED_BY: &str = "changed_by";
 
+/// The fact that names an issue's pull request.
+pub const PULL_REQUEST: &str = "pr_number";
+
 impl EventKind {
     /// All of them.
     pub const ALL: [Self; 7] = [
@@ -177,7 +180,7 @@ pub struct EventRule {
     /// fills them in unless a contract says otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Source>,
-    /// Whether only facts are noted that differ from what is known, and nothing if none does.
+    /// Whether only facts are noted that differ from what is known; if none does, only when that was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_changes: bool,
     /// What else is done: see below.

@@ -49,7 +49,7 @@ pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
     CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
-    Permission, Source, SourceRule, Take, Unfinished, select,
+    PULL_REQUEST, Permission, Source, SourceRule, Take, Unfinished, select,
 };
 pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
