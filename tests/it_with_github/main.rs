@@ -26,6 +26,8 @@ mod github_status;
 mod github_steps;
 mod github_unfinished;
 mod github_workflows;
+#[cfg(unix)]
+mod lives;
 mod runner;
 
 use std::path::Path;
