@@ -523,7 +523,7 @@ fn the_list_is_checked_and_shown() {
     let folder = protocol(&env, "1.0.0", &lines);
     let check = env.handoff(&["protocol", "check", &folder]).success();
     assert_snapshot!(env.filtered(&check.stdout), @"
-    [root]/protocol-1.0.0: sound (32 files)
+    [root]/protocol-1.0.0: sound (35 files)
       allowed_signers warning signers.no_key no key is listed for issue-manager, so that every step of it is refused
           add a line: issue-manager TYPE KEY
       allowed_signers warning signers.no_key no key is listed for orchestrator, so that every step of it is refused

@@ -252,7 +252,7 @@ fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
     let told = env.handoff(&["protocol", "check", "own"]).success();
     assert_snapshot!(told.shown, @"
     $ git handoff protocol check own
-    own: sound (31 files)
+    own: sound (34 files)
       /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
       /requirements/other-committer/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
       /requirements/other-key/shown_by/0 warning protocol.unknown_type no contract type is called `letter`

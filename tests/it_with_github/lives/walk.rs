@@ -12,6 +12,12 @@ impl Life {
     pub(super) fn open_issues(&mut self) {
         let numbers: Vec<u64> = self.hub.issues.keys().copied().collect();
         for number in numbers {
+            // One that lacks something waits in the ledger until it is there.
+            let whole = self.hub.issues[&number].labels.clone();
+            let lacks = self.dice.percent(30);
+            if lacks {
+                self.hub.issues.get_mut(&number).unwrap().labels.clear();
+            }
             let at = self.hub.now();
             let payload = self.issue_event("opened", number, at);
             let title = json!(self.hub.issues[&number].title);
@@ -23,6 +29,29 @@ impl Life {
             );
             self.tell("issues", payload, None, format!("issue {number} is opened"));
             self.deliver_all();
+            if lacks {
+                self.hub.env().handoff(&["fetch"]).success();
+                let draft = self.hub.env().data(&["show", &format!("{number}.1")]);
+                assert_eq!(draft["record"]["contract_type"], "issue-draft");
+                self.hub
+                    .issues
+                    .get_mut(&number)
+                    .unwrap()
+                    .labels
+                    .clone_from(&whole);
+                let at = self.hub.now();
+                let payload = self.issue_event("labeled", number, at);
+                self.hub
+                    .model
+                    .known(&[number], at, &[("labels", json!(whole))]);
+                self.tell(
+                    "issues",
+                    payload,
+                    None,
+                    format!("issue {number} is labeled"),
+                );
+                self.deliver_all();
+            }
         }
         self.hub.model.turn = "prep-agent";
     }
