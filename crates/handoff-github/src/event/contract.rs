@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::outcome::{Draft, Left};
-use super::staleness::state_of;
+use super::staleness::{News, state_of};
 use super::values::{facts, value, why_cut};
 
 /// What the summary of an unfinished issue begins with, before the names of what is missing.
@@ -64,15 +64,17 @@ impl Work<'_, '_, '_> {
         }
         let asked = draft.missing.iter();
         missing.extend(asked.map(|left| format!("{}: {}", field(&left.path), left.asked)));
-        if missing.is_empty() {
+        if send && missing.is_empty() {
             draft.findings = self.faults(&draft, &from)?;
         }
         if !draft.findings.is_empty() {
             // People's text need not fit the contract; then an agent has to write it.
             self.not(rule, "what the event says does not fit the contract");
-            let faults = draft.findings.iter();
-            missing
-                .extend(faults.map(|found| format!("{}: {}", field(&found.path), found.message)));
+            let root = format!("/{}/", kind.root);
+            missing.extend(draft.findings.iter().map(|found| {
+                let path = found.path.strip_prefix(&root).unwrap_or(&found.path);
+                format!("{}: {}", field(path), found.message)
+            }));
         }
         if send && missing.is_empty() {
             return self.send(rule, &draft, from);
@@ -233,37 +235,48 @@ impl Work<'_, '_, '_> {
         record: &Record,
         missing: &[String],
     ) -> Result<(), LedgerError> {
-        let delivery = self.part(rule, "note")?;
-        let Some(issue) = self.issue()? else {
-            return Ok(());
-        };
-        let note = names(missing);
-        let mut notes = issue.annotations.iter().rev();
-        let mut said = notes
-            .by_ref()
-            .filter(|note| note.id.as_ref() == Some(&record.id) && note.note.starts_with(MISSING));
-        let last = said.next().map_or(&record.summary, |last| &last.note);
-        let mut facts = self.stated(contract);
+        let session = self.context.session.delivering(self.part(rule, "note")?);
+        let (note, stated) = (names(missing), self.stated(contract));
         let definition = self.rules.protocol().definition();
-        facts.retain(|name, value| {
-            let known = issue.fact(definition, name);
-            known.is_none_or(|known| known.value != value)
-        });
-        if facts.is_empty() && *last == note {
-            self.not(rule, "what it lacks is known");
-            return Ok(());
-        }
-        facts.extend(state_of(self.event, None));
-        let session = self.context.session.delivering(delivery);
-        let annotate = Update::Annotate {
-            handoff: Some(record.id.number()),
-            note,
-            facts: facts.clone(),
-            approval: None,
+        let news = News {
+            event: self.event,
+            protocol: self.rules.protocol(),
+            pull_request: self.pull_request,
+            now: self.now(),
+        };
+        let (mut facts, mut why) = (Map::new(), None);
+        let decide = |issue: &Issue| {
+            why = news.outdated(issue);
+            facts.clone_from(&stated);
+            facts.retain(|name, value| {
+                let known = issue.fact(definition, name);
+                known.is_none_or(|known| known.value != value)
+            });
+            let mut notes = issue.annotations.iter().rev();
+            let said = notes.find(|note| {
+                note.id.as_ref() == Some(&record.id) && note.note.starts_with(MISSING)
+            });
+            let last = said.map_or(&record.summary, |last| &last.note);
+            if facts.is_empty() && *last == note {
+                why = Some("what it lacks is known".to_owned());
+            }
+            facts.extend(state_of(news.event, Some(issue)));
+            why.is_none().then(|| Update::Annotate {
+                handoff: Some(record.id.number()),
+                note: note.clone(),
+                facts: facts.clone(),
+                approval: None,
+            })
         };
         let ledger = &mut self.context.ledger;
-        let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
-        self.took(rule, "noted", facts, done)
+        match ledger.update_if(&session, &rule.agent, &self.key, decide) {
+            Ok(Some(done)) => self.took(rule, "noted", facts, Ok(done)),
+            Ok(None) => {
+                let delivery = self.part(rule, "note")?;
+                self.not_unless_had(rule, "noted", &delivery, why.unwrap_or_default())
+            }
+            Err(error) => self.took(rule, "noted", facts, Err(error)),
+        }
     }
 
     /// The event's values for a contract, by the names of the facts that they would be.
