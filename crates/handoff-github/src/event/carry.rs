@@ -318,14 +318,24 @@ impl Work<'_, '_, '_> {
             })
         };
         let ledger = &mut self.context.ledger;
-        match ledger.update_if(&session, &rule.agent, &self.key, decide) {
-            Ok(Some(done)) => self.took(rule, "noted", noted, Ok(done)),
-            Ok(None) => {
-                let why = why.unwrap_or_default();
+        let done = ledger.update_if(&session, &rule.agent, &self.key, decide);
+        self.took_note(rule, noted, done, why)
+    }
+
+    /// Records the note, or why there is none.
+    pub(super) fn took_note(
+        &mut self,
+        rule: &EventRule,
+        facts: Map<String, Value>,
+        done: Result<Option<Done>, LedgerError>,
+        why: Option<String>,
+    ) -> Result<(), LedgerError> {
+        match done.transpose() {
+            Some(done) => self.took(rule, "noted", facts, done),
+            None => {
                 let delivery = self.part(rule, "note")?;
-                self.not_unless_had(rule, "noted", &delivery, why)
+                self.not_unless_had(rule, "noted", &delivery, why.unwrap_or_default())
             }
-            Err(error) => self.took(rule, "noted", noted, Err(error)),
         }
     }
 

@@ -269,14 +269,8 @@ impl Work<'_, '_, '_> {
             })
         };
         let ledger = &mut self.context.ledger;
-        match ledger.update_if(&session, &rule.agent, &self.key, decide) {
-            Ok(Some(done)) => self.took(rule, "noted", facts, Ok(done)),
-            Ok(None) => {
-                let delivery = self.part(rule, "note")?;
-                self.not_unless_had(rule, "noted", &delivery, why.unwrap_or_default())
-            }
-            Err(error) => self.took(rule, "noted", facts, Err(error)),
-        }
+        let done = ledger.update_if(&session, &rule.agent, &self.key, decide);
+        self.took_note(rule, facts, done, why)
     }
 
     /// The event's values for a contract, by the names of the facts that they would be.
