@@ -236,7 +236,7 @@ impl Life {
         );
     }
 
-    /// Commands of those who may not give them, and words that are none.
+    /// Commands of those who may not give them, and lines that are no command.
     pub(super) fn comment(&mut self) {
         let Some(number) = self.some_issue() else {
             return;
