@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -338,6 +339,11 @@ pub(crate) fn version_of(program: &Path) -> Option<String> {
 
 pub(crate) fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// The variables of this process, for those it starts.
+pub(crate) fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
 }
 
 pub(crate) fn home() -> Option<PathBuf> {

@@ -12,7 +12,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
-use crate::work::{Bounds, Listing, Plan, Supervisor, Wanted, WorkView, roles};
+use crate::work::{Bounds, Listing, Plan, Supervisor, Wanted, WorkView, reaper, roles};
 
 /// Run agents: claim what waits for them, run a command for each piece, record what came of it
 ///
@@ -48,6 +48,10 @@ pub(crate) struct Arguments {
     /// The command and its arguments, after two dashes; no shell reads them
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    /// Run the command as the parent of all that it starts, and end that with it; how long its
+    /// processes have to end, in milliseconds. The worker runs itself so
+    #[arg(long, hide = true, value_name = "MILLISECONDS")]
+    reaper: Option<u64>,
     /// Take the roles from this file
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     file: Option<PathBuf>,
@@ -111,6 +115,9 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        if let Some(grace) = self.reaper {
+            return self.reap(Duration::from_millis(grace), output);
+        }
         let repository = context.repository()?;
         output.carry(context.carried(&repository));
         if self.list || self.prune {
@@ -163,12 +170,26 @@ impl Arguments {
             worktrees,
         };
         let done = Supervisor::new(context, &repository, plan)?.run(output)?;
-        let failed = done.pieces.iter().any(|piece| piece.outcome != "handed_on");
+        let failed = done.is_any_left();
         output.answer(&done)?;
         if failed {
             return Err(Failure::reported(exit::NO));
         }
         Ok(())
+    }
+
+    /// Runs an agent's command for a worker.
+    fn reap(&self, grace: Duration, output: &mut Output) -> Result<(), Failure> {
+        match reaper::run(&self.command, grace) {
+            Ok(0) => Ok(()),
+            Ok(code) => Err(Failure::reported(code)),
+            Err(error) => {
+                let program = self.command.first().map_or("", String::as_str);
+                let prefix = reaper::PREFIX;
+                output.say(&format!("{prefix}{program} can't be started: {error}"));
+                Err(Failure::reported(reaper::NOT_STARTED))
+            }
+        }
     }
 
     fn wanted(&self) -> Wanted {
@@ -244,7 +265,14 @@ impl Answer for WorkView {
             1 => "1 piece of work".to_owned(),
             _ => format!("{pieces} pieces of work"),
         };
-        for outcome in ["handed_on", "failed", "blocked", "lost", "left"] {
+        for outcome in [
+            "handed_on",
+            "failed",
+            "blocked",
+            "given_back",
+            "lost",
+            "left",
+        ] {
             let count = self
                 .pieces
                 .iter()

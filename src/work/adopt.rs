@@ -7,7 +7,6 @@ use handoff_ledger::Snapshot;
 
 use super::process::ProcessGroup;
 use super::program::Actor;
-use super::run::Files;
 use super::slot::{Note, Slot};
 use super::{AGAIN, Bounds, Supervisor};
 use crate::output::Output;
@@ -73,13 +72,12 @@ impl Supervisor<'_> {
         let interrupted = note.group.as_ref().is_some_and(ProcessGroup::is_alive);
         if let Some(group) = note.group.as_ref().filter(|_| interrupted) {
             group.end(self.plan.roles[role].bounds.grace);
-            // Its agent was not done: what it had written is begun again.
-            let _ = note.contract.as_ref().map(std::fs::remove_file);
         }
         // From here on, what is started is this worker's.
         let group = ProcessGroup::marked();
         let note = Note {
             group: Some(group.clone()),
+            was_running: interrupted,
             ..note
         };
         // If it can't be noted, what it starts is not found should it be killed too.
@@ -87,7 +85,7 @@ impl Supervisor<'_> {
         let program = self.program.marked(&group);
         let said = match self.held(&actor) {
             Ok(Some(id)) => program.run(&actor, &["claim", &id.to_string()]),
-            Ok(None) => return self.forget(slot, &note),
+            Ok(None) => return self.forget(slot),
             Err(Away) => {
                 self.resting.insert(role, Instant::now() + AGAIN);
                 return;
@@ -110,15 +108,12 @@ impl Supervisor<'_> {
             }
             // The remote does not answer, or does not have the claim yet: the note stays for later.
             (7..=9, _) => drop(self.resting.insert(role, Instant::now() + AGAIN)),
-            _ => self.forget(slot, &note),
+            _ => self.forget(slot),
         }
     }
 
     /// Takes a slot whose worker left nothing to go on with.
-    fn forget(&mut self, slot: Slot, note: &Note) {
-        if let Some(files) = note.contract.as_deref().and_then(Files::of_contract) {
-            files.remove();
-        }
+    fn forget(&mut self, slot: Slot) {
         slot.clear();
         self.free.push(slot);
     }

@@ -72,7 +72,8 @@ impl Listing {
         let mut worktrees = Vec::new();
         for found in trees.all() {
             let lock = trees.free(&found);
-            let only_here = trees.loses(&found.remembered.path);
+            let checkout = found.remembered.checkout.as_ref();
+            let only_here = checkout.map_or_else(Vec::new, |checkout| trees.loses(checkout));
             let issue = &found.remembered.issue;
             let state = tip.issue(issue)?.issue()?;
             let open = state.is_none_or(|state| state.status == IssueStatus::Open);

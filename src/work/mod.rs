@@ -4,19 +4,29 @@
 //! The supervisor, here, watches the ledger on one thread: it claims, hands each piece to a thread of
 //! its own (`piece`), tells it when its work is lost, and removes worktrees that are not needed any
 //! more; `adopt` goes on where a killed worker stopped. `roles` are what to run, `slot` is the note of
-//! what runs, `worktree` where, `run` how, with the processes in `process` and the words in `prompt`;
-//! `decide` makes the steps that need no mind. Every step on the ledger is a command of the program
-//! (`program`), as a person would run it.
+//! what runs, `worktree` and `checkout` where, `run` how, with the words in `prompt`, and `breaker`
+//! when not. `decide` makes the steps that need no mind. Every step on the ledger is a command of the
+//! program (`program`), as a person would run it.
+//!
+//! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its output
+//! comes through a pipe (`run_output`), what it leaves is read without following links
+//! (`agent_folder`), and git is run by the worker on what was recorded before (`publish`).
 
 mod adopt;
+mod agent_folder;
+mod breaker;
+mod checkout;
 mod decide;
 mod listing;
 mod piece;
 mod process;
 mod program;
 mod prompt;
+mod publish;
+pub(crate) mod reaper;
 pub(crate) mod roles;
 mod run;
+mod run_output;
 mod share;
 mod slot;
 mod usage;
@@ -39,6 +49,7 @@ use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use breaker::Breakers;
 use piece::{Outcome, Piece};
 use program::{Actor, Program};
 use run::{Notice, Stop};
@@ -92,6 +103,18 @@ pub(crate) struct WorkView {
     pub(crate) decided: usize,
 }
 
+impl WorkView {
+    /// Whether a piece of work was not handed on in the end.
+    pub(crate) fn is_any_left(&self) -> bool {
+        let last: BTreeMap<_, _> = self
+            .pieces
+            .iter()
+            .map(|one| (&one.id, one.outcome))
+            .collect();
+        last.values().any(|outcome| *outcome != "handed_on")
+    }
+}
+
 /// A piece of work.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PieceOfWork")]
@@ -100,11 +123,14 @@ pub(crate) struct PieceView {
     pub(crate) id: HandoffId,
     /// the agent
     pub(crate) agent: AgentName,
-    /// `handed_on`, `failed`, `blocked`, `lost` (somebody else has it now), or `left` (the worker ended
-    /// first)
+    /// `handed_on`, `failed`, `blocked`, `given_back` (it could not be done now), `lost` (somebody else
+    /// has it now), or `left` (still claimed: the worker ended first, or could not record what came of
+    /// it)
     pub(crate) outcome: &'static str,
     /// why, unless it was handed on
     pub(crate) why: Option<String>,
+    /// the statements of its contract that the repository contradicts
+    pub(crate) contradicted: Vec<String>,
 }
 
 /// A piece of work that is being done.
@@ -140,6 +166,8 @@ pub(crate) struct Supervisor<'a> {
     base: WorkerId,
     /// The remote that code is pushed to.
     remote: Option<String>,
+    /// The ledger's branch.
+    ledger: String,
     free: Vec<Slot>,
     running: BTreeMap<usize, Running>,
     news: (Sender<News>, Receiver<News>),
@@ -148,6 +176,8 @@ pub(crate) struct Supervisor<'a> {
     claimed: usize,
     /// Until when roles claim nothing, because the last claim went wrong.
     resting: BTreeMap<usize, Instant>,
+    /// The profiles that can't run now.
+    breakers: Breakers,
     /// The slots that others left, and since when that is known.
     abandoned: BTreeMap<usize, Instant>,
     /// The worktrees of ended issues that hold what nothing else has.
@@ -180,6 +210,7 @@ impl<'a> Supervisor<'a> {
         Ok(Self {
             worktrees: Worktrees::new(&program, plan.worktrees.clone(), &folder),
             remote: code_remote(context, repository),
+            ledger: context.ledger(repository)?.branch().to_owned(),
             context,
             repository,
             plan,
@@ -193,6 +224,7 @@ impl<'a> Supervisor<'a> {
             done: WorkView::default(),
             claimed: 0,
             resting: BTreeMap::new(),
+            breakers: Breakers::default(),
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
             deciding: None,
@@ -282,6 +314,10 @@ impl<'a> Supervisor<'a> {
                     let left = at.signed_duration_since(now).to_std().unwrap_or_default();
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
+                if let Some(end) = self.breakers.next_end() {
+                    let left = end.saturating_duration_since(Instant::now());
+                    pause = pause.min(left.max(Duration::from_millis(20)));
+                }
             }
             let left = over.map(|over| over.saturating_duration_since(Instant::now()));
             let left = left.filter(|left| !left.is_zero());
@@ -291,7 +327,11 @@ impl<'a> Supervisor<'a> {
 
     /// Whether there is no more to do, now that nothing runs and nothing could be claimed.
     fn is_done(&self, over: Option<Instant>) -> bool {
-        self.plan.until_idle && self.resting.is_empty()
+        let roles = &self.plan.roles;
+        let is_stopped = |role: &Role| self.breakers.is_stopped(&role.profile_name());
+        let rests = !self.resting.is_empty() || self.breakers.next_end().is_some();
+        self.plan.until_idle && !rests
+            || !roles.is_empty() && !self.plan.decides && roles.iter().all(is_stopped)
             || self.plan.most.is_some_and(|most| self.claimed >= most)
             || over.is_some_and(|over| Instant::now() >= over)
     }
@@ -311,28 +351,50 @@ impl<'a> Supervisor<'a> {
         let Some(running) = self.running.remove(&slot.number) else {
             return;
         };
-        if outcome != Outcome::Left {
+        if !matches!(outcome, Outcome::Left(_)) {
             self.free.push(slot);
         }
+        let profile = self.plan.roles[running.role].profile_name();
+        let pause = match &outcome {
+            Outcome::GivenBack(why, after) => Some(self.breakers.open(&profile, why, *after)),
+            Outcome::Left(Some(why)) => Some(self.breakers.open(&profile, why, None)),
+            Outcome::HandedOn(_) | Outcome::Failed(_) | Outcome::Blocked(_) => {
+                self.breakers.close(&profile);
+                None
+            }
+            Outcome::Lost(_) | Outcome::Left(None) => None,
+        };
         let agent = self.plan.roles[running.role].agent.clone();
+        let mut contradicted = Vec::new();
         let (word, why) = match outcome {
-            Outcome::HandedOn => ("handed_on", None),
+            Outcome::HandedOn(said) => {
+                contradicted = said;
+                ("handed_on", None)
+            }
             Outcome::Failed(why) => ("failed", Some(why)),
             Outcome::Blocked(why) => ("blocked", Some(why)),
+            Outcome::GivenBack(why, _) => ("given_back", Some(why)),
             Outcome::Lost(why) => ("lost", Some(why)),
-            Outcome::Left => ("left", None),
+            Outcome::Left(why) => ("left", why),
         };
         let id = running.id;
         let shown = word.replace('_', " ");
+        for statement in &contradicted {
+            output.say(&format!("{id} {agent}: contradicted: {statement}"));
+        }
         output.say(&match &why {
             Some(why) => format!("{id} {agent}: {shown}: {why}"),
             None => format!("{id} {agent}: {shown}"),
         });
+        if let Some(pause) = pause {
+            output.say(&pause);
+        }
         self.done.pieces.push(PieceView {
             id,
             agent,
             outcome: word,
             why,
+            contradicted,
         });
     }
 
@@ -370,6 +432,7 @@ impl<'a> Supervisor<'a> {
     fn rests(&self, role: usize) -> bool {
         let until = self.resting.get(&role);
         until.is_some_and(|until| Instant::now() < *until)
+            || self.breakers.rests(&self.plan.roles[role].profile_name())
     }
 
     /// Whether the ledger has a remote.
@@ -441,7 +504,8 @@ impl<'a> Supervisor<'a> {
             id: None,
             cut_off: 0,
             is_left: false,
-            contract: None,
+            has_run: false,
+            was_running: false,
             usage: Vec::new(),
             group: Some(group.clone()),
         };
@@ -535,6 +599,7 @@ impl<'a> Supervisor<'a> {
             only_looks: only_looks(tip, &claimed, &actor.agent),
             remote: self.remote.clone(),
             is_shared: self.is_shared(),
+            ledger: self.ledger.clone(),
             actor,
             slot,
             id,
@@ -578,7 +643,8 @@ impl<'a> Supervisor<'a> {
             let Some(_lock) = self.worktrees.free(&found) else {
                 continue;
             };
-            let loses = self.worktrees.loses(path);
+            let checkout = found.remembered.checkout.as_ref();
+            let loses = checkout.map_or_else(Vec::new, |checkout| self.worktrees.loses(checkout));
             let trouble = if loses.is_empty() {
                 self.worktrees.remove(&found, false).err()
             } else {

@@ -1,7 +1,6 @@
 //! One piece of work, from its claim to its end: a worktree, a run of the command, and what came of
 //! it on record.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -11,22 +10,28 @@ use handoff_base::ids::HandoffId;
 use handoff_model::ModelUsage;
 use serde_json::Value;
 
+use super::agent_folder::{self, AgentFolder};
 use super::process::ProcessGroup;
-use super::program::{Actor, Program, word};
+use super::program::{Actor, Program, Said, word};
 use super::prompt::{self, Work};
+use super::publish::Pushed;
 use super::roles::Role;
-use super::run::{End, Files, Lease, Line, Notice, Room, Stop};
+use super::run::{End, Files, Lease, Line, Notice, Room, Stop, not_started};
+use super::run_output::RunFolder;
 use super::share::Share;
 use super::slot::{Note, Slot};
 use super::usage;
 use super::worktree::{Trouble, Wanted, Worktree, Worktrees};
 
 /// How often a step that met a busy or absent remote is made again, and after which time.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(3);
+pub(super) const TRIES: u32 = 8;
+pub(super) const PAUSE: Duration = Duration::from_secs(4);
 
 /// After how many killed workers a piece of work is given up.
 const CUT_OFF: u32 = 3;
+
+/// The longest reason that an agent gives in a file, in bytes.
+const MOST_OF_REASON: u64 = 64 * 1024;
 
 /// A piece of work that this process does.
 pub(super) struct Piece {
@@ -44,6 +49,8 @@ pub(super) struct Piece {
     pub(super) remote: Option<String>,
     /// Whether the ledger has a remote.
     pub(super) is_shared: bool,
+    /// The ledger's branch.
+    pub(super) ledger: String,
     /// What a killed worker noted about it.
     pub(super) earlier: Option<Note>,
     pub(super) notices: Receiver<Notice>,
@@ -55,16 +62,19 @@ pub(super) struct Piece {
 /// What came of a piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was handed on, or ended otherwise by its agent.
-    HandedOn,
+    /// It was handed on, or ended otherwise by its agent; with what the repository contradicts.
+    HandedOn(Vec<String>),
     /// It failed, for this reason.
     Failed(String),
     /// It waits for a person, for this reason.
     Blocked(String),
+    /// It could not be done now, for this reason, and is pending again.
+    GivenBack(String, Option<Duration>),
     /// Somebody else has it now, for this reason.
     Lost(String),
-    /// The worker ended before it: whoever takes its slot goes on.
-    Left,
+    /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
+    /// could not be recorded, for this reason.
+    Left(Option<String>),
 }
 
 /// Why a piece of work is given up.
@@ -73,23 +83,45 @@ struct Fault {
     message: String,
     details: Option<String>,
     recoverable: bool,
-    /// What the work took, as an option.
-    used: Option<String>,
+}
+
+impl Fault {
+    fn new(code: &'static str, message: String) -> Self {
+        Self {
+            code,
+            message,
+            details: None,
+            recoverable: true,
+        }
+    }
+}
+
+/// What is wrong with what an agent left, for it to put right.
+pub(super) struct Refusal {
+    pub(super) message: String,
+    pub(super) findings: String,
 }
 
 /// Where the work is done.
-struct Place {
-    folder: PathBuf,
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
     has_earlier_work: bool,
-    /// Held until the work ends.
-    worktree: Option<Worktree>,
+    /// Held until the work ends; none in the repository's own working tree.
+    pub(super) worktree: Option<Worktree>,
+}
+
+/// A piece of work where it is done.
+pub(super) struct Site<'a> {
+    pub(super) place: &'a Place,
+    pub(super) files: &'a Files,
+    pub(super) say: &'a dyn Fn(String),
 }
 
 impl Piece {
     /// Does the work. Returns the slot for the next piece.
     pub(super) fn run(self, say: &dyn Fn(String)) -> (Slot, Outcome) {
         let outcome = self.outcome(say);
-        if outcome == Outcome::Left {
+        if matches!(outcome, Outcome::Left(_)) {
             self.slot.leave();
         } else {
             self.slot.clear();
@@ -107,41 +139,22 @@ impl Piece {
                 );
                 return self.block(&reason, None);
             }
+            Err(Trouble::Refused(why)) => return self.block(&why, None),
             Err(Trouble::Other(why)) => {
-                return self.fail(
-                    None,
-                    None,
-                    Fault {
-                        code: "NO_WORKTREE",
-                        message: format!("there is no worktree for it: {}", one_line(&why)),
-                        details: None,
-                        recoverable: true,
-                        used: None,
-                    },
-                );
+                let why = format!("there is no worktree for it: {}", one_line(&why));
+                return self.give_back(&why, None, None);
             }
         };
-        let earlier = self
-            .earlier
-            .as_ref()
-            .and_then(|note| note.contract.as_deref());
-        let files = match earlier
-            .and_then(Files::of_contract)
-            .map_or_else(Files::create, Ok)
-        {
+        let made = AgentFolder::create(&place.folder).and_then(|agent| {
+            let own = RunFolder::create(self.slot.run_folder());
+            let own = own.map_err(|error| format!("{error}"))?;
+            Ok(Files { agent, own })
+        });
+        let files = match made {
             Ok(files) => files,
-            Err(error) => {
-                return self.fail(
-                    Some(&place),
-                    None,
-                    Fault {
-                        code: "NO_FOLDER",
-                        message: format!("there is no temporary folder: {error}"),
-                        details: None,
-                        recoverable: true,
-                        used: None,
-                    },
-                );
+            Err(why) => {
+                let why = format!("there is no folder for its files: {}", one_line(&why));
+                return self.give_back(&why, None, None);
             }
         };
         say(format!(
@@ -149,102 +162,89 @@ impl Piece {
             self.id,
             self.actor.agent,
             place.folder.display(),
-            files.log().display()
+            files.own.log().display()
         ));
-        let outcome = self.work(&place, &files, say);
-        if !matches!(outcome, Outcome::Left | Outcome::Lost(_)) {
+        let site = Site {
+            place: &place,
+            files: &files,
+            say,
+        };
+        let outcome = self.work(&site);
+        if !matches!(outcome, Outcome::Left(_) | Outcome::Lost(_)) {
             self.publish(say);
         }
-        if outcome != Outcome::Left {
-            files.remove();
+        if !matches!(outcome, Outcome::Left(_)) && self.is_whole(&place) {
+            files.agent.discard();
         }
         drop(place.worktree);
         outcome
     }
 
     /// Runs the command, and again with the findings about a refused contract.
-    fn work(&self, place: &Place, files: &Files, say: &dyn Fn(String)) -> Outcome {
+    fn work(&self, site: &Site<'_>) -> Outcome {
         let cut_off = self.cut_off();
         if cut_off > CUT_OFF {
-            return self.fail(
-                Some(place),
-                Some(files),
-                Fault {
-                    code: "WORKER_LOST",
-                    message: format!("{cut_off} workers were killed over it"),
-                    details: None,
-                    recoverable: false,
-                    used: None,
-                },
+            let mut fault = Fault::new(
+                "WORKER_LOST",
+                format!("{cut_off} workers were killed over it"),
             );
+            fault.recoverable = false;
+            return self.fail(site, "", fault, None);
         }
-        let first = self.prompt(place, self.earlier.is_some());
+        if let Err(why) = self.set_up(site) {
+            return why;
+        }
+        let first = self.prompt(site, self.earlier.is_some());
         let mut prompt = first.clone();
         let mut lease = Lease::of(&self.claimed);
         let share = Share::of(&self.claimed);
-        let mut used = self.used_before(files);
-        // What a killed worker's agent had written is as good as what one writes now.
-        let mut end =
-            (self.earlier.is_some() && matches!(files.left(), Ok(Some(_)))).then_some(End {
-                stopped: None,
-                status: None,
-            });
+        let (mut used, mut end) = self.left_by_killed(site.files);
         for run in 0..=self.role.bounds.mend {
             let ended = match end.take() {
-                Some(end) => end,
-                None => match self.run_once((place, files), &prompt, &mut lease, (&used, &share)) {
-                    Ok(end) => end,
-                    Err(message) => {
-                        return self.fail(
-                            Some(place),
-                            Some(files),
-                            Fault {
-                                code: "NOT_STARTED",
-                                message: one_line(&message),
-                                details: None,
-                                recoverable: true,
-                                used: None,
-                            },
-                        );
-                    }
-                },
+                Some(end) => Ok(end),
+                None => self.run_once(site, &prompt, &mut lease, (&used, &share)),
             };
-            if let Err(why) = files.reported() {
-                say(format!(
+            let ended = match ended {
+                Ok(end) => end,
+                Err(why) => {
+                    let fault = Fault::new("NOT_STARTED", one_line(&why));
+                    return self.fail(site, "", fault, None);
+                }
+            };
+            if let Some(why) = &ended.used.unreadable {
+                (site.say)(format!(
                     "{}: what it reports to have used is not recorded: {why}",
                     self.id
                 ));
             }
-            usage::add(&mut used, files.used(&self.role.usage));
-            match self.settle((place, files), ended, &used, say) {
+            usage::add(&mut used, ended.used.usage.clone());
+            let option = usage::option(&used);
+            match self.settle(site, &ended, option.as_deref()) {
                 Ok(outcome) => return outcome,
-                Err((message, findings)) if run < self.role.bounds.mend => {
-                    say(format!("{}: run again: {message}", self.id));
-                    let contract = files.left().ok().flatten().unwrap_or_default();
-                    prompt = prompt::mend(&first, &contract, &message, &findings);
+                Err(refusal) if run < self.role.bounds.mend => {
+                    (site.say)(format!("{}: run again: {}", self.id, refusal.message));
+                    let contract = site.files.contract().ok().flatten().unwrap_or_default();
+                    prompt = prompt::mend(&first, &contract, &refusal.message, &refusal.findings);
                 }
-                Err((message, findings)) => {
-                    let first = findings
-                        .lines()
-                        .next()
-                        .and_then(|line| line.strip_prefix("- "));
-                    let message =
-                        format!("its contract was refused: {}", first.unwrap_or(&message));
-                    return self.fail(
-                        Some(place),
-                        Some(files),
-                        Fault {
-                            code: "CONTRACT_REFUSED",
-                            message,
-                            details: Some(findings),
-                            recoverable: true,
-                            used: usage::option(&used),
-                        },
-                    );
-                }
+                Err(refusal) => return self.refused(site, &ended, refusal, option.as_deref()),
             }
         }
         unreachable!("the last run has an outcome")
+    }
+
+    /// Gives up what is still refused after the last run.
+    fn refused(&self, site: &Site<'_>, end: &End, refusal: Refusal, used: Option<&str>) -> Outcome {
+        let mut lines = refusal.findings.lines();
+        let first = lines.next().and_then(|line| line.strip_prefix("- "));
+        let message = format!(
+            "its contract was refused: {}",
+            first.unwrap_or(&refusal.message)
+        );
+        let fault = Fault {
+            details: Some(refusal.findings.clone()),
+            ..Fault::new("CONTRACT_REFUSED", message)
+        };
+        self.fail(site, &end.tail, fault, used)
     }
 
     /// How many processes were killed over it.
@@ -253,14 +253,22 @@ impl Piece {
         note.map_or(0, |note| note.cut_off + u32::from(!note.is_left))
     }
 
-    /// What the runs of a killed worker took.
-    fn used_before(&self, files: &Files) -> Vec<ModelUsage> {
-        let mut used = Vec::new();
-        if let Some(note) = &self.earlier {
-            used.clone_from(&note.usage);
-            usage::add(&mut used, files.used(&self.role.usage));
+    /// What the runs of a killed worker took, and the end of its last run if that left something: it
+    /// is as good as what one leaves now.
+    fn left_by_killed(&self, files: &Files) -> (Vec<ModelUsage>, Option<End>) {
+        let Some(note) = &self.earlier else {
+            return (Vec::new(), None);
+        };
+        let mut used = note.usage.clone();
+        if !note.has_run {
+            return (used, None);
         }
-        used
+        let end = files.end_of_killed(&self.role);
+        if !note.was_running && matches!(files.contract(), Ok(Some(_))) {
+            return (used, Some(end));
+        }
+        usage::add(&mut used, end.used.usage);
+        (used, None)
     }
 
     fn place(&self) -> Result<Place, Trouble> {
@@ -271,17 +279,11 @@ impl Piece {
                 worktree: None,
             });
         }
-        // A contract's word: as an argument of git's, it could be an option.
         let branch = self.branch();
-        let is_name = self
-            .program
-            .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
-        if branch.starts_with(['-', '+']) || is_name.is_err() {
-            let text = format!(
-                "{} is no name of a branch",
-                handoff_base::text::quoted(&branch)
-            );
-            return Err(Trouble::Other(text));
+        if self.only_looks {
+            self.ensure_name(&branch)?;
+        } else {
+            self.may_write(&branch).map_err(Trouble::Refused)?;
         }
         let has_failed = self.claimed["failures"]
             .as_array()
@@ -293,22 +295,44 @@ impl Piece {
             detached: self.only_looks,
             restores: has_failed,
             remote: self.remote.as_deref(),
+            base: &self.base(),
         })?;
         Ok(Place {
-            folder: worktree.path.clone(),
+            folder: worktree.checkout.path.clone(),
             has_earlier_work: worktree.has_earlier_work,
             worktree: Some(worktree),
         })
     }
 
+    /// Refuses what can't be an argument of git: a contract's word could be an option.
+    fn ensure_name(&self, branch: &str) -> Result<(), Trouble> {
+        let is_name = self
+            .program
+            .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
+        if branch.starts_with(['-', '+']) || is_name.is_err() {
+            let quoted = handoff_base::text::quoted(branch);
+            return Err(Trouble::Refused(format!("{quoted} is no name of a branch")));
+        }
+        Ok(())
+    }
+
     /// The issue's branch: the one that its contracts name, else one for the issue.
-    fn branch(&self) -> String {
+    pub(super) fn branch(&self) -> String {
         let named = self.claimed["work"]["branch"]["name"].as_str();
         named.map_or_else(|| format!("handoff/{}", self.id.issue()), str::to_owned)
     }
 
-    fn prompt(&self, place: &Place, was_cut_off: bool) -> String {
-        let within = self.program.within(&place.folder);
+    /// Where the issue's branch begins, and goes: as its facts have it, else the repository's main one.
+    pub(super) fn base(&self) -> String {
+        let noted = self.claimed["work"]["base"].as_str();
+        noted.map_or_else(
+            || self.worktrees.base(self.remote.as_deref()),
+            str::to_owned,
+        )
+    }
+
+    fn prompt(&self, site: &Site<'_>, was_cut_off: bool) -> String {
+        let within = self.within(site.place);
         let has_branch = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok();
         prompt::first(&Work {
             program: &within,
@@ -316,171 +340,339 @@ impl Piece {
             actor: &self.actor,
             claimed: &self.claimed,
             branch: &self.branch(),
-            base: &self.worktrees.base(self.remote.as_deref()),
-            has_worktree: place.worktree.is_some(),
+            base: &self.base(),
+            has_worktree: site.place.worktree.is_some(),
             detached: self.only_looks,
-            has_earlier_work: place.has_earlier_work,
+            has_earlier_work: site.place.has_earlier_work,
             was_cut_off,
         })
+    }
+
+    /// Runs commands where the work is done.
+    pub(super) fn within(&self, place: &Place) -> Program {
+        match &place.worktree {
+            Some(worktree) => self.program.within(&worktree.checkout),
+            None => self.program.clone(),
+        }
+    }
+
+    /// Whether the place is still what it was.
+    fn is_whole(&self, place: &Place) -> bool {
+        let worktree = place.worktree.as_ref();
+        worktree.is_none_or(|worktree| worktree.checkout.check().is_ok())
+    }
+
+    /// What the agent's environment has besides what is let through.
+    fn variables(&self) -> Vec<(String, String)> {
+        let mut variables = vec![
+            ("GIT_HANDOFF_ISSUE".to_owned(), self.id.issue().to_string()),
+            ("GIT_HANDOFF_ID".to_owned(), self.id.to_string()),
+            ("GIT_HANDOFF_BRANCH".to_owned(), self.branch()),
+            ("GIT_HANDOFF_BASE".to_owned(), self.base()),
+        ];
+        let steps = self.claimed["record"]["transitions"].as_array();
+        let mut steps = steps.into_iter().flatten().rev();
+        if let Some(parent) = steps.find_map(|step| step["traceparent"].as_str()) {
+            variables.push(("TRACEPARENT".to_owned(), parent.to_owned()));
+        }
+        variables.extend(self.relative_remotes());
+        variables
+    }
+
+    fn room<'a>(
+        &'a self,
+        site: &Site<'a>,
+        time: Option<Duration>,
+        (before, share): (&'a [ModelUsage], &'a Share),
+        variables: &'a [(String, String)],
+    ) -> Room<'a> {
+        Room {
+            role: &self.role,
+            actor: &self.actor,
+            own: self.program.own(),
+            folder: &site.place.folder,
+            files: site.files,
+            before,
+            share,
+            time,
+            variables,
+        }
+    }
+
+    /// How long a run may take: as its role says, else its protocol.
+    pub(super) fn time(&self) -> Option<Duration> {
+        let longest = self.claimed["longest_run_seconds"].as_u64();
+        let longest = longest.map(Duration::from_secs);
+        self.role.bounds.time.or(longest)
+    }
+
+    /// Sets a new worktree up.
+    ///
+    /// # Errors
+    /// What becomes of the work if that fails: it is the machine's fault.
+    fn set_up(&self, site: &Site<'_>) -> Result<(), Outcome> {
+        let is_new = site.place.worktree.as_ref().is_some_and(|one| one.is_new);
+        let Some(setup) = self.role.setup.as_ref().filter(|_| is_new) else {
+            return Ok(());
+        };
+        let (share, variables) = (Share::default(), self.variables());
+        let room = self.room(site, Some(setup.time), (&[], &share), &variables);
+        let started = room.spawn(&self.group, &setup.command, None);
+        let mut lease = Lease::of(&self.claimed);
+        let end = started.map(|started| self.watched(&room, started, &mut lease, &[]));
+        let failed = |why: &str| {
+            let why = format!("its worktree can't be set up: {}", one_line(why));
+            Err(self.give_back(&why, None, None))
+        };
+        match end {
+            Ok(end) if end.went_well() => Ok(()),
+            Ok(End {
+                stopped: Some(Stop::Leave),
+                ..
+            }) => Err(Outcome::Left(None)),
+            Ok(End {
+                stopped: Some(Stop::Lost(why)),
+                ..
+            }) => Err(Outcome::Lost(why)),
+            Ok(end) => {
+                let (_, why) = why(&end, &setup.command[0], Some(setup.time));
+                let last = end.tail.lines().rev().find(|line| !line.trim().is_empty());
+                failed(&last.map_or(why.clone(), |last| format!("{why}: {last}")))
+            }
+            Err(why) => failed(&why),
+        }
     }
 
     /// Runs the command once.
     fn run_once(
         &self,
-        (place, files): (&Place, &Files),
+        site: &Site<'_>,
         prompt: &str,
         lease: &mut Lease,
         (before, share): (&[ModelUsage], &Share),
     ) -> Result<End, String> {
-        let mut variables = vec![
-            ("GIT_HANDOFF_ISSUE", self.id.issue().to_string()),
-            ("GIT_HANDOFF_ID", self.id.to_string()),
-            ("GIT_HANDOFF_BRANCH", self.branch()),
-            (
-                "GIT_HANDOFF_BASE",
-                self.worktrees.base(self.remote.as_deref()),
-            ),
-        ];
-        let steps = self.claimed["record"]["transitions"].as_array();
-        let mut steps = steps.into_iter().flatten().rev();
-        if let Some(parent) = steps.find_map(|step| step["traceparent"].as_str()) {
-            variables.push(("TRACEPARENT", parent.to_owned()));
-        }
-        let room = Room {
-            role: &self.role,
-            actor: &self.actor,
-            folder: &place.folder,
-            files,
-            before,
-            share,
-            variables,
-        };
-        let mut note = Note {
-            agent: self.actor.agent.clone(),
-            worker: self.actor.worker.clone(),
-            id: Some(self.id.clone()),
-            cut_off: self.cut_off(),
-            is_left: false,
-            contract: Some(files.contract()),
-            usage: before.to_vec(),
-            group: Some(self.group.clone()),
-        };
-        let noted = |note: &Note| self.slot.write(note).map_err(|error| error.to_string());
+        let variables = self.variables();
+        let room = self.room(site, self.time(), (before, share), &variables);
         // Before it starts: its mark shows which processes are its own, whenever this one is killed.
-        noted(&note)?;
-        let child = room.start(&self.group, prompt)?;
-        let group = self.group.clone().of(child.id());
-        note.group = Some(group.clone());
+        let noted = self.slot.write(&self.note(before, self.group.clone()));
+        noted.map_err(|error| error.to_string())?;
+        let branches = self.worktrees.branches();
+        let started = room.start(&self.group, prompt)?;
+        let end = self.watched(&room, started, lease, before);
+        if let Some(worktree) = &site.place.worktree {
+            self.worktrees.note_made(worktree, &branches);
+        }
+        match not_started(&end) {
+            Some(why) => Err(why),
+            None => Ok(end),
+        }
+    }
+
+    fn watched(
+        &self,
+        room: &Room<'_>,
+        started: super::run::Started,
+        lease: &mut Lease,
+        before: &[ModelUsage],
+    ) -> End {
+        let group = self.group.clone().reaped_by(started.number());
         // Without it, the mark is enough on Linux.
-        let _ = noted(&note);
+        let _ = self.slot.write(&self.note(before, group.clone()));
         let line = Line {
             program: &self.program,
             notices: &self.notices,
             sender: &self.sender,
         };
-        Ok(room.watch(child, &group, lease, &line))
+        room.watch(started, &group, lease, &line)
+    }
+
+    fn note(&self, before: &[ModelUsage], group: ProcessGroup) -> Note {
+        Note {
+            agent: self.actor.agent.clone(),
+            worker: self.actor.worker.clone(),
+            id: Some(self.id.clone()),
+            cut_off: self.cut_off(),
+            is_left: false,
+            has_run: true,
+            was_running: false,
+            usage: before.to_vec(),
+            group: Some(group),
+        }
     }
 
     /// Records what came of a run.
     ///
     /// # Errors
-    /// What was wrong with the contract that was left.
-    fn settle(
-        &self,
-        (place, files): (&Place, &Files),
-        end: End,
-        used: &[ModelUsage],
-        say: &dyn Fn(String),
-    ) -> Result<Outcome, (String, String)> {
-        match end.stopped {
-            Some(Stop::Leave) => return Ok(Outcome::Left),
-            Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why)),
+    /// What is wrong with what was left.
+    fn settle(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Result<Outcome, Refusal> {
+        match &end.stopped {
+            Some(Stop::Leave) => {
+                self.note_usage(used);
+                return Ok(Outcome::Left(None));
+            }
+            Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why.clone())),
             Some(Stop::Time | Stop::Spent(_)) | None => {}
         }
-        let used = usage::option(used);
-        let details = self.push(place);
-        if let Some(why) = &details {
-            say(format!(
-                "{}: its branch is not pushed: {}",
-                self.id,
-                one_line(why)
-            ));
+        if let Err(why) = self.take_back(site) {
+            let fault = Fault::new("WORKTREE_REPLACED", one_line(&why));
+            return Ok(self.fail_without(end, fault, used, site));
         }
-        if !self.is_held() {
-            self.report(used.as_deref());
-            return Ok(Outcome::HandedOn);
+        if let Some(outcome) = self.ended_by_agent(used) {
+            if matches!(outcome, Outcome::HandedOn(_)) {
+                self.tell_left_behind(site);
+            }
+            return Ok(outcome);
         }
-        // What a run leaves that goes wrong is kept with the failure.
-        let went_well = end.stopped.is_none() && end.status.is_none_or(|status| status.success());
-        if went_well {
-            match files.left() {
-                Ok(Some(_)) => return self.send(&files.contract(), used.as_deref()),
+        if end.went_well() {
+            match site.files.contract() {
+                Ok(Some(contract)) => return self.hand_on(site, &contract, used),
                 Ok(None) => {}
                 Err(why) => {
-                    return Err((format!("the contract can't be read: {why}"), String::new()));
+                    return Err(Refusal {
+                        message: format!("the contract can't be read: {why}"),
+                        findings: String::new(),
+                    });
                 }
             }
         }
-        let needs_person = || {
-            let tail = files.tail();
-            self.role.needs_person.iter().find_map(|pattern| {
-                let found = pattern.find(&tail)?;
-                let start = tail[..found.start()].rfind('\n').map_or(0, |at| at + 1);
-                Some(
-                    tail[start..]
-                        .lines()
-                        .next()?
-                        .chars()
-                        .take(500)
-                        .collect::<String>(),
-                )
-            })
-        };
-        if end.stopped.is_none()
-            && let Some(asked) = needs_person()
-        {
-            let reason = format!("its agent waits for a permission: {asked}");
-            return Ok(self.block(&reason, used.as_deref()));
+        let pushed = self.push(site);
+        if let Some(outcome) = self.said_in_a_file(site, end, used) {
+            return Ok(outcome);
         }
-        let (code, message) = why(&end, &self.role);
-        Ok(self.fail(
-            Some(place),
-            Some(files),
-            Fault {
-                code,
-                message,
-                details,
-                recoverable: true,
-                used,
-            },
-        ))
+        let code = end.status.and_then(|status| status.code());
+        if end.stopped.is_none() {
+            if let Some(now) = self.role.unavailable(code, &end.tail) {
+                return Ok(self.give_back(&now.reason, now.retry_after, used));
+            }
+            if let Some(question) = self.role.question(&end.tail) {
+                let mut reason = format!("its agent waits for a permission: {}", question.text);
+                if let Some(rule) = question.rule {
+                    reason += &format!("; to allow it: {rule}");
+                }
+                return Ok(self.block(&reason, used));
+            }
+        }
+        let (code, message) = why(end, &self.role.program(), self.time());
+        let details = match pushed {
+            Pushed::Refused(why) | Pushed::Unreachable(why) => Some(why),
+            Pushed::Done => None,
+        };
+        let fault = Fault {
+            details,
+            ..Fault::new(code, message)
+        };
+        Ok(self.fail(site, &end.tail, fault, used))
     }
 
-    /// Whether this worker still holds it.
-    fn is_held(&self) -> bool {
+    /// What an agent says in a file instead of a contract: that a person has to decide something, or
+    /// that the work can't be done.
+    fn said_in_a_file(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Option<Outcome> {
+        let text = |name: &str| {
+            let text = site.files.agent.text(name, MOST_OF_REASON).ok().flatten();
+            text.map(|text| text.trim().to_owned())
+        };
+        if end.stopped.is_some() {
+            return None;
+        }
+        if let Some(reason) = text(agent_folder::BLOCKED) {
+            return Some(self.block(&reason, used));
+        }
+        let message = text(agent_folder::FAILED)?;
+        let fault = Fault::new("AGENT_FAILED", message);
+        Some(self.fail(site, &end.tail, fault, used))
+    }
+
+    /// What came of it, if its agent recorded that itself.
+    fn ended_by_agent(&self, used: Option<&str>) -> Option<Outcome> {
         let said =
             self.program
                 .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
         let record = &said.data()["record"];
         // What can't be read is not known to have been handed on: the next step finds out.
-        said.exit != 0
-            || record["state"] == "in_progress"
-                && record["lease"]["worker"] == self.actor.worker.as_str()
+        if said.exit != 0 {
+            return None;
+        }
+        let state = record["state"].as_str().unwrap_or_default();
+        let worker = record["lease"]["worker"].as_str();
+        if state == "in_progress" {
+            let own = self.actor.worker.as_str();
+            let other = worker.filter(|worker| *worker != own)?;
+            return Some(Outcome::Lost(format!(
+                "worker {other} holds {} now",
+                self.id
+            )));
+        }
+        let last = record["transitions"].as_array().and_then(|all| all.last());
+        let text = |name: &str| last.and_then(|last| last[name].as_str());
+        if text("worker").is_some_and(|worker| worker != self.actor.worker.as_str()) {
+            return Some(Outcome::Lost(format!("{} is {state}", self.id)));
+        }
+        self.report(used);
+        let reason = text("reason").unwrap_or("no reason was given").to_owned();
+        Some(match state {
+            "failed" | "dead" => {
+                let message = last.and_then(|last| last["failure"]["message"].as_str());
+                Outcome::Failed(message.map_or(reason, one_line))
+            }
+            "blocked" => Outcome::Blocked(one_line(&reason)),
+            "pending" => Outcome::GivenBack(one_line(&reason), None),
+            _ => Outcome::HandedOn(Vec::new()),
+        })
     }
 
-    /// Sends the contract that was left.
-    fn send(&self, contract: &Path, used: Option<&str>) -> Result<Outcome, (String, String)> {
+    /// Hands on by the contract that was left.
+    fn hand_on(
+        &self,
+        site: &Site<'_>,
+        contract: &str,
+        used: Option<&str>,
+    ) -> Result<Outcome, Refusal> {
+        self.commit(site)?;
+        match self.push(site) {
+            Pushed::Done => {}
+            Pushed::Refused(why) => {
+                return Err(Refusal {
+                    message: format!("branch {} can't be pushed", self.branch()),
+                    findings: format!("- the remote refuses it: {}\n", one_line(&why)),
+                });
+            }
+            Pushed::Unreachable(why) => {
+                let why = one_line(&why);
+                return Ok(Outcome::Left(Some(format!(
+                    "its branch can't be pushed: {why}"
+                ))));
+            }
+        }
+        // A copy: what was checked is what is sent.
+        let copy = site.files.own.write("contract", contract.as_bytes());
+        let copy = match copy {
+            Ok(copy) => word(&copy),
+            Err(error) => return Ok(Outcome::Left(Some(error.to_string()))),
+        };
         let token = self.claimed["token"].to_string();
         let issue = self.id.issue().to_string();
-        let path = word(contract);
-        let mut words = vec!["send", &path, "--issue", &issue, "--token", &token];
+        let mut words = vec!["send", &copy, "--issue", &issue, "--token", &token];
         words.extend(used);
-        let said = self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
+        let said = self
+            .within(site.place)
+            .run_again(&self.actor, &words, (TRIES, PAUSE));
         match said.exit {
-            0 | 8 => Ok(Outcome::HandedOn),
+            0 | 8 => Ok(Outcome::HandedOn(contradictions(&said))),
             5 => Ok(Outcome::Lost(said.message().to_owned())),
-            _ => Err((said.message().to_owned(), said.findings())),
+            _ if said.may_pass() => Ok(self.kept(&said)),
+            _ => Err(Refusal {
+                message: said.message().to_owned(),
+                findings: said.findings(),
+            }),
         }
+    }
+
+    /// What came of it can't be recorded now: the note and the claim stay for whoever goes on.
+    fn kept(&self, said: &Said) -> Outcome {
+        Outcome::Left(Some(format!(
+            "what came of it can't be recorded: {}",
+            said.message()
+        )))
     }
 
     /// Records what the work took that its agent handed on itself.
@@ -492,50 +684,57 @@ impl Piece {
         self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
     }
 
-    /// Pushes the branch. Returns why it was not.
-    fn push(&self, place: &Place) -> Option<String> {
-        let remote = self
-            .remote
-            .as_deref()
-            .filter(|_| self.role.bounds.pushes && !self.only_looks && place.worktree.is_some())?;
-        let within = self.program.within(&place.folder);
-        let branch = within
-            .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
-            .ok()?;
-        if within.has_none_of_its_own("HEAD", remote) {
-            return None;
-        }
-        // From the repository's own folder: a remote by a relative path is relative to that.
+    /// Records what the work took that is left to the next worker.
+    fn note_usage(&self, used: Option<&str>) {
+        let Some(used) = used else { return };
+        let (id, token) = (self.id.to_string(), self.claimed["token"].to_string());
+        // The next one has it in the note, too.
         self.program
-            .git(&[
-                "push",
-                "--quiet",
-                remote,
-                &format!("refs/heads/{branch}:refs/heads/{branch}"),
-            ])
-            .err()
+            .run(&self.actor, &["extend", &id, "--token", &token, used]);
     }
 
-    /// Brings to the remote what was only recorded here: the agent's own steps too, which may have
-    /// been made where the remote could not be reached.
-    fn publish(&self, say: &dyn Fn(String)) {
-        if !self.is_shared {
-            return;
-        }
-        let said = self
-            .program
-            .run_again(&self.actor, &["sync"], (TRIES, PAUSE));
-        if said.exit != 0 {
-            let why = said.message();
-            say(format!(
-                "{}: recorded here only: {why}; `git handoff sync`",
-                self.id
-            ));
-        }
+    /// Records that it failed in a worktree that is not what it was.
+    fn fail_without(
+        &self,
+        end: &End,
+        fault: Fault,
+        used: Option<&str>,
+        site: &Site<'_>,
+    ) -> Outcome {
+        let attached = self.attached(site, &end.tail);
+        self.record_failure(&self.program, None, &attached, fault, used)
     }
 
     /// Records that it failed, with what is there.
-    fn fail(&self, place: Option<&Place>, files: Option<&Files>, fault: Fault) -> Outcome {
+    fn fail(&self, site: &Site<'_>, tail: &str, fault: Fault, used: Option<&str>) -> Outcome {
+        let attached = self.attached(site, tail);
+        let within = self.within(site.place);
+        self.record_failure(&within, Some(site.place), &attached, fault, used)
+    }
+
+    /// The files that are kept with a failure.
+    fn attached(&self, site: &Site<'_>, tail: &str) -> Vec<String> {
+        let own = &site.files.own;
+        let contract = site.files.contract().ok().flatten();
+        let files = [
+            ("end-of-output.txt", Some(tail.to_owned())),
+            ("contract", contract),
+        ];
+        let files = files.into_iter().filter_map(|(name, text)| {
+            let text = text.filter(|text| !text.is_empty())?;
+            own.write(name, text.as_bytes()).ok()
+        });
+        files.map(|path| word(&path)).collect()
+    }
+
+    fn record_failure(
+        &self,
+        within: &Program,
+        place: Option<&Place>,
+        attached: &[String],
+        fault: Fault,
+        used: Option<&str>,
+    ) -> Outcome {
         let id = self.id.to_string();
         let token = self.claimed["token"].to_string();
         let message = format!("--message={}", fault.message);
@@ -548,46 +747,31 @@ impl Piece {
         if fault.recoverable {
             words.push("--recoverable");
         }
-        words.extend(fault.used.as_deref());
+        words.extend(used);
         let bare = words.clone();
         if place.is_some() {
             words.push("--snapshot");
         }
-        let kept = files.map(|files| [files.end_of_output(), Some(files.contract())]);
-        let kept: Vec<String> = kept
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|path| fs::metadata(path).is_ok_and(|found| found.len() > 0))
-            .map(|path| word(&path))
-            .collect();
-        let program = place.map_or_else(
-            || self.program.clone(),
-            |place| self.program.within(&place.folder),
-        );
-        let without: Vec<&str> = words.clone();
-        for path in &kept {
+        let without = words.clone();
+        for path in attached {
             words.extend(["--attach", path]);
         }
         // What holds a secret, or is too large, is left out; that it failed is recorded.
         let mut last = None;
-        let attempts = [
-            (&program, words),
-            (&program, without),
-            (&self.program, bare),
-        ];
+        let attempts = [(within, words), (within, without), (&self.program, bare)];
         for (program, words) in attempts {
             let said = program.run_again(&self.actor, &words, (TRIES, PAUSE));
             match said.exit {
                 0 | 8 => {
-                    if words.contains(&"--snapshot")
-                        && place.is_some_and(|place| place.worktree.is_some())
-                    {
-                        self.tidy(program);
+                    let is_kept = words.contains(&"--snapshot");
+                    let place = place.filter(|place| is_kept && place.worktree.is_some());
+                    if let Some(place) = place {
+                        self.tidy(place);
                     }
-                    return Outcome::Failed(fault.message.clone());
+                    return Outcome::Failed(fault.message);
                 }
                 5 | 6 => return Outcome::Lost(said.message().to_owned()),
+                _ if said.may_pass() => return self.kept(&said),
                 _ => last = Some(said.message().to_owned()),
             }
         }
@@ -596,13 +780,12 @@ impl Piece {
     }
 
     /// Removes from a worktree what the ledger keeps of it now; the next attempt gets it from there.
-    fn tidy(&self, within: &Program) {
-        let branch = format!("refs/heads/{}", self.branch());
-        let top = within.git(&["rev-parse", "--show-toplevel"]);
-        if top.is_ok_and(|top| fs::canonicalize(top).ok() != fs::canonicalize(within.folder()).ok())
-        {
+    fn tidy(&self, place: &Place) {
+        let within = self.within(place);
+        if !self.is_whole(place) {
             return;
         }
+        let branch = format!("refs/heads/{}", self.branch());
         let mut steps = vec![
             vec!["reset", "--quiet", "--hard"],
             vec!["clean", "--quiet", "-fd"],
@@ -618,30 +801,57 @@ impl Piece {
 
     /// Records that only a person can decide something.
     fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
-        let token = self.claimed["token"].to_string();
-        let id = self.id.to_string();
         let reason_word = format!("--reason={reason}");
-        let mut words = vec!["block", &id, &reason_word, "--token", &token];
+        self.step(&["block", &self.id.to_string(), &reason_word], used, |_| {
+            Outcome::Blocked(one_line(reason))
+        })
+    }
+
+    /// Gives the claim back: the work could not be done now, through no fault of its agent.
+    fn give_back(&self, reason: &str, after: Option<Duration>, used: Option<&str>) -> Outcome {
+        let reason_word = format!("--reason={reason}");
+        let id = self.id.to_string();
+        self.step(&["release", &id, &reason_word], used, |_| {
+            Outcome::GivenBack(reason.to_owned(), after)
+        })
+    }
+
+    fn step(
+        &self,
+        words: &[&str],
+        used: Option<&str>,
+        done: impl FnOnce(&Said) -> Outcome,
+    ) -> Outcome {
+        let token = self.claimed["token"].to_string();
+        let mut words = words.to_vec();
+        words.extend(["--token", &token]);
         words.extend(used);
         let said = self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
         match said.exit {
-            0 | 8 => Outcome::Blocked(reason.to_owned()),
-            _ => Outcome::Lost(format!(
-                "{reason}; that can't be recorded: {}",
-                said.message()
-            )),
+            0 | 8 => done(&said),
+            _ if said.may_pass() => self.kept(&said),
+            _ => Outcome::Lost(format!("that can't be recorded: {}", said.message())),
         }
     }
 }
 
+/// What the repository contradicts of what was sent.
+fn contradictions(said: &Said) -> Vec<String> {
+    let evidence = said.data()["evidence"].as_array();
+    let told = evidence.into_iter().flatten().filter_map(|one| {
+        (one["verdict"] == "contradicted").then(|| one["message"].as_str().map(str::to_owned))?
+    });
+    told.collect()
+}
+
 impl Program {
     /// Runs a command, and again if the remote was busy or away.
-    fn run_again(
+    pub(super) fn run_again(
         &self,
         actor: &Actor,
         words: &[&str],
         (tries, pause): (u32, Duration),
-    ) -> super::program::Said {
+    ) -> Said {
         let mut said = self.run(actor, words);
         for _ in 1..tries {
             if !said.may_pass() {
@@ -655,18 +865,15 @@ impl Program {
 }
 
 /// Why a run that handed nothing on failed.
-fn why(end: &End, role: &Role) -> (&'static str, String) {
+fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, String) {
     if end.stopped == Some(Stop::Time) {
-        let time = role.bounds.time.unwrap_or_default();
-        return (
-            "TIME_SPENT",
-            format!("it took longer than {}", humantime::format_duration(time)),
-        );
+        let time = humantime::format_duration(time.unwrap_or_default());
+        return ("TIME_SPENT", format!("it took longer than {time}"));
     }
     if let Some(Stop::Spent(text)) = &end.stopped {
         return ("BUDGET_SPENT", text.clone());
     }
-    let program = Path::new(&role.command[0]).file_name();
+    let program = Path::new(program).file_name();
     let program = program
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
@@ -689,6 +896,6 @@ fn why(end: &End, role: &Role) -> (&'static str, String) {
 }
 
 /// A text on one line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     handoff_base::text::one_line(text)
 }

@@ -1,8 +1,5 @@
-//! The processes of an agent: a group of their own, which is ended as a whole.
-//!
-//! A process may leave its group. Each inherits a mark in its environment, by which Linux shows those
-//! that did, also after the worker that started them was killed. Elsewhere they are known by the
-//! group alone.
+//! The processes of a run, which are ended as a whole: by the process that all of them are below
+//! (`reaper`), then by a mark in their environment, which shows those of a worker that was killed.
 
 use std::fs;
 use std::thread;
@@ -19,13 +16,19 @@ pub(crate) const MARK: &str = "GIT_HANDOFF_RUN";
 /// How long it may take the system to end a process that was killed.
 const KILLED: Duration = Duration::from_secs(5);
 
+/// How much longer than its processes a reaper has: it kills those that are left after the grace.
+const REAPED: Duration = Duration::from_secs(3);
+
 /// The processes that an agent's command started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessGroup {
     /// The value of their mark, which nobody else has.
     pub(crate) mark: String,
-    /// The group's number, once it is started.
+    /// The number of its first process and its group, once it is started.
     pub(crate) number: Option<i32>,
+    /// Whether its first process is a reaper, which ends the others.
+    #[serde(default)]
+    pub(crate) is_reaped: bool,
     /// When its first process was started, as the system has it: another process may get its number
     /// later.
     pub(crate) started: Option<String>,
@@ -37,7 +40,16 @@ impl ProcessGroup {
         Self {
             mark: environment::random_word(),
             number: None,
+            is_reaped: false,
             started: None,
+        }
+    }
+
+    /// The same, once its reaper runs.
+    pub(crate) fn reaped_by(self, number: u32) -> Self {
+        Self {
+            is_reaped: true,
+            ..self.of(number)
         }
     }
 
@@ -52,23 +64,23 @@ impl ProcessGroup {
 
     /// Ends all of its processes: asks them to, and after this time kills those that are left.
     pub(crate) fn end(&self, grace: Duration) {
+        if let Some(reaper) = self.first().filter(|_| self.is_reaped) {
+            Member::Process(reaper).send(Signal::TERM);
+            until(grace + REAPED, || self.first().is_none());
+        }
         for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
-            let begun = Instant::now();
             let mut asked = Vec::new();
-            loop {
+            let has_ended = until(patience, || {
                 let alive = self.alive();
-                if alive.is_empty() {
-                    return;
-                }
                 // One that was started in between is asked too.
                 for one in alive.iter().filter(|one| !asked.contains(*one)) {
                     one.send(signal);
                 }
                 asked = alive;
-                if begun.elapsed() > patience {
-                    break;
-                }
-                thread::sleep(Duration::from_millis(20));
+                asked.is_empty()
+            });
+            if has_ended {
+                return;
             }
         }
     }
@@ -78,6 +90,15 @@ impl ProcessGroup {
         !self.alive().is_empty()
     }
 
+    /// The number of its first process, if that runs.
+    fn first(&self) -> Option<i32> {
+        let runs = |number: &i32| {
+            let now = u32::try_from(*number).ok().and_then(started);
+            now.is_some() && now == self.started
+        };
+        self.number.filter(runs)
+    }
+
     /// What is left of it: those with its mark, and the group of its first process. A program may
     /// have changed its user or its environment, so that the mark can't be read.
     fn alive(&self) -> Vec<Member> {
@@ -85,12 +106,22 @@ impl ProcessGroup {
             .into_iter()
             .map(Member::Process)
             .collect();
-        let runs = |number: &i32| {
-            let now = u32::try_from(*number).ok().and_then(started);
-            now.is_some() && now == self.started
-        };
-        members.extend(self.number.filter(runs).map(Member::Group));
+        members.extend(self.first().map(Member::Group));
         members
+    }
+}
+
+/// Looks again and again whether something is so, for a time. Returns whether it is.
+fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if is_so() {
+            return true;
+        }
+        if begun.elapsed() > patience {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use handoff_base::ids::{AgentName, WorkerId};
 use serde_json::Value;
 
+use super::checkout::Checkout;
 use super::process::{MARK, ProcessGroup};
 
 /// The variables by which git leads a process to another repository than its folder's.
@@ -21,6 +22,19 @@ const LEADING: [&str; 8] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
+];
+
+/// What a repository's own configuration may name to be run, off: an agent may have written it. The
+/// user's configuration stays in force, and so do credentials and ssh.
+const OFF: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
 ];
 
 /// Who runs a command.
@@ -37,6 +51,10 @@ pub(super) struct Program {
     own: PathBuf,
     /// Where commands run unless another folder is named.
     folder: PathBuf,
+    /// The worktree's own git directory, as it was when the worktree was made.
+    git_dir: Option<PathBuf>,
+    /// More variables.
+    variables: Vec<(&'static str, String)>,
     /// The ledger's branch, if the command line named one.
     branch: Option<String>,
     /// The mark of its processes, by which they are found if this one is killed.
@@ -99,6 +117,8 @@ impl Program {
         Ok(Self {
             own: std::env::current_exe()?,
             folder: folder.to_owned(),
+            git_dir: None,
+            variables: Vec::new(),
             branch: branch.map(str::to_owned),
             mark: None,
         })
@@ -109,10 +129,24 @@ impl Program {
         &self.folder
     }
 
-    /// The same, in another folder.
-    pub(super) fn within(&self, folder: &Path) -> Self {
+    /// The program's own file.
+    pub(super) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// The same, in a worktree, whatever the `.git` in it names by now.
+    pub(super) fn within(&self, checkout: &Checkout) -> Self {
         Self {
-            folder: folder.to_owned(),
+            folder: checkout.path.clone(),
+            git_dir: Some(checkout.git_dir.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The same, with more variables.
+    pub(super) fn with(&self, variables: &[(&'static str, String)]) -> Self {
+        Self {
+            variables: variables.to_vec(),
             ..self.clone()
         }
     }
@@ -158,10 +192,12 @@ impl Program {
     /// # Errors
     /// What git says, in one line.
     pub(super) fn git(&self, words: &[&str]) -> Result<String, String> {
-        let output = self.start(
-            Path::new("git"),
-            &words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>(),
-        );
+        let off = OFF.iter().flat_map(|setting| ["-c", setting]);
+        let all: Vec<String> = off
+            .chain(words.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        let output = self.start(Path::new("git"), &all);
         let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
         if output.status.success() {
             let text = String::from_utf8_lossy(&output.stdout);
@@ -203,9 +239,14 @@ impl Program {
         alone(&mut command);
         // Some of what git says is looked for.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
+        if let Some(git_dir) = &self.git_dir {
+            command.env("GIT_DIR", git_dir);
+            command.env("GIT_WORK_TREE", &self.folder);
+        }
         if let Some(mark) = &self.mark {
             command.env(MARK, mark);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.output()
     }
 }

@@ -26,6 +26,11 @@ pub(crate) struct Role {
     pub(crate) agent: AgentName,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
+    pub(crate) profile: Option<String>,
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) commits: Commits,
+    pub(crate) setup: Option<Setup>,
+    pub(crate) branches: Vec<String>,
     /// What the end of its output holds if a person has to decide something.
     pub(crate) needs_person: Vec<Regex>,
     /// Where its output tells what it used.
@@ -113,6 +118,74 @@ impl Role {
     /// Whether it works in the repository's own working tree.
     pub(crate) fn is_in_place(&self) -> bool {
         self.bounds.in_place
+    }
+}
+
+/// SHIM
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commits {
+    Worker,
+    Agent,
+}
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) command: Vec<String>,
+    pub(crate) time: Duration,
+}
+pub(crate) struct Given<'a> {
+    pub(crate) prompt: &'a str,
+    pub(crate) prompt_file: &'a Path,
+    pub(crate) budget: Option<f64>,
+    pub(crate) folder: &'a Path,
+}
+#[derive(PartialEq, Eq)]
+pub(crate) enum PromptBy {
+    Stdin,
+    Word,
+}
+pub(crate) struct Unavailable {
+    pub(crate) reason: String,
+    pub(crate) retry_after: Option<Duration>,
+}
+pub(crate) struct Question {
+    pub(crate) text: String,
+    pub(crate) rule: Option<String>,
+}
+impl Role {
+    pub(crate) fn program(&self) -> String {
+        self.command[0].clone()
+    }
+    pub(crate) fn profile_name(&self) -> String {
+        self.profile.clone().unwrap_or_else(|| self.program())
+    }
+    pub(crate) fn words(&self, given: &Given<'_>) -> (Vec<String>, PromptBy) {
+        let mut by = PromptBy::Stdin;
+        let words = self.command.iter().map(|word| {
+            if word.contains("{prompt}") || word.contains("{prompt_file}") {
+                by = PromptBy::Word;
+            }
+            let word = word.replace("{prompt_file}", &given.prompt_file.to_string_lossy());
+            word.replace("{prompt}", given.prompt)
+        });
+        let words = words.collect();
+        (words, by)
+    }
+    pub(crate) fn passes(&self, _: &str) -> bool {
+        true
+    }
+    pub(crate) fn unavailable(&self, exit: Option<i32>, tail: &str) -> Option<Unavailable> {
+        (exit == Some(75)).then(|| Unavailable {
+            reason: tail.lines().last().unwrap_or_default().to_owned(),
+            retry_after: None,
+        })
+    }
+    pub(crate) fn question(&self, tail: &str) -> Option<Question> {
+        self.needs_person.iter().find_map(|pattern| {
+            let found = pattern.find(tail)?;
+            let start = tail[..found.start()].rfind('\n').map_or(0, |at| at + 1);
+            let text = tail[start..].lines().next()?.chars().take(500).collect();
+            Some(Question { text, rule: None })
+        })
     }
 }
 
@@ -246,6 +319,11 @@ impl RoleEntry {
             return Err(format!("{agent} has 0 jobs; at least 1 has to run"));
         }
         Ok(Role {
+            profile: self.profile,
+            variables: BTreeMap::new(),
+            commits: Commits::Agent,
+            setup: None,
+            branches: Vec::new(),
             needs_person: needs_person.collect::<Result<_, String>>()?,
             usage: profile.map_or_else(Vec::new, |profile| profile.usage),
             bounds: Bounds {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use handoff_base::Moment;
-use handoff_model::{ModelUsage, Spent};
+use handoff_model::Spent;
 use serde_json::Value;
+
+use super::usage::UsageSoFar;
 
 /// The limits of one claim, as `claim` answered them.
 #[derive(Debug, Default)]
@@ -64,12 +66,25 @@ impl Share {
         self.limits.iter().any(Limit::is_measured)
     }
 
-    /// The limit that this exceeds most, in words.
-    pub(super) fn exceeded_by(&self, used: impl FnOnce() -> Vec<ModelUsage>) -> Option<String> {
+    /// What is left of the money of a currency, if that is limited.
+    pub(super) fn cost_left(&self, currency: &str) -> Option<f64> {
+        let of_currency = |limit: &&Limit| limit.currency.as_deref() == Some(currency);
+        let limits = self.limits.iter().filter(of_currency);
+        limits.map(|limit| limit.most).reduce(f64::min)
+    }
+
+    /// The limit that this exceeds most, in words. What can't be read counts as all that is left.
+    pub(super) fn exceeded_by(&self, used: impl FnOnce() -> UsageSoFar) -> Option<String> {
         if !self.is_measured() {
             return None;
         }
-        let spent = Spent::of(&used());
+        let used = used();
+        if let Some(why) = used.unreadable {
+            return Some(format!(
+                "what it reports to have used can't be read, and counts as spent: {why}"
+            ));
+        }
+        let spent = Spent::of(&used.usage);
         let reached = |limit: &&Limit| limit.is_measured() && limit.amount(&spent) >= limit.most;
         let part = |limit: &Limit| limit.amount(&spent) / limit.most;
         let reached = self.limits.iter().filter(reached);
@@ -112,7 +127,7 @@ mod tests {
     use handoff_model::read_usage;
     use serde_json::json;
 
-    use super::Share;
+    use super::{Share, UsageSoFar};
 
     #[test]
     fn a_run_ends_at_the_first_limit_that_it_reaches() {
@@ -138,7 +153,10 @@ mod tests {
         assert_eq!(seconds("2026-05-01T11:00:00Z"), Some(0));
         let used = |json: &str| {
             let usage = read_usage(json.as_bytes()).unwrap_or_default();
-            share.exceeded_by(|| usage)
+            share.exceeded_by(|| UsageSoFar {
+                usage,
+                unreadable: None,
+            })
         };
         assert_eq!(
             used(r#"{"cost": 1.9, "currency": "USD", "output_tokens": 399}"#),
@@ -155,6 +173,12 @@ mod tests {
             told.as_deref(),
             Some("it used 400 of 400 tokens that were left per day (budget day)")
         );
+        let unreadable = share.exceeded_by(|| UsageSoFar {
+            usage: Vec::new(),
+            unreadable: Some("a cost below 0".to_owned()),
+        });
+        assert!(unreadable.is_some_and(|told| told.ends_with("counts as spent: a cost below 0")));
+        assert_eq!(share.cost_left("USD"), Some(2.0));
         let none = Share::of(&json!({"budget": []}));
         assert!(!none.is_measured() && none.seconds().is_none());
     }

@@ -36,8 +36,12 @@ pub(super) struct Note {
     pub(super) cut_off: u32,
     /// Whether the process that wrote it ended by itself, and left the work to the next one.
     pub(super) is_left: bool,
-    /// Where the contract may be left.
-    pub(super) contract: Option<PathBuf>,
+    /// Whether its command was started.
+    #[serde(default)]
+    pub(super) has_run: bool,
+    /// Whether the command still ran when the work was taken up: then it was not done.
+    #[serde(skip)]
+    pub(super) was_running: bool,
     /// What earlier runs of the work took.
     #[serde(default)]
     pub(super) usage: Vec<ModelUsage>,
@@ -142,8 +146,14 @@ impl Slot {
         }
     }
 
+    /// The folder for the worker's own files of a run.
+    pub(super) fn run_folder(&self) -> PathBuf {
+        self.folder.join(format!("{}.run", self.number))
+    }
+
     /// Nothing runs there any more.
     pub(super) fn clear(&self) {
+        let _ = fs::remove_dir_all(self.run_folder());
         // A note that stays is found to be about work that has ended.
         let _ = fs::remove_file(self.file());
     }

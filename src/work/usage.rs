@@ -315,3 +315,47 @@ mod tests {
         assert_eq!((twice.len(), twice[0].output_tokens), (1, Some(10)));
     }
 }
+
+/// SHIM
+#[derive(Clone, Debug, Default)]
+pub(super) struct UsageSoFar {
+    pub(super) usage: Vec<ModelUsage>,
+    pub(super) unreadable: Option<String>,
+}
+pub(super) struct UsageReader {
+    rules: Vec<UsageRule>,
+    text: Vec<u8>,
+}
+impl UsageReader {
+    pub(super) fn new(rules: &[UsageRule]) -> Self {
+        Self {
+            rules: rules.to_vec(),
+            text: Vec::new(),
+        }
+    }
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+    pub(super) fn used(&self) -> UsageSoFar {
+        UsageSoFar {
+            usage: in_output(&self.rules, &String::from_utf8_lossy(&self.text)),
+            unreadable: None,
+        }
+    }
+}
+pub(super) fn combine(
+    file: Result<Option<Vec<ModelUsage>>, String>,
+    output: UsageSoFar,
+) -> UsageSoFar {
+    match file {
+        Ok(Some(usage)) => UsageSoFar {
+            usage,
+            unreadable: output.unreadable,
+        },
+        Ok(None) => output,
+        Err(why) => UsageSoFar {
+            unreadable: Some(why),
+            ..output
+        },
+    }
+}

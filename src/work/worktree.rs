@@ -2,7 +2,8 @@
 //! files of the repository.
 //!
 //! A lock is held on a worktree while somebody works there. Nothing is removed that only a worktree
-//! has: one with unfinished work of another handoff is set aside.
+//! has: one with unfinished work of another handoff is set aside, and so is one that is no longer
+//! what was made (`checkout`).
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,6 +15,7 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
+use super::checkout::Checkout;
 use super::process::ProcessGroup;
 use super::program::{Actor, Program, word};
 use super::slot::locked;
@@ -42,9 +44,13 @@ pub(super) struct Worktrees {
 /// A worktree in which somebody works.
 #[derive(Debug)]
 pub(super) struct Worktree {
-    pub(super) path: PathBuf,
+    pub(super) checkout: Checkout,
     /// Whether what an earlier attempt left is in it.
     pub(super) has_earlier_work: bool,
+    /// Whether it was made for this work, so that nothing is set up in it yet.
+    pub(super) is_new: bool,
+    /// Its name among those of this clone.
+    pub(super) name: String,
     /// Held until the work there ends.
     _lock: File,
 }
@@ -61,6 +67,15 @@ pub(super) struct Wanted<'a> {
     pub(super) restores: bool,
     /// The remote that the code is pushed to.
     pub(super) remote: Option<&'a str>,
+    /// Where the branch begins if it is made.
+    pub(super) base: &'a str,
+}
+
+/// A worktree that is as it is wanted.
+struct Prepared {
+    checkout: Checkout,
+    has_earlier_work: bool,
+    is_new: bool,
 }
 
 /// Why there is no worktree.
@@ -68,6 +83,8 @@ pub(super) struct Wanted<'a> {
 pub(super) enum Trouble {
     /// The branch is checked out where a person works.
     CheckedOut(String),
+    /// Agents may not write to the branch, for this reason.
+    Refused(String),
     /// Anything else, in a sentence.
     Other(String),
 }
@@ -79,6 +96,12 @@ pub(super) struct Remembered {
     pub(super) path: PathBuf,
     /// The handoff that was worked on there last.
     pub(super) last: HandoffId,
+    /// How it was made; none while it is being made.
+    #[serde(default)]
+    pub(super) checkout: Option<Checkout>,
+    /// The branches that were made for its issue by runs there.
+    #[serde(default)]
+    pub(super) made: Vec<String>,
 }
 
 /// A worktree that is there.
@@ -131,57 +154,80 @@ impl Worktrees {
                 .map_err(|error| failed(error, &self.notes))?;
             let Some(lock) = lock else { continue };
             let path = self.folder.join(&name);
-            let remembered = Remembered {
+            let known = self.remembered(&name).filter(|known| known.path == path);
+            let mut remembered = Remembered {
                 issue: key.clone(),
-                path: path.clone(),
                 last: wanted.id.clone(),
-            };
-            let remember = || {
-                let remembered = self.remember(&name, &remembered);
-                remembered.map_err(|error| failed(error, &self.notes))
+                checkout: known.as_ref().and_then(|known| known.checkout.clone()),
+                made: known.map_or_else(Vec::new, |known| known.made),
+                path: path.clone(),
             };
             // Before it is there: one that nobody remembers would stay for ever.
             if is_empty(&path) {
-                remember()?;
+                remembered.checkout = None;
+                let noted = self.remember(&name, &remembered);
+                noted.map_err(|error| failed(error, &self.notes))?;
             }
-            let Some(has_earlier_work) = self.prepare(wanted, &name, &path)? else {
+            let had = self.has_branch(wanted.branch);
+            let Some(found) = self.prepare(wanted, &name, &path)? else {
                 continue;
             };
-            remember()?;
+            if !had && !wanted.detached {
+                remembered.made.push(wanted.branch.to_owned());
+            }
+            remembered.checkout = Some(found.checkout.clone());
+            let noted = self.remember(&name, &remembered);
+            noted.map_err(|error| failed(error, &self.notes))?;
             return Ok(Worktree {
-                path,
-                has_earlier_work,
+                checkout: found.checkout,
+                has_earlier_work: found.has_earlier_work,
+                is_new: found.is_new,
+                name,
                 _lock: lock,
             });
         }
         unreachable!("numbers do not end")
     }
 
-    /// Makes a path the worktree that is wanted, unless it holds something else. Returns whether what
-    /// an earlier attempt left is in it.
+    /// Makes a path the worktree that is wanted, unless it holds something else.
     fn prepare(
         &self,
         wanted: &Wanted<'_>,
         name: &str,
         path: &Path,
-    ) -> Result<Option<bool>, Trouble> {
+    ) -> Result<Option<Prepared>, Trouble> {
         if is_empty(path) {
             return self.create(wanted, path).map(Some);
         }
-        let within = self.program.within(path);
         // Only one that is remembered was made here; a person may have made one in this folder, too.
-        let known = self.remembered(name).filter(|known| known.path == path);
-        let Some(known) = known.filter(|_| self.is_own(&within)) else {
+        let Some(known) = self.remembered(name).filter(|known| known.path == path) else {
             return Ok(None);
         };
-        if !is_whole(&within) {
+        let is_made = known.checkout.is_some();
+        let checkout = known
+            .checkout
+            .map_or_else(|| Checkout::of(&self.program, path), Ok);
+        let checkout = checkout.and_then(|checkout| checkout.repair().map(|_| checkout));
+        let Ok(checkout) = checkout else {
+            return Ok(None);
+        };
+        if !is_whole(&checkout) {
             // It was being made or removed: no work was done there since.
             self.discard(path)?;
             return self.create(wanted, path).map(Some);
         }
-        if !self.loses(path).is_empty() {
+        if !is_made {
+            return Ok(None);
+        }
+        let within = self.program.within(&checkout);
+        let found = |has_earlier_work| Prepared {
+            checkout: checkout.clone(),
+            has_earlier_work,
+            is_new: false,
+        };
+        if !self.loses(&checkout).is_empty() {
             if known.last == *wanted.id {
-                return Ok(Some(true));
+                return Ok(Some(found(true)));
             }
             // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
             // next step says so.
@@ -196,7 +242,7 @@ impl Worktrees {
             return self.create(wanted, path).map(Some);
         }
         self.check_out(wanted, &within)?;
-        Ok(Some(false))
+        Ok(Some(found(false)))
     }
 
     /// Removes a worktree with what is in it.
@@ -205,18 +251,27 @@ impl Worktrees {
         self.program.git(&words).map(drop).map_err(Trouble::Other)
     }
 
-    /// Makes a new worktree. Returns whether what an earlier attempt left is in it.
-    fn create(&self, wanted: &Wanted<'_>, path: &Path) -> Result<bool, Trouble> {
-        let path = word(path);
+    /// Makes a new worktree.
+    fn create(&self, wanted: &Wanted<'_>, folder: &Path) -> Result<Prepared, Trouble> {
+        let path = word(folder);
+        let made = |has_earlier_work| {
+            let checkout = Checkout::of(&self.program, folder).map_err(Trouble::Other)?;
+            Ok(Prepared {
+                checkout,
+                has_earlier_work,
+                is_new: true,
+            })
+        };
         if wanted.restores {
             let id = wanted.id.to_string();
             let said = self
                 .program
                 .run(wanted.actor, &["restore", &id, "--worktree", &path]);
             if said.exit == 0 {
+                let made: Prepared = made(true)?;
                 // Where the branch has moved on since, the work stays on the commit it was made on.
-                let _ = self.check_out(wanted, &self.program.within(Path::new(&path)));
-                return Ok(true);
+                let _ = self.check_out(wanted, &self.program.within(&made.checkout));
+                return Ok(made);
             }
         }
         let mut words = vec!["worktree", "add", "--quiet"];
@@ -237,8 +292,9 @@ impl Worktrees {
         });
         let added = added.map(drop);
         added.or_else(|error| self.take_branch(&error, wanted, (&self.program, &words)))?;
-        self.follow(wanted, &self.program.within(Path::new(&path)));
-        Ok(false)
+        let made: Prepared = made(false)?;
+        self.follow(wanted, &self.program.within(&made.checkout));
+        Ok(made)
     }
 
     /// Checks out in a clean worktree what is wanted.
@@ -277,17 +333,17 @@ impl Worktrees {
         };
         let path = Path::new(other);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let known = self
-            .remembered(&name)
-            .map(|known| fs::canonicalize(known.path).ok());
-        if known.is_none_or(|known| known != fs::canonicalize(path).ok()) {
+        let known = self.remembered(&name).and_then(|known| known.checkout);
+        let known = known.filter(|known| fs::canonicalize(path).is_ok_and(|at| at == known.path));
+        let Some(known) = known else {
             return Err(Trouble::CheckedOut(other.to_owned()));
-        }
+        };
         let begun = Instant::now();
         // Usually, whoever handed this on is just ending.
         while begun.elapsed() < ENDING {
             if let Ok(Some(_lock)) = self.lock(&name) {
-                let other = self.program.within(path);
+                known.repair().map_err(Trouble::Other)?;
+                let other = self.program.within(&known);
                 let _ = other.git(&["switch", "--quiet", "--detach"]);
                 return within.git(words).map(drop).map_err(Trouble::Other);
             }
@@ -342,12 +398,21 @@ impl Worktrees {
                 }
             }
             (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => self.base(wanted.remote),
+            (None, None) => self.start_of(wanted.base, wanted.remote),
         }
     }
 
-    /// The branch that work starts from: the remote's main one, else the one that the repository has
-    /// checked out.
+    /// Where a base stands: on the remote, else here.
+    fn start_of(&self, base: &str, remote: Option<&str>) -> String {
+        let theirs = remote.and_then(|remote| {
+            let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
+            self.fetched(remote, name)
+        });
+        theirs.unwrap_or_else(|| base.to_owned())
+    }
+
+    /// The branch that work starts from where its issue names none: the remote's main one, else the
+    /// one that the repository has checked out.
     pub(super) fn base(&self, remote: Option<&str>) -> String {
         let main = remote.and_then(|remote| {
             let head = format!("refs/remotes/{remote}/HEAD");
@@ -380,16 +445,30 @@ impl Worktrees {
         known.is_ok().then_some(tracking)
     }
 
-    /// Whether a folder is a worktree of this clone.
-    fn is_own(&self, within: &Program) -> bool {
-        let common = |program: &Program| {
-            let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-            program.git(&words).ok()
+    /// Whether a branch was made by runs for an issue.
+    pub(super) fn made(&self, issue: &IssueKey, branch: &str) -> bool {
+        let all = self.all();
+        let mut own = all.iter().filter(|found| found.remembered.issue == *issue);
+        own.any(|found| found.remembered.made.iter().any(|made| made == branch))
+    }
+
+    /// The branches of the repository.
+    pub(super) fn branches(&self) -> Vec<String> {
+        let words = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
+        let all = self.program.git(&words).unwrap_or_default();
+        all.lines().map(str::to_owned).collect()
+    }
+
+    /// Remembers the branches that a run made.
+    pub(super) fn note_made(&self, worktree: &Worktree, before: &[String]) {
+        let Some(mut known) = self.remembered(&worktree.name) else {
+            return;
         };
-        let top = within.git(&["rev-parse", "--path-format=absolute", "--show-toplevel"]);
-        let same =
-            |top: String| fs::canonicalize(top).ok() == fs::canonicalize(within.folder()).ok();
-        top.is_ok_and(same) && common(within).is_some() && common(within) == common(&self.program)
+        let new = self.branches();
+        let new = new.into_iter().filter(|branch| !before.contains(branch));
+        known.made.extend(new);
+        // One that is not remembered has to be allowed by a person.
+        let _ = self.remember(&worktree.name, &known);
     }
 
     /// The names of those that are remembered.
@@ -419,11 +498,15 @@ impl Worktrees {
     }
 
     /// What only this worktree has.
-    pub(super) fn loses(&self, path: &Path) -> Vec<String> {
-        let within = self.program.within(path);
-        if !path.exists() || !self.is_own(&within) {
-            return Vec::new();
+    pub(super) fn loses(&self, checkout: &Checkout) -> Vec<String> {
+        if let Err(why) = checkout.check() {
+            return if checkout.path.exists() {
+                vec![why]
+            } else {
+                Vec::new()
+            };
         }
+        let within = self.program.within(checkout);
         let mut loses = Vec::new();
         match within.git(&["status", "--porcelain", "--untracked-files=normal"]) {
             Ok(changed) if changed.is_empty() => {}
@@ -449,7 +532,9 @@ impl Worktrees {
     /// What git says.
     pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
         let path = word(&found.remembered.path);
-        if found.remembered.path.exists() {
+        let checkout = found.remembered.checkout.as_ref();
+        if let Some(checkout) = checkout.filter(|checkout| checkout.path.exists()) {
+            checkout.repair()?;
             let force: &[&str] = if may_lose { &["--force"] } else { &[] };
             let words = [&["worktree", "remove"], force, &[path.as_str()]].concat();
             self.program.git(&words)?;
@@ -506,10 +591,7 @@ fn is_empty(path: &Path) -> bool {
 
 /// Whether a worktree is neither being made nor removed: whoever was at it is gone, since its lock is
 /// held.
-fn is_whole(within: &Program) -> bool {
-    let Ok(folder) = within.git(&["rev-parse", "--absolute-git-dir"]) else {
-        return false;
-    };
-    let reason = fs::read_to_string(Path::new(&folder).join("locked")).unwrap_or_default();
+fn is_whole(checkout: &Checkout) -> bool {
+    let reason = fs::read_to_string(checkout.git_dir.join("locked")).unwrap_or_default();
     ![ADDING, RESTORING, REMOVING].contains(&reason.trim())
 }

@@ -1,0 +1,233 @@
+//! What the worker does with git for an agent: it takes its worktree back, commits what was edited,
+//! and pushes the issue's branch. So an agent needs no rights on the repository, and no network.
+
+use std::thread;
+
+use handoff_base::text::{one_line, quoted};
+
+use super::agent_folder;
+use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
+use super::program::{Program, word};
+use super::roles::Commits;
+
+/// How many changed files are named.
+const NAMED: usize = 10;
+
+/// What became of a push.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// The remote has the branch, or it is not to be pushed.
+    Done,
+    /// The remote refuses it, in git's words.
+    Refused(String),
+    /// The remote could not be reached, in git's words.
+    Unreachable(String),
+}
+
+impl Piece {
+    /// Refuses a branch that agents may not write to.
+    ///
+    /// # Errors
+    /// Why, and what a person can do.
+    pub(super) fn may_write(&self, branch: &str) -> Result<(), String> {
+        let _ = branch;
+        Ok(())
+    }
+
+    /// Takes the worktree back after a run: it is what it was, names this repository, and stands on no
+    /// branch that agents may not write to.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn take_back(&self, site: &Site<'_>) -> Result<(), String> {
+        let Some(worktree) = &site.place.worktree else {
+            return Ok(());
+        };
+        if worktree.checkout.repair()? {
+            let path = worktree.checkout.path.display();
+            (site.say)(format!(
+                "{}: its agent changed what names the repository in {path}; that is as it was again",
+                self.id
+            ));
+        }
+        let within = self.within(site.place);
+        let Some(branch) = head_of(&within) else {
+            return Ok(());
+        };
+        if let Err(why) = self.may_write(&branch) {
+            (site.say)(format!("{}: its agent left that branch: {why}", self.id));
+            within.git(&["checkout", "--quiet", "--detach"])?;
+        }
+        Ok(())
+    }
+
+    /// What is changed in the worktree and in no commit.
+    fn uncommitted(&self, site: &Site<'_>) -> Vec<String> {
+        if self.only_looks || site.place.worktree.is_none() {
+            return Vec::new();
+        }
+        let words = ["status", "--porcelain", "--untracked-files=all"];
+        let changed = self.within(site.place).git(&words).unwrap_or_default();
+        let own = |line: &&str| !line[3..].starts_with(agent_folder::NAME);
+        let changed = changed.lines().filter(|line| line.len() > 3).filter(own);
+        changed.map(|line| line[3..].to_owned()).collect()
+    }
+
+    /// Commits what is changed in the agent's name, or has the agent do it.
+    ///
+    /// # Errors
+    /// What the agent has to put right.
+    pub(super) fn commit(&self, site: &Site<'_>) -> Result<(), Refusal> {
+        let changed = self.uncommitted(site);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let within = self.within(site.place);
+        let branch = head_of(&within);
+        if self.role.commits == Commits::Agent || branch.is_none() {
+            let named: Vec<String> = changed
+                .iter()
+                .take(NAMED)
+                .map(|name| quoted(name))
+                .collect();
+            let more = changed.len().saturating_sub(NAMED);
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            let count = crate::output::counted(changed.len(), "uncommitted file");
+            return Err(Refusal {
+                message: format!("its worktree has {count}"),
+                findings: format!(
+                    "- not committed: {}{more}: commit what belongs to the work, remove the rest\n",
+                    named.join(", ")
+                ),
+            });
+        }
+        let agent = self.actor.agent.as_str();
+        let name = |name: &'static str, value: String| (name, value);
+        let author = within.with(&[
+            name("GIT_AUTHOR_NAME", agent.to_owned()),
+            name("GIT_AUTHOR_EMAIL", format!("{agent}@handoff.invalid")),
+        ]);
+        let title = self.claimed["handoff"]["title"]
+            .as_str()
+            .unwrap_or_default();
+        let title = Some(one_line(title)).filter(|title| !title.is_empty());
+        let title = title.unwrap_or_else(|| format!("Work on issue {}", self.id.issue()));
+        let message = format!("{title}\n\nHandoff-Id: {}\n", self.id);
+        let except = format!(":(exclude){}", agent_folder::NAME);
+        let steps = [
+            vec!["add", "--all", "--", ".", &except],
+            vec!["commit", "--quiet", "--no-verify", "--message", &message],
+        ];
+        for step in steps {
+            author.git(&step).map_err(|why| Refusal {
+                message: "what it changed can't be committed".to_owned(),
+                findings: format!("- {}\n", one_line(&why)),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tells what an agent that handed on itself left uncommitted.
+    pub(super) fn tell_left_behind(&self, site: &Site<'_>) {
+        let changed = self.uncommitted(site);
+        if !changed.is_empty() {
+            let count = crate::output::counted(changed.len(), "uncommitted file");
+            (site.say)(format!(
+                "{}: handed on, but its worktree has {count} that nobody else gets",
+                self.id
+            ));
+        }
+    }
+
+    /// Pushes the branch that the worktree is on, never by force.
+    pub(super) fn push(&self, site: &Site<'_>) -> Pushed {
+        let is_pushed =
+            self.role.bounds.pushes && !self.only_looks && site.place.worktree.is_some();
+        let Some(remote) = self.remote.as_deref().filter(|_| is_pushed) else {
+            return Pushed::Done;
+        };
+        let within = self.within(site.place);
+        let Some(branch) = head_of(&within) else {
+            return Pushed::Done;
+        };
+        if self.may_write(&branch).is_err() {
+            return Pushed::Done;
+        }
+        let known = format!("refs/remotes/{remote}/{branch}");
+        let at = |name: &str| within.git(&["rev-parse", "--verify", "--quiet", name]).ok();
+        if at("HEAD").is_some() && at("HEAD") == at(&known) {
+            return Pushed::Done;
+        }
+        let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
+        let mut last = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                thread::sleep(PAUSE);
+            }
+            // From the repository's own folder: a remote by a relative path is relative to that.
+            match self.program.git(&["push", "--quiet", remote, &refspec]) {
+                Ok(_) => return Pushed::Done,
+                Err(why) if is_refusal(&why) => return Pushed::Refused(why),
+                Err(why) => last = why,
+            }
+        }
+        Pushed::Unreachable(last)
+    }
+
+    /// Brings to the remote what was only recorded here: the agent's own steps too, which may have
+    /// been made where the remote could not be reached.
+    pub(super) fn publish(&self, say: &dyn Fn(String)) {
+        if !self.is_shared {
+            return;
+        }
+        let said = self
+            .program
+            .run_again(&self.actor, &["sync"], (TRIES, PAUSE));
+        if said.exit != 0 {
+            let why = said.message();
+            say(format!(
+                "{}: recorded here only: {why}; `git handoff sync`",
+                self.id
+            ));
+        }
+    }
+
+    /// Variables by which git finds remotes by a relative path in a worktree, too: git takes them as
+    /// relative to where it runs.
+    pub(super) fn relative_remotes(&self) -> Vec<(String, String)> {
+        let words = ["config", "--get-regexp", r"^remote\..*\.url$"];
+        let all = self.program.git(&words).unwrap_or_default();
+        let addresses = all.lines().filter_map(|line| line.split_once(' '));
+        let relative = addresses.filter(|(_, url)| url.starts_with("./") || url.starts_with("../"));
+        let mut variables = Vec::new();
+        let mut count = 0;
+        for (_, url) in relative {
+            let whole = word(&self.program.folder().join(url));
+            variables.push((
+                format!("GIT_CONFIG_KEY_{count}"),
+                format!("url.{whole}.insteadOf"),
+            ));
+            variables.push((format!("GIT_CONFIG_VALUE_{count}"), url.to_owned()));
+            count += 1;
+        }
+        if count > 0 {
+            variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+        }
+        variables
+    }
+}
+
+/// The branch that a worktree is on.
+fn head_of(within: &Program) -> Option<String> {
+    let words = ["symbolic-ref", "--quiet", "--short", "HEAD"];
+    within.git(&words).ok()
+}
+
+/// Whether the remote answered, and said no.
+fn is_refusal(why: &str) -> bool {
+    why.contains("rejected]") || why.contains("non-fast-forward") || why.contains("declined")
+}
