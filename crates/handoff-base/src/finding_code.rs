@@ -58,6 +58,7 @@ finding_codes! {
     ArtifactType = "artifact.type";
     BranchDeleted = "branch.deleted";
     BranchNotHeld = "branch.not_held";
+    BranchRefused = "branch.refused";
     BranchSymbolic = "branch.symbolic";
     BranchUnknown = "branch.unknown";
     CommitAuthor = "commit.author";

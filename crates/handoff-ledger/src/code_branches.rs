@@ -5,13 +5,26 @@ use std::collections::BTreeSet;
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{Issue, IssueStatus, OpenHandoff};
+use handoff_model::{BranchPatterns, Issue, IssueStatus, OpenHandoff};
 use handoff_protocol::State;
 
 use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {
+    /// How the protocols of the ledger say that branches are named after their issues.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger can't be read.
+    pub fn branch_patterns(&self) -> Result<BranchPatterns, LedgerError> {
+        let mut patterns = Vec::new();
+        for name in self.protocols()? {
+            let rules = self.rules(&name)?;
+            patterns.extend_from_slice(rules.protocol().definition().branch_patterns());
+        }
+        Ok(BranchPatterns::new(&patterns))
+    }
+
     /// Findings against a push of a code branch: open issues are worked on there, and the agent
     /// holds none of their handoffs.
     ///

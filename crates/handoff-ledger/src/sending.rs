@@ -5,6 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{Code, Moment, ObjectId, digest, to_millisecond};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
+use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
 use handoff_model::planner::{Holder, held};
@@ -147,6 +148,8 @@ impl<'r> Ledger<'r> {
                 PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
             prepared.worker = worker.cloned();
             let mut found = shared(snapshot, &prepared.rules, &prepared.contract, offer.input)?;
+            let own = self.on_own_branch(&prepared.rules, &prepared.contract);
+            found.extend(prepared.placed(own.into_iter().collect())?);
             if !prepared.demanded.is_empty() {
                 self.gather(&mut prepared, snapshot)?;
                 let held = prepared.held(snapshot)?.map(|record| record.id);
@@ -177,6 +180,16 @@ impl<'r> Ledger<'r> {
         });
         let warnings: Vec<Finding> = warnings.cloned().collect();
         let mut contract = accepted(review)?;
+        if matches!(origin, Origin::Here)
+            && let Some(finding) = self.on_own_branch(&rules, &contract)
+        {
+            let kind = rules.protocol().contract_type(&contract.kind);
+            let found = match kind {
+                Some(kind) => placed(rules.protocol(), &rules, kind, offer.input, vec![finding])?,
+                None => vec![finding],
+            };
+            return Err(ContractError::Invalid(found).into());
+        }
         match (origin, unused) {
             (Origin::Export(known), _) => {
                 contract.allowed_secrets.clone_from(&known.allowed_secrets);
@@ -190,6 +203,15 @@ impl<'r> Ledger<'r> {
         prepared.warnings = warnings;
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
+    }
+
+    /// The finding that a contract names the ledger's own branch as the one that work is on.
+    fn on_own_branch(&self, rules: &Rules<'_>, contract: &Contract) -> Option<Finding> {
+        let protocol = rules.protocol();
+        let kind = protocol.contract_type(&contract.kind)?;
+        let claimed = Claimed::of(protocol, kind, contract);
+        let refused = nameable(claimed.branch()?, Some(self.branch())).err()?;
+        Some(refused.finding(claimed.branch_at().unwrap_or_default()))
     }
 
     /// Gathers the data for a contract, unless that was done elsewhere.
@@ -338,7 +360,6 @@ impl<'r> Ledger<'r> {
             None => None,
         };
         let ground = Ground {
-            is_ledger: branch.as_deref() == Some(self.branch()),
             tip: prepared.code.as_ref().and_then(id),
             merged,
             base: base.as_ref().and_then(id),

@@ -7,6 +7,8 @@ use handoff_contract::{FILL, Schema, Source};
 use handoff_protocol::{ContractType, Gate, Protocol, TaskFields};
 use serde_json::Value;
 
+use crate::branches::nameable;
+use crate::evidence::branch_at;
 use crate::schemas::Schemas;
 use crate::value::scalar;
 
@@ -56,6 +58,13 @@ pub fn faults<S: Schemas>(
             let fix = format!("use one of: {}", protocol.agent_names().join(", "));
             found.push(Finding::error(FindingCode::AgentUnknown, pointer, text).fix(fix));
         }
+    }
+    let branch = branch_at(protocol, kind).and_then(|at| Some((at, value.pointer(at)?)));
+    if let Some((at, Value::String(branch))) = branch.filter(|(_, value)| !has_mark(value))
+        && !branch.is_empty()
+        && let Err(refusal) = nameable(branch, None)
+    {
+        found.push(refusal.finding(at));
     }
     let codes = &protocol.definition().errors;
     if let Some(failure) = &kind.failure

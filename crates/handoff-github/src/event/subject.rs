@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use handoff_base::ids::IssueKey;
 use handoff_ledger::{LedgerError, Snapshot};
-use handoff_model::{Issue, View};
+use handoff_model::{BranchPatterns, Issue, View};
 use handoff_protocol::{EventKind, HEAD, PULL_REQUEST, select};
 use regex::Regex;
 
@@ -34,8 +34,7 @@ pub struct Subject {
 pub struct Naming {
     /// The issues that GitHub says the pull request closes, if it was asked.
     closes: Vec<IssueKey>,
-    /// How branches are named; the usual ways, if empty.
-    branches: Vec<Regex>,
+    branches: BranchPatterns,
 }
 
 impl Naming {
@@ -43,7 +42,7 @@ impl Naming {
     pub fn given(closes: &[IssueKey]) -> Self {
         Self {
             closes: closes.to_vec(),
-            branches: Vec::new(),
+            branches: BranchPatterns::default(),
         }
     }
 
@@ -52,38 +51,11 @@ impl Naming {
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
     pub fn of(tip: &Snapshot<'_>, closes: &[IssueKey]) -> Result<Self, LedgerError> {
-        let mut naming = Self::given(closes);
-        for name in tip.protocols()? {
-            let rules = tip.rules(&name)?;
-            let patterns = rules.protocol().definition().branch_patterns().iter();
-            let patterns = patterns.filter_map(|pattern| branch_pattern(pattern));
-            naming.branches.extend(patterns);
-        }
-        Ok(naming)
+        Ok(Self {
+            branches: tip.branch_patterns()?,
+            ..Self::given(closes)
+        })
     }
-}
-
-/// The expression for a pattern such as `{type}/{issue}-*`. None is invalid where `protocol check`
-/// found nothing.
-fn branch_pattern(pattern: &str) -> Option<Regex> {
-    let mut text = String::from("^");
-    let mut rest = pattern;
-    while let Some(at) = rest.find(['{', '*']) {
-        text += &regex::escape(&rest[..at]);
-        if let Some(name) = rest[at..].strip_prefix('{') {
-            let (name, after) = name.split_once('}')?;
-            text += match name {
-                "issue" => "(?P<number>[1-9][0-9]{0,17})",
-                _ => "[^/]+",
-            };
-            rest = after;
-        } else {
-            text += ".*";
-            rest = &rest[at + 1..];
-        }
-    }
-    text += &regex::escape(rest);
-    Regex::new(&(text + "$")).ok()
 }
 
 // A keyword, then the number or the URL of an issue.
@@ -93,27 +65,6 @@ static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)(?:^|[^[:alnum:]])(?:close|fix|resolve)(?:s|d|es|ed)?:?[ \t]+(?:(?P<short>[\w.-]+/[\w.-]+)?#|https?://[\w.-]+/(?P<long>[\w.-]+/[\w.-]+)/issues/|gh-)(?P<number>[1-9][0-9]{0,17})\b",
     )
     .expect("the expression is one")
-});
-
-// 12, issue-12, feature/12-title, feature/issue_12/more, codex/issue12, copilot/fix-12.
-#[allow(clippy::expect_used)]
-static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"^(?P<before>.*/)?(?P<word>(?i:(?:issues?|gh|(?:bug|hot)?fix|bug|feat|feature|task)[-_]?))?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$",
-    )
-    .expect("the expression is one")
-});
-
-// GitHub's own name for what undoes pull request 46, whatever its branch was named.
-#[allow(clippy::expect_used)]
-static REVERT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^revert-[0-9]+-").expect("the expression is one"));
-
-// revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, backport/12.
-#[allow(clippy::expect_used)]
-static OTHER_BRANCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)^(?:.*/)?(?:revert-|(?:[a-z]+-?)?releases?/|(?:rel|versions?|v|tags?|stable|support|sprints?|milestones?|backports?|bp|mergify|dependabot|renovate)/)")
-        .expect("the expression is one")
 });
 
 /// How far before a keyword it is looked for what denies it, in characters.
@@ -146,7 +97,7 @@ impl Subject {
             ([], Some(body)) => closed_by(body, repository),
             (closes, _) => closes.to_vec(),
         };
-        let named = |branch: Option<&str>| branch.and_then(|branch| naming.named_by(branch));
+        let named = |branch: Option<&str>| branch.and_then(|branch| naming.branches.issue(branch));
         let own = || {
             let number = event.number("/issue/number").filter(|number| *number > 0)?;
             number.to_string().parse::<IssueKey>().ok()
@@ -263,42 +214,6 @@ fn is_negated(last: &str, before: &str) -> bool {
     NEGATED.is_match(&text[start.map_or(0, |(start, _)| start)..])
 }
 
-// 2024-12-01, feature/2024_12-notes.
-#[allow(clippy::expect_used)]
-static DATE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(?:.*/)?(?:19|20)[0-9]{2}[-_/.]?(?:0[1-9]|1[0-2])(?:[-_/.]|[0-3][0-9]|$)")
-        .expect("the expression is one")
-});
-
-impl Naming {
-    /// The issue that a branch is named after, if any.
-    fn named_by(&self, branch: &str) -> Option<IssueKey> {
-        if self.branches.is_empty() {
-            return usually_named_by(branch);
-        }
-        if REVERT.is_match(branch) {
-            return None;
-        }
-        let mut found = self.branches.iter();
-        let found = found.find_map(|pattern| pattern.captures(branch))?;
-        found.name("number")?.as_str().parse().ok()
-    }
-}
-
-/// The issue that a branch is named after, unless that is a date, a year, a release, or what a
-/// branch of another kind is named after.
-fn usually_named_by(branch: &str) -> Option<IssueKey> {
-    let line = branch.lines().next()?;
-    if DATE.is_match(line) || OTHER_BRANCH.is_match(line) {
-        return None;
-    }
-    let found = BRANCH.captures(line)?;
-    let number = found.name("number")?.as_str();
-    let is_bare = found.name("before").is_none() && found.name("word").is_none();
-    let is_year = number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
-    (!(is_bare && is_year)).then(|| number.parse().ok())?
-}
-
 /// The number in a fact, which may be a string.
 pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
     let text = fact.as_str().and_then(|text| text.parse().ok());
@@ -351,7 +266,7 @@ fn issues_with(
 
 #[cfg(test)]
 mod tests {
-    use super::{branch_pattern, closed_by, usually_named_by};
+    use super::closed_by;
 
     #[test]
     fn a_keyword_names_the_issue() {
@@ -399,65 +314,9 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_named_after_its_issue() {
-        for (branch, issue) in [
-            ("12", Some("12")),
-            ("issue-12", Some("12")),
-            ("Issue_12", Some("12")),
-            ("feature/12-title", Some("12")),
-            ("feature/12_title", Some("12")),
-            ("agents/fix/issue-7-more", Some("7")),
-            ("12/part", Some("12")),
-            ("3/12-title", Some("12")),
-            ("main", None),
-            ("v2", None),
-            ("release-12", None),
-            ("12x", None),
-            ("0", None),
-            ("2024-12-01-notes", None),
-            ("notes/2024-12", None),
-            ("2024-notes", None),
-            ("2024-roadmap", None),
-            ("feature/2024-notes", Some("2024")),
-            ("copilot/fix-12", Some("12")),
-            ("codex/issue12", Some("12")),
-            ("bug-12-title", Some("12")),
-            ("revert-46-feature/12-title", None),
-            ("revert-46-main", None),
-            ("release/62", None),
-            ("team/releases/62-rc", None),
-            ("dependabot/npm/12", None),
-            ("team/revert-46-feature/12-title", None),
-            ("changeset-release/12", None),
-            ("backport/12", None),
-            ("20240101-x", None),
-            ("hotfix-12", Some("12")),
-            ("issues/12", Some("12")),
-            ("issue-2024-12-01", Some("2024")),
-            ("", None),
-        ] {
-            let found = usually_named_by(branch);
-            assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{branch}");
-        }
-    }
-    #[test]
     fn every_issue_that_a_text_closes_counts_once() {
         let found = closed_by("Closes #12, fixes #7 and resolves #12.\nNot #9.", None);
         let found: Vec<&str> = found.iter().map(|key| key.as_str()).collect();
         assert_eq!(found, ["12", "7"]);
-    }
-
-    #[test]
-    fn a_pattern_says_how_branches_are_named() {
-        let number = |pattern: &str, branch: &str| {
-            let found = branch_pattern(pattern)?.captures(branch)?["number"].to_owned();
-            Some(found)
-        };
-        let some = |number: &str| Some(number.to_owned());
-        assert_eq!(number("{type}/{issue}-*", "feat/12-more/x"), some("12"));
-        assert_eq!(number("{type}/{issue}-*", "a/b/12-more"), None);
-        assert_eq!(number("copilot/fix-{issue}", "copilot/fix-12"), some("12"));
-        assert_eq!(number("copilot/fix-{issue}", "copilot/fix-12x"), None);
-        assert_eq!(number("a.b/{issue}", "axb/12"), None);
     }
 }

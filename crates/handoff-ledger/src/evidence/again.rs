@@ -100,7 +100,6 @@ fn history(
         claimed: Claimed::of(protocol, kind, contract),
         ground: Ground {
             branch: record.code.as_ref().map(|code| code.branch.clone()),
-            is_ledger: false,
             tip,
             merged: tip.map_or(Merged::Unknown, Merged::At),
             base_branch: None,

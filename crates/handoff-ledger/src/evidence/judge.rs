@@ -28,8 +28,6 @@ pub(crate) enum Merged {
 pub(crate) struct Ground {
     /// The code branch's name, if known.
     pub(crate) branch: Option<String>,
-    /// Whether it is the branch of this ledger.
-    pub(crate) is_ledger: bool,
     pub(crate) tip: Option<ObjectId>,
     /// The commit it was at when it was merged, as far as known.
     pub(crate) merged: Merged,
@@ -251,13 +249,6 @@ impl Judge<'_> {
             return Ok(Found::Skipped("no code branch is known".to_owned()));
         };
         let at = self.claimed.branch_at().unwrap_or_default();
-        if self.ground.is_ledger {
-            let text = format!("{} is the ledger's own branch", quoted(branch));
-            let finding = Finding::error(Check::Branch.code(), at, text);
-            return Ok(Found::because(
-                finding.fix("name the branch that the work is on"),
-            ));
-        }
         if let Some(tip) = self.ground.tip {
             return Ok(match self.pushed(Some(branch), tip)? {
                 Pushed::Yes => Found::Passed,

@@ -122,6 +122,12 @@ pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<Evid
     needless.map(|entry| EvidenceFault::Needless { check: entry.check })
 }
 
+/// The place where contracts of a type name the code branch.
+pub fn branch_at<'a>(protocol: &'a Protocol, kind: &'a ContractType) -> Option<&'a str> {
+    let own = kind.claims.as_ref().and_then(|c| c.branch.as_deref());
+    own.or_else(|| protocol.field(kind, |f| &f.branch))
+}
+
 /// The claims of one contract.
 pub struct Claimed<'a> {
     protocol: &'a Protocol,
@@ -157,8 +163,7 @@ impl<'a> Claimed<'a> {
 
     /// The place where it names the code branch.
     pub fn branch_at(&self) -> Option<&'a str> {
-        let own = self.kind.claims.as_ref().and_then(|c| c.branch.as_deref());
-        own.or_else(|| self.protocol.field(self.kind, |f| &f.branch))
+        branch_at(self.protocol, self.kind)
     }
 
     /// The code branch that it names.
