@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
-use handoff_base::ids::{IdError, WorkerId};
+use handoff_base::ids::{HandoffId, IdError, WorkerId};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, to_millisecond};
 use handoff_git::{Person, Repository, Surroundings};
@@ -156,6 +156,23 @@ pub(crate) fn worker() -> Option<String> {
     env::var("GIT_HANDOFF_WORKER")
         .ok()
         .filter(|id| !id.is_empty())
+}
+
+/// A run of `work` that this process is part of.
+pub(crate) struct Run {
+    /// The handoff that it works on.
+    pub(crate) id: HandoffId,
+    /// The file in which its contract may be left.
+    pub(crate) contract: PathBuf,
+}
+
+/// The run of `work` that this process is part of, if it is.
+pub(crate) fn run_of_work() -> Option<Run> {
+    let contract = env::var_os("GIT_HANDOFF_CONTRACT").filter(|path| !path.is_empty())?;
+    Some(Run {
+        id: env::var("GIT_HANDOFF_ID").ok()?.parse().ok()?,
+        contract: PathBuf::from(contract),
+    })
 }
 
 /// The worker that a GitHub workflow's run is, if this runs in one.

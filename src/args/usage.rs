@@ -16,6 +16,11 @@ pub(crate) struct UsageReport {
 }
 
 impl UsageReport {
+    /// Whether there is one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.usage.is_some()
+    }
+
     /// Reads it.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::render::receipt::ReceiptView;
 ///
 /// With `--fact`, the note also changes what is known of the issue: the next contracts must say the
 /// same. What an event of GitHub proved can only be changed by another event, the orchestrator or a
-/// person.
+/// person. With `--usage` alone, it only says what the work took.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff annotate 123.4 --as reviewer-agent \\
@@ -39,9 +39,10 @@ pub(crate) struct Arguments {
         short,
         value_name = "TEXT",
         visible_aliases = ["message", "reason"],
-        visible_short_alias = 'm'
+        visible_short_alias = 'm',
+        required_unless_present = "usage"
     )]
-    note: String,
+    note: Option<String>,
     /// A fact that changed; contracts must agree with it
     #[arg(long = "fact", value_name = "NAME=VALUE")]
     facts: Vec<String>,
@@ -66,7 +67,8 @@ impl Arguments {
     }
 
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let note = text::kept(&self.note)?;
+        let note = self.note.as_deref().map(text::kept).transpose()?;
+        let note = note.unwrap_or_default();
         let handoff: Option<HandoffId> = if self.id.contains('.') {
             Some(self.id.parse()?)
         } else {

@@ -12,6 +12,7 @@ use crate::args::text::{self, OptionalReason, Reason};
 use crate::args::usage::UsageReport;
 use crate::commands::approve;
 use crate::commands::send::deliver;
+use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
@@ -360,10 +361,35 @@ impl Block {
         let args = EventArgs {
             token: self.token,
             questions: self.needs.clone(),
-            ..because(self.why.reason.clone())
+            ..because(text::kept(&self.why.reason)?)
         };
         let usage = self.usage.read(context)?;
-        change(context, output, &self.id, (Event::Block, args), usage)
+        let repository = context.repository()?;
+        let (mut ledger, session) = context.requester(&repository, output)?;
+        if let Some(left) = context.left_for_worker(&mut ledger, &session) {
+            left.ensure_own(&self.id)?;
+            return left.leave(BLOCKED, &self.asked(), output);
+        }
+        let session = Session { usage, ..session };
+        act((ledger, session), context, output, &self.id, |_, _| {
+            Ok((Event::Block, args.clone()))
+        })
+    }
+
+    /// What a person has to answer, as text.
+    fn asked(&self) -> String {
+        let needs = self.needs.iter().map(|one| {
+            let kind = one.kind.as_ref().map(|kind| format!(" ({kind})"));
+            let about = one.description.as_ref().map(|text| format!(": {text}"));
+            format!(
+                "- {}{}{}\n",
+                one.key,
+                kind.unwrap_or_default(),
+                about.unwrap_or_default()
+            )
+        });
+        let reason = self.why.reason.trim();
+        format!("{reason}\n{}", needs.collect::<String>())
     }
 }
 

@@ -10,6 +10,7 @@ use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
 
 use crate::args::text;
 use crate::args::usage::UsageReport;
+use crate::context::left_for_worker::FAILED;
 use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
@@ -24,6 +25,8 @@ use crate::render::receipt::ReceiptView;
 /// with --snapshot, your unfinished work: every changed, added and untracked file of this worktree
 /// that is not ignored, what is staged and what was deleted. The worktree and its index are only
 /// read. The next claim shows all of it, and `git handoff restore` restores the work.
+///
+/// Within a run of `work` whose sandbox forbids to record it, its text is left for the worker.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fail 123.2 --as implementer-agent --code BuildError \\
@@ -95,6 +98,10 @@ impl Arguments {
         let (mut ledger, mut session) = context.requester(&repository, output)?;
         session.usage = self.usage.read(context)?;
         let agent = context.acting_agent(&repository)?;
+        if let Some(left) = context.left_for_worker(&mut ledger, &session) {
+            left.ensure_own(&self.id)?;
+            return left.leave(FAILED, &self.told(), output);
+        }
         let keep = Keep {
             host: host(),
             tools: tools(),
@@ -119,6 +126,17 @@ impl Arguments {
         }
         receipt.say_next(output);
         Ok(())
+    }
+}
+
+impl Arguments {
+    /// What happened, as text: the worker that runs the agent keeps its files.
+    fn told(&self) -> String {
+        let code = Some(&self.code).filter(|code| *code != UNSPECIFIED);
+        let code = code.map_or(String::new(), |code| format!("{code}: "));
+        let more = [&self.details, &self.suggested_action];
+        let more = more.into_iter().flatten().map(|text| format!("\n{text}\n"));
+        format!("{code}{}\n{}", self.message, more.collect::<String>())
     }
 }
 

@@ -2,11 +2,13 @@ use clap::Args;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::to_millisecond;
 use handoff_ledger::Clock;
+use handoff_model::View;
+use handoff_protocol::State;
 use handoff_templates::known;
 
 use crate::context::Context;
 use crate::contracts::settings::Setting;
-use crate::contracts::skeleton::{Format, Wanted};
+use crate::contracts::skeleton::{Format, Wanted, before_work};
 use crate::environment::SystemClock;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -16,7 +18,10 @@ use crate::output::Output;
 /// Values known from the ledger and the repository are filled in: the issue's
 /// address, branch, pull request, counts from the diff, commits since the last
 /// handoff. Values that only you know are marked `{{fill: …}}`; a contract that
-/// still has a mark is refused.
+/// still has such a mark is refused.
+///
+/// While you hold work, what depends on it is marked `{{fill by send: …}}`: leave
+/// these marks, `send` and `check` fill them in.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff new --issue 123 --to implementer-agent --as prep-agent > next.xml
@@ -76,6 +81,14 @@ impl Arguments {
         let branch = self.set.iter().find_map(|setting| setting.of("branch"));
         let protocol = rules.protocol();
         let known = known(&repository, protocol, &folder, &from, &to, (branch, now))?;
+        let issue = folder.issue()?;
+        let mut open = issue.iter().flat_map(|issue| &issue.open);
+        let is_at_work = open.any(|open| open.to == from && open.state == State::InProgress);
+        let known = if is_at_work {
+            before_work(&known, protocol)
+        } else {
+            known
+        };
         let made = wanted.write(&rules, &known)?;
         output.answer(&made)?;
         if made.left > 0 && made.format != Format::Xml {
@@ -90,6 +103,9 @@ impl Arguments {
             },
             output.command("git handoff check FILE")
         ));
+        if made.by_send > 0 {
+            output.say("`send` fills in what says {{fill by send: …}}");
+        }
         if !made.names_issue {
             output.say(&format!(
                 "the contract does not name its issue; send it with: {}",

@@ -3,18 +3,22 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::to_millisecond;
 use handoff_contract::{Allowance, Input};
+use handoff_git::Repository;
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 use handoff_model::Reports;
 
 use crate::args::usage::UsageReport;
 use crate::context::Context;
+use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::decided;
+use crate::contracts::by_send;
 use crate::contracts::compose::{Composer, issue_held};
 use crate::contracts::draft::about_findings;
 use crate::contracts::input;
 use crate::contracts::not_in_force::diagnosed;
 use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted};
+use crate::environment::now;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -28,9 +32,16 @@ use crate::render::receipt::ReceiptView;
 /// received. Sending the same contract again changes nothing and prints the first
 /// receipt.
 ///
+/// A place marked `{{fill by send: …}}` is filled in from the repository and the issue: commits,
+/// their number, the files that changed, the merge. A byte order mark and a Markdown fence around
+/// the whole contract are removed.
+///
 /// With --to, the contract is written here: what the ledger and the repository know is filled in,
 /// --set gives the rest, and what is still missing is listed. With --edit, it is opened in the
 /// editor, and again with the findings beside the lines if it is refused.
+///
+/// Within a run of `work` whose sandbox forbids to write the git directory or to reach the remote,
+/// the contract is checked and left for the worker, which sends it when the run ends.
 ///
 /// If the ledger or the protocol requires it, the contract's statements are checked
 /// against the repository first: branch, commits, counts, the merge, artifacts.
@@ -101,6 +112,9 @@ impl Arguments {
         let (mut ledger, mut session) = context.requester(&repository, output)?;
         session.usage = self.usage.read(context)?;
         let agent = context.agent(&repository)?;
+        if let Some(left) = context.left_for_worker(&mut ledger, &session) {
+            return self.leave(&left, context, (&repository, &ledger), output);
+        }
         let issue = self.issue()?;
         let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
         let reports = self.reports(context)?;
@@ -173,6 +187,78 @@ impl Arguments {
         }
     }
 
+    /// Leaves the contract for the worker, checked as far as it can be before the work is committed.
+    fn leave(
+        &self,
+        left: &LeftForWorker,
+        context: &Context,
+        (repository, ledger): (&Repository, &Ledger<'_>),
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let has_more = self.answers.is_some()
+            || self.edit
+            || !self.allow_secret.is_empty()
+            || !self.tests.is_empty()
+            || !self.coverage.is_empty()
+            || self.usage.is_given();
+        if has_more {
+            let text = "only a contract can be left for the worker here, without other options";
+            return Err(
+                Failure::usage(text).advice("give FILE, or --to and --set, and nothing more")
+            );
+        }
+        let issue = self.issue()?.unwrap_or_else(|| left.issue().clone());
+        left.ensure_issue(&issue)?;
+        let tip = ledger.tip()?;
+        let agent = context.agent(repository)?;
+        let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
+        let bytes = match (&self.file, &self.to) {
+            (Some(file), _) => input::contract(context, file)?,
+            (None, Some(to)) => {
+                let from = context.acting_agent(repository)?;
+                let wanted = Wanted {
+                    from: &from,
+                    to,
+                    kind: self.kind.as_deref(),
+                    format: self.format,
+                    protocol: protocol.as_ref(),
+                    set: &self.set,
+                };
+                let composer = Composer::new(repository, &tip, wanted, &issue)?;
+                composer.before_work()?.into_bytes()
+            }
+            (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
+        };
+        let written = Input::read(&bytes);
+        let offer = Offer {
+            input: &written,
+            agent: agent.as_ref(),
+            issue: Some(&issue),
+            protocol: protocol.as_ref(),
+            answers: None,
+            replaces: None,
+            token: None,
+            allow: &[],
+            reports: None,
+            imported: None,
+        };
+        let open = by_send::open_places(&tip, &offer)?;
+        let mut findings = tip.check(&offer, now()?)?.findings;
+        let is_open = |found: &Finding| {
+            found.code == FindingCode::FieldUnfilled && open.contains(&found.path)
+        };
+        findings.retain(|found| !is_open(found));
+        if findings
+            .iter()
+            .any(|found| found.is_error() && !found.code.is_gate())
+        {
+            let refused = LedgerError::from(ContractError::Invalid(findings));
+            return Err(Failure::from(refused));
+        }
+        let text = String::from_utf8_lossy(written.bytes());
+        left.leave(CONTRACT_FILE, &text, output)
+    }
+
     fn issue(&self) -> Result<Option<IssueKey>, Failure> {
         let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let is_zero = |key: &&IssueKey| key.as_str().bytes().all(|b| b == b'0');
@@ -202,8 +288,8 @@ fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL)
 }
 
-/// Sends a contract in a ledger that was opened for a request, and prints its receipt. What wrote
-/// it here says which fields the findings are about.
+/// Sends a contract in a ledger that was opened for a request, with what is left to `send` filled
+/// in, and prints its receipt. What wrote it here says which fields the findings are about.
 pub(super) fn deliver(
     ledger: &mut Ledger<'_>,
     session: &Session,
@@ -211,6 +297,15 @@ pub(super) fn deliver(
     composer: Option<&Composer<'_>>,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let text = match ledger.tip_id()? {
+        Some(_) => by_send::filled(ledger.repository(), &ledger.tip()?, offer)?,
+        None => None,
+    };
+    let input = text.as_ref().map(|text| Input::read(text.as_bytes()));
+    let offer = &Offer {
+        input: input.as_ref().unwrap_or(offer.input),
+        ..*offer
+    };
     let sent = decided(ledger, session, output, |ledger| {
         ledger.send(session, offer)
     })?;

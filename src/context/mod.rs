@@ -4,7 +4,7 @@
 //! for commands that wait, and `interruption` ends their wait; `fresh` asks the remote for commands
 //! that read, and `elsewhere` finds the remote that has a ledger where there is none here; `call`
 //! replaces standard input and signals for a command that a server runs; `local` reads this clone's
-//! own notes; `worker` finds the acting worker. Modules here give commands a library's value, ready
+//! own notes; `left_for_worker` takes what can't be recorded in a sandbox; `worker` finds the acting worker. Modules here give commands a library's value, ready
 //! to use.
 
 pub(crate) mod call;
@@ -12,6 +12,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod fresh;
 mod here;
 pub(crate) mod interruption;
+pub(crate) mod left_for_worker;
 pub(crate) mod local;
 pub(crate) mod lookout;
 pub(crate) mod worker;

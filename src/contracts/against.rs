@@ -1,7 +1,7 @@
 //! The rules that contracts are checked against without recording anything.
 
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_contract::Outline;
+use handoff_contract::{Input, Outline};
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, Offer, Snapshot};
 use handoff_model::{Review, first_match, is_contract_of, review};
@@ -10,6 +10,7 @@ use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
+use crate::contracts::by_send;
 use crate::contracts::not_in_force::diagnosed;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, chain};
@@ -106,8 +107,8 @@ impl<'r> Against<'r> {
         }
     }
 
-    /// Like `review`, and if there is a ledger, compares the claims of a worker's contract with the
-    /// repository.
+    /// Like `review`, and if there is a ledger, fills in what `send` would, and compares the claims
+    /// of a worker's contract with the repository.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger, the repository or a schema can't be read.
@@ -118,6 +119,12 @@ impl<'r> Against<'r> {
     ) -> Result<Review, Failure> {
         match self {
             Self::Ledger(ledger, snapshot) => {
+                let text = by_send::filled(ledger.repository(), snapshot, offer)?;
+                let input = text.as_ref().map(|text| Input::read(text.as_bytes()));
+                let offer = &Offer {
+                    input: input.as_ref().unwrap_or(offer.input),
+                    ..*offer
+                };
                 let review = ledger.check_claims(snapshot, offer, (worker, now()?))?;
                 diagnosed(snapshot, offer, review)
             }

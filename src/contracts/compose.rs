@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::draft::{Draft, Remarks, about_fields};
 use super::fields::{Field, fields};
 use super::settings::{NotTold, expected};
-use super::skeleton::Wanted;
+use super::skeleton::{Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
 use crate::environment::now;
@@ -159,6 +159,16 @@ impl<'a> Composer<'a> {
         let made = self
             .wanted
             .complete(&self.rules, &self.known, not_told.as_ref());
+        Ok(made.map_err(|failure| self.with_claim(failure))?.text)
+    }
+
+    /// The contract, with what depends on the work left to the `send` that comes after it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that lists what is missing.
+    pub(crate) fn before_work(&self) -> Result<String, Failure> {
+        let known = before_work(&self.known, self.rules.protocol());
+        let made = self.wanted.complete(&self.rules, &known, None);
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
     }
 

@@ -1,11 +1,12 @@
 //! Contracts as commands read and print them: `input` reads the bytes, `against` checks them
 //! without recording anything, `not_in_force`
 //! names the protocol of those that belong to another one, `onward` says which can be sent next, `skeleton` writes one to fill in,
-//! `settings` fills in what the command line says, `compose` and `draft` write whole ones, `fields` lists its fields.
+//! `settings` fills in what the command line says, `by_send` what `send` itself knows, `compose` and `draft` write whole ones, `fields` lists its fields.
 //!
 //! Modules here are about a contract's text, for more than one command.
 
 pub(crate) mod against;
+pub(crate) mod by_send;
 pub(crate) mod compose;
 pub(crate) mod draft;
 pub(crate) mod fields;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{escaped_part, parts};
 use handoff_base::text::{quoted, quoted_word};
-use handoff_contract::FILL;
+use handoff_contract::{BY_SEND, FILL};
 use handoff_templates::left_to_fill;
 use serde_json::{Map, Value};
 
@@ -41,6 +41,11 @@ impl Setting {
     pub(crate) fn of(&self, field: &str) -> Option<&str> {
         (self.field.trim_start_matches('/') == field).then_some(&self.value)
     }
+
+    /// Whether its value is left to `send`.
+    fn is_by_send(&self) -> bool {
+        self.value.trim_start().starts_with(BY_SEND)
+    }
 }
 
 /// Puts values into a contract.
@@ -50,7 +55,8 @@ impl Setting {
 /// than its field has.
 pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
     let template = contract.clone();
-    for setting in all {
+    // What `send` fills in need not be given: its mark may stay in a command.
+    for setting in all.iter().filter(|one| !one.is_by_send()) {
         let path = path_of(&setting.field, schema, contract)?;
         let kinds = schema_at(schema, &path);
         let is_list = kinds.is_some_and(|kind| accepts(kind, "array"));

@@ -4,11 +4,11 @@ use clap::ValueEnum;
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
-use handoff_contract::FILL;
+use handoff_contract::{BY_SEND, FILL};
 use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff_model::View;
-use handoff_protocol::{ContractType, Protocol};
-use handoff_templates::{Known, left_to_fill, skeleton, usual_format, written};
+use handoff_protocol::{ContractType, FactRule, Protocol};
+use handoff_templates::{Known, skeleton, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,26 +18,26 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Answer;
 use crate::view::Look;
 
-/// The values that the repository tells once the work is done.
-const FROM_REPOSITORY: [&str; 5] = [
-    "commits",
-    "commits_added",
-    "files_changed",
-    "merge_sha",
-    "workspace_path",
-];
+/// The values that depend on the work: what is known of them before it is done is wrong.
+const OF_THE_WORK: [&str; 4] = ["commits", "commits_added", "files_changed", "merge_sha"];
 
-/// The beginning of a mark for what `send` fills in: it begins as every mark, so that a contract with
-/// one is refused too.
-pub(crate) const BY_SEND: &str = "{{fill by send";
-
-/// What is known, and nothing for what `send` will know.
-fn told_by_send(known: &Known) -> Known {
-    let mut known = known.clone();
-    for name in FROM_REPOSITORY {
-        known.insert_new(name, Value::Null);
+/// What is known before the work is done: what depends on it is left to `send`, and so is what only
+/// the repository can tell.
+pub(crate) fn before_work(known: &Known, protocol: &Protocol) -> Known {
+    let mut open = known.clone();
+    for name in OF_THE_WORK {
+        open.leave_to_send(name);
     }
-    known
+    if known.get("workspace_path").is_none() {
+        open.leave_to_send("workspace_path");
+    }
+    for (name, rule) in &protocol.definition().facts {
+        let is_counted = matches!(rule, FactRule::Sum(_) | FactRule::Count(_));
+        if is_counted && known.get(name).is_some() {
+            open.leave_to_send(name);
+        }
+    }
+    open
 }
 
 /// A request for a skeleton.
@@ -71,6 +71,9 @@ pub(crate) struct Skeleton {
     /// how many places are marked `{{fill: …}}`
     #[serde(rename = "left_to_fill")]
     pub(crate) left: usize,
+    /// how many places are marked `{{fill by send: …}}`, which `send` fills in
+    #[serde(rename = "left_to_send")]
+    pub(crate) by_send: usize,
     /// Whether it says which issue it is about.
     #[serde(skip)]
     pub(crate) names_issue: bool,
@@ -143,25 +146,6 @@ impl Wanted<'_> {
         self.written(rules, kind, format, &value)
     }
 
-    /// The skeleton for `send`, in which what `send` fills in has a mark of its own.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the route has no such contract.
-    pub(crate) fn outline(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
-        let (kind, format) = self.type_and_format(rules)?;
-        let mut value = skeleton(rules, kind, known)?;
-        let told = skeleton(rules, kind, &told_by_send(known))?;
-        for (pointer, about) in left_to_fill(&value) {
-            let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1);
-            let mut places = ends.chain([pointer.len()]).map(|end| &pointer[..end]);
-            let is_told = places.any(|place| told.pointer(place).is_some_and(Value::is_null));
-            if let Some(mark) = value.pointer_mut(&pointer).filter(|_| is_told) {
-                *mark = format!("{BY_SEND}: {about}}}}}").into();
-            }
-        }
-        self.written(rules, kind, format, &value)
-    }
-
     /// The whole contract: what is not filled in and need not be is left out.
     ///
     /// # Errors
@@ -226,7 +210,7 @@ impl Wanted<'_> {
         issue: &str,
     ) -> Result<(String, Vec<String>), Failure> {
         let (kind, _) = self.type_and_format(rules)?;
-        let known = told_by_send(known);
+        let known = before_work(known, rules.protocol());
         let value = self.without_optional(rules, kind, &known, Optional::Always)?;
         let (from, to) = (self.from, self.to);
         let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
@@ -281,10 +265,12 @@ impl Wanted<'_> {
     ) -> Result<Skeleton, Failure> {
         let text = written(rules, kind, value, format.name(), (self.from, self.to))?;
         let issue = rules.protocol().field(kind, |f| &f.issue);
+        let by_send = text.matches(BY_SEND).count();
         Ok(Skeleton {
             kind: kind.name.clone(),
             format,
-            left: text.matches(FILL).count() - text.matches(BY_SEND).count(),
+            left: text.matches(FILL).count() - by_send,
+            by_send,
             text,
             names_issue: issue.is_some_and(|pointer| value.pointer(pointer).is_some()),
         })

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Document, pretty};
 use crate::commands;
+use crate::context::left_for_worker::LeftView;
 use crate::context::writer::ReplayedView;
 use crate::render::receipt::ReceiptView;
 
@@ -42,8 +43,9 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "agents install", "agents uninstall" => commands::agents::AgentsChangeView;
         "agents list" => commands::agents::AgentsListView;
         "alerts" => commands::alerts::AlertsView;
-        "annotate", "answer", "approve", "block", "cancel", "complete", "extend", "fail", "pause",
-        "reassign", "reject", "reopen", "retry", "send" => ReceiptView, ReplayedView;
+        "annotate", "answer", "approve", "cancel", "complete", "extend", "pause", "reassign", "reject",
+        "reopen", "retry" => ReceiptView, ReplayedView;
+        "block", "fail", "send" => ReceiptView, ReplayedView, LeftView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;
         "claim" => commands::claim::ClaimView, ReplayedView;

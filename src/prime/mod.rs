@@ -16,6 +16,7 @@ use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
 use handoff_model::{Claimable, Handoff, Question, Record, Refusal, View};
 use handoff_protocol::{AgentKind, Protocol, State};
+use handoff_templates::Known;
 use page::Cut;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +26,7 @@ use crate::context::Context;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::worker::holder;
 use crate::contracts::onward::{NextContract, Onward, only_notes};
-use crate::contracts::skeleton::Skeleton;
+use crate::contracts::skeleton::{Skeleton, before_work};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -321,9 +322,10 @@ fn written(
     let mut shortened = false;
     let brief = known.clone().map(|value| short(value, 0, &mut shortened));
     let wanted = next.wanted(agent);
-    let skeleton = wanted.outline(onward.rules, &brief)?;
+    let open = |known: &Known| before_work(known, onward.rules.protocol());
+    let skeleton = wanted.write(onward.rules, &open(&brief))?;
     // Not every known value is in it.
-    let shortened = shortened && wanted.outline(onward.rules, &known)?.text != skeleton.text;
+    let shortened = shortened && wanted.write(onward.rules, &open(&known))?.text != skeleton.text;
     Ok(Contract {
         next,
         skeleton,

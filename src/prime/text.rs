@@ -2,6 +2,7 @@
 
 use handoff_base::ids::AgentName;
 use handoff_base::text::{fence, plain};
+use handoff_contract::BY_SEND;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Said, failures};
 use handoff_model::{Question, Record, ReviewFinding};
@@ -12,7 +13,7 @@ use super::facts::Facts;
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
 use crate::contracts::onward::{NEW_ISSUE, NextContract};
-use crate::contracts::skeleton::{BY_SEND, Format};
+use crate::contracts::skeleton::Format;
 use crate::render::advice::claimed_offline;
 use crate::render::attention::rejected_text;
 use crate::render::rows::attempt_text;

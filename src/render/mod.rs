@@ -479,7 +479,8 @@ pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
     );
     section("delivered", brief.artifacts.iter().map(artifact).collect());
     section("tasks", brief.tasks.iter().map(task).collect());
-    section("notes", brief.annotations.iter().map(note).collect());
+    let notes = brief.annotations.iter().filter(|note| !note.is_usage());
+    section("notes", notes.map(note).collect());
     let documents = brief.documents.iter();
     section(
         "shared documents",

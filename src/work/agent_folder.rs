@@ -12,20 +12,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
 use rustix::io::Errno;
 
+pub(super) use crate::context::left_for_worker::{BLOCKED, CONTRACT_FILE as CONTRACT, FAILED};
+
 /// The folder's name.
 pub(super) const NAME: &str = ".git-handoff";
 
-/// The file for a contract.
-pub(super) const CONTRACT: &str = "contract";
-
 /// The file for what a command used.
 pub(super) const USAGE: &str = "usage.json";
-
-/// The file for what only a person can decide.
-pub(super) const BLOCKED: &str = "blocked.md";
-
-/// The file for why the work can't be done.
-pub(super) const FAILED: &str = "failed.md";
 
 /// The file for the prompt.
 pub(super) const PROMPT: &str = "prompt.md";
@@ -64,6 +57,10 @@ impl AgentFolder {
         let folder = Self { worktree, path };
         folder.write(".gitignore", b"*\n")?;
         Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The path of a file in it.
@@ -135,6 +132,14 @@ impl AgentFolder {
         let bytes = self.read(name, most)?;
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(text.filter(|text| !text.trim().is_empty()))
+    }
+
+    /// Adds what is too long for a prompt.
+    pub(super) fn add(&self, long: &[(String, String)]) {
+        for (name, text) in long {
+            // What can't be read there, `git handoff context` prints.
+            let _ = self.write(name, text.as_bytes());
+        }
     }
 
     /// Removes what an earlier run left.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use handoff_base::ids::HandoffId;
-use handoff_model::ModelUsage;
+use handoff_model::{BranchPatterns, ModelUsage};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
@@ -15,7 +15,7 @@ use super::process::ProcessGroup;
 use super::program::{Actor, Program, Said, word};
 use super::prompt::{self, Work};
 use super::publish::Pushed;
-use super::roles::Role;
+use super::roles::{Commits, Role};
 use super::run::{End, Files, Lease, Line, Notice, Room, Stop, not_started};
 use super::run_output::RunFolder;
 use super::share::Share;
@@ -51,6 +51,8 @@ pub(super) struct Piece {
     pub(super) is_shared: bool,
     /// The ledger's branch.
     pub(super) ledger: String,
+    /// How branches are named after their issues.
+    pub(super) patterns: BranchPatterns,
     /// What a killed worker noted about it.
     pub(super) earlier: Option<Note>,
     pub(super) notices: Receiver<Notice>,
@@ -224,7 +226,11 @@ impl Piece {
                 Err(refusal) if run < self.role.bounds.mend => {
                     (site.say)(format!("{}: run again: {}", self.id, refusal.message));
                     let contract = site.files.contract().ok().flatten().unwrap_or_default();
-                    prompt = prompt::mend(&first, &contract, &refusal.message, &refusal.findings);
+                    let agent = &site.files.agent;
+                    let why = (refusal.message.as_str(), refusal.findings.as_str());
+                    let (text, long) = prompt::mend(&first, agent.path(), &contract, why);
+                    agent.add(&long);
+                    prompt = text;
                 }
                 Err(refusal) => return self.refused(site, &ended, refusal, option.as_deref()),
             }
@@ -334,8 +340,11 @@ impl Piece {
     fn prompt(&self, site: &Site<'_>, was_cut_off: bool) -> String {
         let within = self.within(site.place);
         let has_branch = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok();
-        prompt::first(&Work {
+        let agent = &site.files.agent;
+        let (text, long) = prompt::first(&Work {
             program: &within,
+            folder: agent.path(),
+            commits_for_agent: self.role.commits == Commits::Worker,
             is_apart: !has_branch && !self.only_looks,
             actor: &self.actor,
             claimed: &self.claimed,
@@ -345,7 +354,9 @@ impl Piece {
             detached: self.only_looks,
             has_earlier_work: site.place.has_earlier_work,
             was_cut_off,
-        })
+        });
+        agent.add(&long);
+        text
     }
 
     /// Runs commands where the work is done.
@@ -679,7 +690,7 @@ impl Piece {
     fn report(&self, used: Option<&str>) {
         let Some(used) = used else { return };
         let id = self.id.to_string();
-        let words = ["annotate", &id, "--note=what the work took", used];
+        let words = ["annotate", &id, used];
         // The work is done, whether this is known or not.
         self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
     }

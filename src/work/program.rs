@@ -178,15 +178,6 @@ impl Program {
         }
     }
 
-    /// What a command of the program prints for people.
-    pub(super) fn text(&self, actor: &Actor, words: &[&str]) -> String {
-        let output = self.start(&self.own, &self.words(actor, words, false));
-        output.map_or_else(
-            |error| error.to_string(),
-            |output| String::from_utf8_lossy(&output.stdout).into_owned(),
-        )
-    }
-
     /// Runs git.
     ///
     /// # Errors

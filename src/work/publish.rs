@@ -4,6 +4,7 @@
 use std::thread;
 
 use handoff_base::text::{one_line, quoted};
+use handoff_model::{BranchContext, branch_for_agents};
 
 use super::agent_folder;
 use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
@@ -30,8 +31,21 @@ impl Piece {
     /// # Errors
     /// Why, and what a person can do.
     pub(super) fn may_write(&self, branch: &str) -> Result<(), String> {
-        let _ = branch;
-        Ok(())
+        let issue = self.id.issue();
+        let default = self.worktrees.base(self.remote.as_deref());
+        let base = self.base();
+        let refused = branch_for_agents(
+            branch,
+            &BranchContext {
+                issue,
+                ledger_branch: &self.ledger,
+                default_branch: Some(&default),
+                base: Some(&base),
+                patterns: &self.patterns,
+                made_here: self.worktrees.made(issue, branch),
+            },
+        );
+        refused.map_err(|refusal| refusal.to_string())
     }
 
     /// Takes the worktree back after a run: it is what it was, names this repository, and stands on no

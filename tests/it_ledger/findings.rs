@@ -187,12 +187,12 @@ fn a_fixer_begins_with_the_open_findings() {
     [
       {
         "location": "src/export/csv.py:58",
-        "description": "{{fill: what was done about F1: A cell that begins with = is run as a formula by spreadsheets}}",
+        "description": "{{fill: what was done about F1}}",
         "finding": "F1"
       },
       {
         "location": "src/history/views.py:133",
-        "description": "{{fill: what was done about F2: The whole result is held in memory}}",
+        "description": "{{fill: what was done about F2}}",
         "finding": "F2"
       }
     ]

@@ -41,3 +41,5 @@ mod wait;
 mod watch;
 #[cfg(target_os = "linux")]
 mod work;
+#[cfg(target_os = "linux")]
+mod work_prompt;

@@ -149,7 +149,6 @@ finding_codes! {
     InputUnknownFormat = "input.unknown_format";
     InputUnreadable = "input.unreadable";
     IssueAltered = "issue.altered";
-    JsonBom = "json.bom";
     JsonDuplicateKey = "json.duplicate_key";
     JsonNotAnObject = "json.not_an_object";
     JsonNumberRange = "json.number_range";

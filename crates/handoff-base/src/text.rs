@@ -193,6 +193,11 @@ fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     shown
 }
 
+/// A document without its byte order mark, which some editors write and no parser of JSON takes.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
 /// The longest summary line, in characters.
 const SUMMARY: usize = 200;
 

@@ -3,6 +3,7 @@
 use handoff_base::finding::Finding;
 
 use super::source::Source;
+use super::wrapping::unwrapped;
 
 /// A document given as a contract: its bytes, and the result of the strict parse.
 #[derive(Debug)]
@@ -15,11 +16,12 @@ impl<'a> Input<'a> {
     /// Parses a document like [`Source::parse`]. One that can't be parsed is an input too: other
     /// faults may have to be reported first.
     pub fn read(bytes: &'a [u8]) -> Self {
+        let bytes = unwrapped(bytes);
         let source = Source::parse(bytes);
         Self { bytes, source }
     }
 
-    /// The document, byte for byte.
+    /// The contract, byte for byte, without what is around it.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

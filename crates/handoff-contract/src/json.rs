@@ -12,17 +12,6 @@ use super::{MAX_DEPTH, MAX_FINDINGS, text};
 
 /// Parses text that is valid UTF-8 and within the size limit.
 pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
-    if source.starts_with('\u{feff}') {
-        return Err(vec![
-            Finding::error(
-                FindingCode::JsonBom,
-                "",
-                "JSON must not start with a byte order mark",
-            )
-            .at(1, 1)
-            .fix("save it as UTF-8 without a byte order mark"),
-        ]);
-    }
     let value = parse_any(source)?;
     if value.is_object() {
         return Ok(value);

@@ -16,6 +16,7 @@ mod json;
 mod line;
 mod map;
 mod markdown;
+mod open_places;
 mod outline;
 mod pattern;
 mod place;
@@ -28,6 +29,7 @@ mod shape;
 mod source;
 mod text;
 mod value;
+mod wrapping;
 mod write;
 mod xml;
 
@@ -35,6 +37,7 @@ mod xml;
 mod tests;
 
 pub use input::Input;
+pub use open_places::Filled;
 pub use outline::Outline;
 pub use place::Place;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
@@ -42,6 +45,7 @@ pub use schema::{Checked, Schema, SchemaError};
 pub use secrets::{Allowance, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
+pub use wrapping::unwrapped;
 pub use write::{write_json, write_markdown, write_message, write_xml};
 
 /// The largest contract that is accepted, in bytes.
@@ -58,3 +62,7 @@ pub const MAX_ATTRIBUTES: usize = 64;
 
 /// The mark in a skeleton for a value to fill in: `{{fill: what to write}}`.
 pub const FILL: &str = "{{fill";
+
+/// The mark for a value that `send` fills in: `{{fill by send: what it is}}`. It begins as every
+/// mark, so that a contract that still has one is refused.
+pub const BY_SEND: &str = "{{fill by send";

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
 use super::xml::{Attribute, Document, Element};
-use super::{FILL, MAX_FINDINGS, json, text};
+use super::{BY_SEND, FILL, MAX_FINDINGS, json, text};
 
 /// Maps a document to a value, and reports what the value cannot represent.
 pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {
@@ -352,18 +352,23 @@ fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
     Finding::error(FindingCode::FieldUnknown, path, message).fix(fix)
 }
 
+/// What [`BY_SEND`] has after [`FILL`].
+const BY_SEND_WORDS: &str = " by send";
+
 /// The finding for a place that still has a skeleton's mark.
 pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
     let what = value
         .split_once(FILL)
         .and_then(|(_, rest)| rest.split_once("}}"))
-        .map(|(what, _)| text::trim(what.trim_start_matches(':')))
+        .map(|(what, _)| what.strip_prefix(BY_SEND_WORDS).unwrap_or(what))
+        .map(|what| text::trim(what.trim_start_matches(':')))
         .filter(|what| !what.is_empty());
-    let finding = Finding::error(
-        FindingCode::FieldUnfilled,
-        path,
-        "this place is not filled in yet",
-    );
+    let message = if value.contains(BY_SEND) {
+        "`send` can't tell what belongs here"
+    } else {
+        "this place is not filled in yet"
+    };
+    let finding = Finding::error(FindingCode::FieldUnfilled, path, message);
     match what {
         Some(what) => finding.fix(format!("write here: {}", text::short(what))),
         None => finding.fix("replace the mark by the value"),

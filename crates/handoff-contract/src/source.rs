@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::value::each_text;
+use super::wrapping::{has_fence, unwrapped};
 use super::{MAX_BYTES, json, markdown, text, xml};
 
 /// The formats a contract may be written in.
@@ -106,16 +107,16 @@ impl Source {
                     .fix("keep large content in files and name them as artifacts"),
             ]);
         }
+        let bytes = unwrapped(bytes);
         let text = std::str::from_utf8(bytes).map_err(|error| vec![not_utf8(bytes, &error)])?;
-        let marked = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let tree = match text::trim(marked).chars().next() {
+        let tree = match text::trim(text).chars().next() {
             None => {
                 let finding = Finding::error(FindingCode::InputEmpty, "", "the contract is empty");
                 return Err(vec![finding]);
             }
             Some('<') => Tree::Xml(xml::parse(text)?),
             Some('{' | '[' | '"') => Tree::Json(json::parse(text)?),
-            Some(_) if markdown::begins(marked) => Tree::Markdown(markdown::parse(text)?),
+            Some(_) if markdown::begins(text) => Tree::Markdown(markdown::parse(text)?),
             Some(other) => {
                 let offset = text.find(other).unwrap_or(0);
                 let (line, column) = text::position(text, offset);
@@ -123,9 +124,14 @@ impl Source {
                     "a contract is XML, JSON or a Markdown message, and starts with `<`, `{{` or `HANDOFF:`, not `{}`",
                     text::short(&other.to_string())
                 );
-                return Err(vec![
-                    Finding::error(FindingCode::InputUnknownFormat, "", message).at(line, column),
-                ]);
+                let mut finding =
+                    Finding::error(FindingCode::InputUnknownFormat, "", message).at(line, column);
+                if has_fence(text) {
+                    finding = finding.fix(
+                        "remove what is before and after the contract; one Markdown fence around it may stay",
+                    );
+                }
+                return Err(vec![finding]);
             }
         };
         Ok(Self {

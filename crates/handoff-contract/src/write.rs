@@ -103,6 +103,34 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
     out
 }
 
+/// Elements of a name, one for each value, without blanks between them.
+pub(super) fn elements(shape: &Shape, name: &str, node: usize, values: &[Value]) -> String {
+    let mut all = String::new();
+    for value in values {
+        let mut writer = Writer {
+            out: String::new(),
+            shape,
+        };
+        writer.element(name, value, node, 0);
+        all += writer.out.trim_end();
+    }
+    all
+}
+
+/// A text as the content of an element.
+pub(super) fn element_text(value: &str) -> String {
+    let mut out = String::new();
+    escape_into(&mut out, value, false);
+    out
+}
+
+/// A text as the value of an attribute in either kind of quotes.
+pub(super) fn attribute_text(value: &str) -> String {
+    let mut out = String::new();
+    escape_into(&mut out, value, true);
+    out.replace('\'', "&apos;")
+}
+
 /// A text on one line, with only characters that a contract may contain.
 fn contract_line(text: &str) -> String {
     let line: String = text

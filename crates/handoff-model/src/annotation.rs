@@ -22,7 +22,8 @@ pub struct Annotation {
     /// The handoff that it is about; `None` if it is about the whole issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<HandoffId>,
-    /// The text of the note; empty in an approval without one.
+    /// The text of the note; empty in an approval without one, and where what the work took is all
+    /// that is said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The outside event that it tells, if it does.
@@ -74,6 +75,11 @@ impl Annotation {
         noted?.parse().ok()
     }
 
+    /// Whether it says nothing but what the work took, which its record has.
+    pub fn is_usage(&self) -> bool {
+        self.note.is_empty() && self.facts.is_empty() && self.approval.is_none()
+    }
+
     /// What was decided, the note and its facts.
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
@@ -84,6 +90,7 @@ impl Annotation {
         let note = match &self.approval {
             Some(approval) if self.note.is_empty() => approval.done(),
             Some(approval) => format!("{}: {}", approval.done(), self.note),
+            None if self.is_usage() => "what the work took".to_owned(),
             None => self.note.clone(),
         };
         if facts.is_empty() {

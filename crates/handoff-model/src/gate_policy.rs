@@ -2,6 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
+use handoff_base::text::without_mark;
 use handoff_protocol::Signers;
 use serde::Deserialize;
 
@@ -99,7 +100,7 @@ impl GatePolicy {
     /// Every fault: a file that is not understood opens no gate.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         let fault = |text: String| vec![Finding::error(FindingCode::GatePolicy, "", text)];
-        let stored: Stored = serde_json::from_slice(bytes)
+        let stored: Stored = serde_json::from_slice(without_mark(bytes))
             .map_err(|error| fault(format!("it is not a policy: {error}")))?;
         if stored.format != 1 {
             return Err(fault(format!("its format is {}, not 1", stored.format)));
@@ -150,6 +151,8 @@ mod tests {
         };
         let print = "0123456789ABCDEF0123456789ABCDEF01234567";
         assert_eq!(read(r#"{"format": 1}"#), "- [] false 0");
+        // Some editors write a byte order mark.
+        assert_eq!(read("\u{feff}{\"format\": 1}"), "- [] false 0");
         let listed = format!(
             r#"{{"format": 1, "protocol": "a", "require": ["approved"], "signers": ["b openpgp {print}"]}}"#
         );

@@ -229,6 +229,8 @@ impl Update {
                 approval: Some(_),
                 ..
             } if note.is_empty() => Vec::new(),
+            // It says what the work took.
+            Self::Annotate { note, facts, .. } if note.is_empty() && facts.is_empty() => Vec::new(),
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
             | Self::GiveUp { reason: text }

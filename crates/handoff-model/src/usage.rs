@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
-use handoff_base::text::{grouped, quoted};
+use handoff_base::text::{grouped, quoted, without_mark};
 use handoff_base::{Amount, Currency, Moment, moment};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
@@ -131,7 +131,7 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
         let text = text.replace("expected ident", "it is not JSON");
         NoUsage::Form(text.replace("f64", "a number"))
     };
-    let entries = match serde_json::from_slice(json).map_err(form)? {
+    let entries = match serde_json::from_slice(without_mark(json)).map_err(form)? {
         Form::Many(entries) => entries,
         Form::One(entry) => vec![entry],
     };

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::{fs, io};
 
 use handoff_base::ObjectId;
+use handoff_base::text::without_mark;
 use handoff_contract::{MAX_BYTES, Schema, SchemaError};
 use handoff_model::Schemas;
 use handoff_protocol::SIGNERS;
@@ -160,7 +161,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         let text = format!("{} has more than {MAX_BYTES} bytes", name());
         return Err(io::Error::other(text));
     }
-    Ok(bytes)
+    Ok(without_mark(&bytes).to_vec())
 }
 
 /// Why a contract type's schema can't be read from a folder.

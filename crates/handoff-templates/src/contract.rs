@@ -2,7 +2,7 @@
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
-use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
+use handoff_contract::{BY_SEND, FILL, write_json, write_markdown, write_message, write_xml};
 use handoff_ledger::{DamageError, LedgerError, Rules};
 use handoff_model::Schemas;
 use handoff_protocol::{ContractType, Protocol};
@@ -40,12 +40,14 @@ pub fn skeleton(
     Ok(fill(&template, known))
 }
 
-/// The placeholders left in a skeleton: each one's JSON Pointer and its description.
+/// The placeholders left in a skeleton for its sender: each one's JSON Pointer and its description.
 pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
     fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
         match value {
             Value::String(text) => {
-                if let Some((_, description)) = text.split_once(FILL) {
+                if let Some((_, description)) = text.split_once(FILL)
+                    && !text.starts_with(BY_SEND)
+                {
                     let description = description.split("}}").next().unwrap_or_default();
                     found.push((at, description.trim_start_matches([':', ' ']).to_owned()));
                 }

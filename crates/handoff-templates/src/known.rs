@@ -276,14 +276,13 @@ fn asked(
 
 /// An answer to a finding, to fill in.
 fn to_answer(fields: &FixFields, finding: &ReviewFinding) -> Value {
-    let text = finding.dispute.as_ref().unwrap_or(&finding.text);
     let location = match &finding.location {
         Some(location) => location.clone(),
         None => to_fill("path and line of the fix"),
     };
     let mut entry = Value::Object(Map::new());
     set_at(&mut entry, fields.location.as_deref(), location.into());
-    let what = to_fill(&format!("what was done about {}: {text}", finding.id));
+    let what = to_fill(&format!("what was done about {}", finding.id));
     set_at(&mut entry, Some(&fields.text), what.into());
     set_at(
         &mut entry,

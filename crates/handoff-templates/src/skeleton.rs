@@ -1,8 +1,8 @@
 //! Skeletons: contract templates with known values filled in, and placeholders for the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_contract::FILL;
+use handoff_contract::{BY_SEND, FILL};
 use serde_json::Value;
 
 /// What is known to fill a template with.
@@ -12,6 +12,8 @@ pub struct Known {
     named: BTreeMap<String, Value>,
     /// Answers by the questions' keys, for fields of that name whose value only the sender can know.
     answered: BTreeMap<String, Value>,
+    /// The names whose values `send` fills in, whatever is known of them.
+    by_send: BTreeSet<String>,
 }
 
 impl Known {
@@ -40,6 +42,11 @@ impl Known {
         self.named.remove(name)
     }
 
+    /// Leaves the value of a name to `send`.
+    pub fn leave_to_send(&mut self, name: &str) {
+        self.by_send.insert(name.to_owned());
+    }
+
     /// The same with other values.
     #[must_use]
     pub fn map(self, mut change: impl FnMut(Value) -> Value) -> Self {
@@ -50,6 +57,7 @@ impl Known {
         Self {
             named: all(self.named),
             answered: all(self.answered),
+            by_send: self.by_send,
         }
     }
 }
@@ -59,6 +67,7 @@ impl<const N: usize> From<[(String, Value); N]> for Known {
         Self {
             named: BTreeMap::from(values),
             answered: BTreeMap::new(),
+            by_send: BTreeSet::new(),
         }
     }
 }
@@ -75,7 +84,7 @@ impl Extend<(String, Value)> for Known {
 /// with the description. A list that begins with such a text becomes the known list, or keeps its
 /// other elements. A placeholder, or a list of them, becomes the answer to the question with the
 /// name of its field; but not in a list's elements, of which there may be several. Other
-/// placeholders stay.
+/// placeholders stay. What is left to `send` becomes a placeholder that says so, a list as one.
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::Object(fields) => {
@@ -98,12 +107,18 @@ fn fill_element(template: &Value, known: &Known) -> Value {
             let Some((name, description)) = slot(text) else {
                 return template.clone();
             };
+            if known.by_send.contains(name) {
+                return by_send(description);
+            }
             let mark = || format!("{FILL}: {description}}}}}").into();
             known.get(name).cloned().unwrap_or_else(mark)
         }
         Value::Array(items) => {
             let list = items.first().and_then(Value::as_str).and_then(slot);
             let own = match list {
+                Some((name, description)) if known.by_send.contains(name) => {
+                    return by_send(description);
+                }
                 Some((name, _)) => match known.get(name) {
                     Some(value) => return value.clone(),
                     None => &items[1..],
@@ -120,6 +135,11 @@ fn fill_element(template: &Value, known: &Known) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// The placeholder of what `send` fills in.
+fn by_send(description: &str) -> Value {
+    format!("{BY_SEND}: {description}}}}}").into()
 }
 
 /// Whether a field is left to its sender and can take an answer.
@@ -155,6 +175,18 @@ mod tests {
             "c": ["{{commits: all}}", 1], "d": ["{{others: all}}", "{{fill: one}}"]});
         let filled = json!({"n": 7, "p": "{{fill: its address}}", "s": ["{{fill: why}}", "x"],
             "c": [], "d": ["{{fill: one}}"]});
+        assert_eq!(fill(&template, &known), filled);
+    }
+
+    #[test]
+    fn what_send_fills_in_is_one_open_place() {
+        let mut known = Known::from([("issue".to_owned(), json!(7)), ("n".to_owned(), json!(0))]);
+        known.leave_to_send("n");
+        known.leave_to_send("commits");
+        let template = json!({"i": "{{issue: its number}}", "n": "{{n: how many}}",
+            "commits": ["{{commits: all}}", { "sha": "{{fill: id}}" }]});
+        let filled =
+            json!({"i": 7, "n": "{{fill by send: how many}}", "commits": "{{fill by send: all}}"});
         assert_eq!(fill(&template, &known), filled);
     }
 

@@ -240,7 +240,7 @@ fn what_is_no_message_is_said() {
         "HANDOFF FAILED: x",
         "handoff: a → b",
         "# HANDOFF: a → b",
-        "```json\n{}\n```",
+        "Here it is:\n```json\n{}\n```",
         "```\n```\nHANDOFF: a → b",
     ] {
         let found = faults(text);

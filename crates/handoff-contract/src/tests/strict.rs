@@ -209,7 +209,7 @@ fn json_holes_are_closed() {
         ("{\"a\":\"\n\"}", &["json.syntax"]),
         ("{\"a\":\"\\ud800\"}", &["json.syntax"]),
         ("{/**/}", &["json.syntax"]),
-        ("\u{feff}{}", &["json.bom"]),
+        ("\u{feff}{}", &[]),
         ("{\"a", &["json.syntax"]),
         ("{\"a\\", &["json.syntax"]),
     ];

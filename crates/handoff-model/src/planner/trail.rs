@@ -236,7 +236,7 @@ impl<V> Planner<'_, V> {
 /// The account of something that changes no handoff's state.
 pub(super) fn remark(event: StepEvent, about: &impl ToString, done: &str, why: &str) -> Account {
     Account {
-        reason: Some(why.to_owned()),
+        reason: Some(why.to_owned()).filter(|why| !why.is_empty()),
         ..Account::new(event, about.to_string(), done.to_owned())
     }
 }
