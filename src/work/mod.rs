@@ -44,7 +44,7 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_git::{Repository, Waker};
 use handoff_ledger::{Snapshot, claimable};
-use handoff_model::{BranchPatterns, IssueStatus, Record, View};
+use handoff_model::{IssueStatus, Record, View};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -600,7 +600,7 @@ impl<'a> Supervisor<'a> {
             remote: self.remote.clone(),
             is_shared: self.is_shared(),
             ledger: self.ledger.clone(),
-            patterns: self.patterns(tip, &claimed, role),
+            patterns: tip.branch_patterns().unwrap_or_default(),
             actor,
             slot,
             id,
@@ -620,15 +620,6 @@ impl<'a> Supervisor<'a> {
             let (slot, outcome) = piece.run(&|text| tell(News::Runs(text)));
             tell(News::Ended(slot, outcome));
         });
-    }
-
-    /// How branches are named after their issues: as the protocol says, and the role.
-    fn patterns(&self, tip: &Snapshot<'_>, claimed: &serde_json::Value, role: usize) -> BranchPatterns {
-        let name = claimed["record"]["protocol"].as_str().unwrap_or_default();
-        let rules = tip.rules(name).ok();
-        let github = rules.as_ref().and_then(|rules| rules.protocol().github());
-        let own = github.into_iter().flat_map(|github| &github.branches);
-        BranchPatterns::new(own.chain(&self.plan.roles[role].branches))
     }
 
     /// When something can be claimed that can't be yet.

@@ -4,7 +4,7 @@
 use std::thread;
 
 use handoff_base::text::{one_line, quoted};
-use handoff_model::{BranchContext, branch_for_agents};
+use handoff_model::{BranchContext, BranchPatterns, branch_for_agents};
 
 use super::agent_folder;
 use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
@@ -34,18 +34,26 @@ impl Piece {
         let issue = self.id.issue();
         let default = self.worktrees.base(self.remote.as_deref());
         let base = self.base();
-        let refused = branch_for_agents(
-            branch,
-            &BranchContext {
+        let made_here = self.worktrees.made(issue, branch);
+        let own = BranchPatterns::new(&self.role.branches);
+        let decided = |patterns: &BranchPatterns| {
+            let context = BranchContext {
                 issue,
                 ledger_branch: &self.ledger,
                 default_branch: Some(&default),
                 base: Some(&base),
-                patterns: &self.patterns,
-                made_here: self.worktrees.made(issue, branch),
-            },
-        );
-        refused.map_err(|refusal| refusal.to_string())
+                patterns,
+                made_here,
+            };
+            branch_for_agents(branch, &context)
+        };
+        let decided = decided(&self.patterns).or_else(|refusal| {
+            if self.role.branches.is_empty() {
+                return Err(refusal);
+            }
+            decided(&own).map_err(|_| refusal)
+        });
+        decided.map_err(|refusal| refusal.to_string())
     }
 
     /// Takes the worktree back after a run: it is what it was, names this repository, and stands on no
