@@ -265,6 +265,7 @@ pub(crate) fn is_within_git() -> bool {
 pub(crate) fn surroundings() -> Surroundings {
     Surroundings {
         name_repository: is_set(&["GIT_DIR"]),
+        work_tree: env::var_os("GIT_WORK_TREE").map(PathBuf::from),
         name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use handoff_base::ids::HandoffId;
 use handoff_base::text::{plain, quoted};
 use handoff_git::Repository;
-use handoff_ledger::failures_in_full;
+use handoff_ledger::{base_branch, failures_in_full};
 use handoff_model::Record;
 
 use crate::commands::show::Stored;
@@ -68,11 +68,16 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     let folder = tip.issue(id.issue())?;
     let failures = kept_text(&failures_in_full(&repository, &folder, &record)?);
     let rules = tip.rules(record.protocol.as_str())?;
-    let branch = stored.issue.fact(rules.protocol().definition(), "branch");
+    let definition = rules.protocol().definition();
+    let branch = stored.issue.fact(definition, "branch");
     let branch = branch.and_then(|known| known.value.as_str());
     let branch = branch.or(record.code.as_ref().map(|code| code.branch.as_str()));
     let diff = match branch {
-        Some(branch) => difference(&repository, branch)?,
+        Some(branch) => {
+            let issue = Some((&stored.issue, definition));
+            let base = base_branch(&repository, issue, Some(branch), None);
+            difference(&repository, branch, base.as_deref())?
+        }
         None => "no branch is known".to_owned(),
     };
     let view = stored.view(&ledger, &tip)?;
@@ -95,11 +100,15 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
 }
 
 /// What a branch changed since it left the base branch, as git shows it.
-fn difference(repository: &Repository, branch: &str) -> Result<String, Failure> {
-    let Some(base) = repository.base_branch() else {
+fn difference(
+    repository: &Repository,
+    branch: &str,
+    base: Option<&str>,
+) -> Result<String, Failure> {
+    let Some(base) = base else {
         return Ok("no base branch is known to compare with".to_owned());
     };
-    let range = repository.added_range(&base, branch);
+    let range = repository.added_range(base, branch);
     let Some((from, to)) = range.map_err(handoff_ledger::LedgerError::from)? else {
         return Ok(format!("branch {} is not in this clone", quoted(branch)));
     };

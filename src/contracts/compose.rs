@@ -5,7 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_git::Repository;
-use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
+use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, base_branch, overview};
 use handoff_model::{Issue, LeaseRefusal, View};
 use handoff_protocol::{Protocol, State, Style};
 use handoff_templates::{Known, known};
@@ -118,6 +118,8 @@ pub(crate) struct Composer<'a> {
     known: Known,
     wanted: Wanted<'a>,
     issue: &'a IssueKey,
+    /// The branch that the issue's work is merged into, if known.
+    base: Option<String>,
     /// Why its sender may not send at all, if that is certain.
     not_held: Option<LeaseRefusal>,
 }
@@ -138,10 +140,14 @@ impl<'a> Composer<'a> {
         let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
         let (protocol, when) = (rules.protocol(), (branch, now()?));
         let known = known(repository, protocol, &folder, wanted.from, wanted.to, when)?;
-        let not_held = folder.issue()?;
-        let not_held = not_held.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
+        let state = folder.issue()?;
+        let branch = known.get("branch").and_then(Value::as_str);
+        let of_issue = state.as_ref().map(|issue| (issue, protocol.definition()));
+        let base = base_branch(repository, of_issue, branch, None);
+        let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
         Ok(Self {
             not_held,
+            base,
             repository,
             rules,
             known,
@@ -185,13 +191,13 @@ impl<'a> Composer<'a> {
     /// Why the commits of the code branch are not known, if the branch is here and has none.
     fn commits_not_told(&self) -> Result<Option<NotTold>, Failure> {
         let branch = self.known.get("branch").and_then(Value::as_str);
-        let (Some(branch), Some(base)) = (branch, self.repository.base_branch()) else {
+        let (Some(branch), Some(base)) = (branch, &self.base) else {
             return Ok(None);
         };
         if self.known.get(COMMITS).is_some() {
             return Ok(None);
         }
-        let own = self.repository.own_commits(&base, branch, 1)?;
+        let own = self.repository.own_commits(base, branch, 1)?;
         let pointer = self.wanted.list_of(&self.rules, &self.known, COMMITS)?;
         let is_empty = own.is_some_and(|own| own.is_empty());
         Ok(pointer.filter(|_| is_empty).map(|pointer| NotTold {

@@ -123,6 +123,30 @@ fn each_wrong_count_is_refused_and_named() {
 }
 
 #[test]
+fn fixes_that_are_in_no_commit_are_contradicted() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.reviewed(&[&first, &second]);
+    let found = desk.refused(&fixed(0), &["evidence.commits_added"]);
+    assert_eq!(
+        found,
+        [format!(
+            "/handoff/fixes_applied it lists fixes, and no commit was added to {BRANCH} since the review of {}",
+            &second[..10]
+        )]
+    );
+    // Those that are elsewhere already name their commits.
+    let naming = |commit: &str| fixed(0).replace("<fix ", &format!("<fix commit=\"{commit}\" "));
+    let other = desk.git(&["rev-parse", "handoffs"]);
+    for elsewhere in [&*other, "deadbeef"] {
+        desk.refused(&naming(elsewhere), &["evidence.commits_added"]);
+    }
+    desk.env.send(naming(&first[..8])).success();
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
 fn a_branch_that_is_nowhere_is_refused() {
     let desk = Desk::new("enforce");
     desk.on_branch("feature/none");
@@ -536,8 +560,79 @@ fn the_ledgers_own_branch_is_no_code_branch() {
     let tip = desk.env.tip();
     desk.on_branch("handoffs");
     let contract = desk.implemented(2, &[&tip]).replace(BRANCH, "handoffs");
-    let found = desk.refused(&contract, &["evidence.branch"]);
-    assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's own branch"#);
+    let found = desk.refused(&contract, &["branch.refused"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's branch, handoffs; name the branch that the work is on"#);
+}
+
+#[test]
+fn no_contract_names_what_is_no_code_branch_whatever_the_policy() {
+    for policy in ["off", "warn", "enforce"] {
+        let desk = Desk::new(policy);
+        let [first, second] = desk.work();
+        let contract = desk.implemented(2, &[&first, &second]);
+        for (branch, why) in [
+            ("Handoffs", "is the ledger's branch, handoffs"),
+            ("refs/heads/handoffs", "is the ledger's branch, handoffs"),
+            (
+                "handoffs/12",
+                "can't be there beside the ledger's branch, handoffs",
+            ),
+            ("HEAD", "it stands for a commit"),
+            ("refs/tags/v1", "it is a ref of another kind"),
+            ("--force", "it begins like an option"),
+            ("main..issue", "it has .. or @{"),
+        ] {
+            let named = contract.replace(BRANCH, branch);
+            for verb in [&["send", "-", "--json"][..], &["check", "-", "--json"]] {
+                let refused = desk.env.handoff_with(verb, &named).fails_with(3).json();
+                let found = refused["error"]["findings"].as_array().unwrap();
+                let of_branch = found.iter().filter(|f| f["code"] == "branch.refused");
+                let of_branch: Vec<_> = of_branch.collect();
+                assert_eq!(of_branch.len(), 1, "{policy} {branch}: {refused}");
+                assert_eq!(of_branch[0]["path"], "/handoff/branch");
+                let text = of_branch[0]["message"].as_str().unwrap();
+                assert!(text.contains(why), "{policy} {branch}: {text}");
+            }
+        }
+        // A person may work in place, on the branch that work is merged into.
+        let in_place = contract.replace(BRANCH, "main");
+        let sent = desk.env.handoff_with(&["check", "-", "--json"], &in_place);
+        assert!(!sent.stdout().contains("branch.refused"), "{policy}");
+        desk.env.assert_sound();
+    }
+}
+
+#[test]
+fn the_noted_base_is_the_one_that_claims_are_judged_by() {
+    let desk = Desk::new("enforce");
+    desk.git(&["branch", "develop", "main"]);
+    for n in ["1", "2", "3"] {
+        desk.commit("develop", &[(&format!("d{n}.txt"), "1\n")], "develop");
+    }
+    desk.git(&["branch", "-f", BRANCH, "develop"]);
+    let own = desk.commit(BRANCH, &[("own.txt", "1\n")], "own");
+    let contract = desk.implemented(1, &[&own]);
+    desk.refused(&contract, &["evidence.files_changed", "evidence.commits"]);
+    let fact = ["annotate", "87", "--as", "orchestrator", "--fact"];
+    let noted = [
+        &fact[..],
+        &["base=refs/heads/develop", "--note", "to develop"],
+    ]
+    .concat();
+    desk.env.handoff(&noted).success();
+    let held = desk
+        .env
+        .data(&["claim", "87.2", "--as", "implementer-agent"]);
+    assert_eq!(held["work"]["base"], "develop");
+    desk.env.send(contract).success();
+    assert_eq!(desk.check("87.3", "commits"), "passed");
+    assert_eq!(desk.check("87.3", "files_changed"), "passed");
+    let record = desk.env.data(&["show", "87.3"])["record"].take();
+    assert_eq!(
+        record["evidence"][1]["base"],
+        desk.git(&["rev-parse", "develop"])
+    );
+    desk.env.assert_sound();
 }
 
 #[test]
@@ -546,6 +641,7 @@ fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
     let [first, _] = desk.work();
     let main = desk.git(&["rev-parse", "main"]);
     desk.git(&["branch", "-M", "main", "trunk"]);
+    desk.git(&["checkout", "-q", "--detach"]);
     let found = desk.refused(
         &desk.implemented(2, &["deadbeef", &first]),
         &["evidence.commits"],

@@ -3,7 +3,6 @@
 
 use std::collections::hash_map::Entry;
 use std::io;
-use std::process::Command;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
@@ -18,6 +17,7 @@ use super::object_id::hash;
 use super::pack_writer::PackWriter;
 use super::process::{self, Patience, ProcessError};
 use super::repository::Repository;
+use super::spawn::git_alone;
 
 /// The objects that are not in the repository yet.
 pub(super) struct Bulk {
@@ -109,8 +109,7 @@ impl Repository {
         let pack = packing.pack.join();
         let pack = pack.unwrap_or_else(|_| Err(io::Error::other("a thread has ended")));
         let pack = pack.map_err(|error| failed(&error.to_string()))?;
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(self.common_dir());
+        let mut command = git_alone(self.common_dir(), None);
         command.args(["index-pack", "--stdin"]);
         let patience = Patience {
             deadline: None,

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{fs, io};
 
 use handoff_base::{ObjectFormat, ObjectId};
@@ -17,6 +16,7 @@ use super::disk::{Written, written};
 use super::error::GitError;
 use super::object_id::{ToOid, git2_format, object_id};
 use super::repository::Repository;
+use super::spawn::git_alone;
 use super::tree::{EntryKind, Tree};
 
 /// A staged file or symbolic link.
@@ -233,12 +233,8 @@ impl Repository {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let failed = |message: String| IndexError::Git { message };
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(self.path());
+        let mut command = git_alone(self.path(), self.workdir());
         command.args(["ls-files", "--full-name", "--stage", "-z"]);
-        if let Some(root) = self.workdir() {
-            command.current_dir(root);
-        }
         if let Some(index) = index {
             command.env("GIT_INDEX_FILE", index);
         }
@@ -278,9 +274,8 @@ impl Repository {
         fs::create_dir_all(&folder)?;
         let copy = folder.join(format!("index-{}", std::process::id()));
         fs::copy(&own, &copy)?;
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(self.path());
-        for setting in ["index.sparse", "core.splitIndex", "core.fsmonitor"] {
+        let mut command = git_alone(self.path(), None);
+        for setting in ["index.sparse", "core.splitIndex"] {
             command.args(["-c", &format!("{setting}=false")]);
         }
         command.args(["update-index", "--force-write-index"]);

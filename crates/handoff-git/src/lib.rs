@@ -55,6 +55,7 @@ mod scratch;
 mod shallow;
 mod sign;
 mod signature;
+mod spawn;
 mod stripspace;
 mod tree;
 mod tree_transfer;

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use git2::{Config, ErrorCode};
 
 use super::repository::Repository;
+use super::spawn::git_alone;
 
 /// git's default thresholds for loose objects and packs.
 const LOOSE: i64 = 6700;
@@ -67,8 +68,8 @@ impl Repository {
 
     fn maintenance(&self) -> Command {
         let folder = self.common_dir();
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(folder).args(KEEP_LOGS);
+        let mut command = git_alone(folder, None);
+        command.args(KEEP_LOGS);
         if self.config("gc.pruneExpire").is_some() {
             command.args(KEEP_ALL);
         }

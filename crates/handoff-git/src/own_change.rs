@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::process::{self, Ended, Patience};
 use super::remote::FETCHING;
 use super::repository::Repository;
+use super::spawn::git_alone;
 
 /// How long one call of git may take, with what it fetches.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -278,9 +279,7 @@ impl CodeStore {
 
     /// The git command; `completes` fetches what it reads and lacks.
     fn git(&self, verb: &str, completes: bool) -> Command {
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(&self.git_dir);
-        command.args(["-c", "core.hooksPath=/dev/null"]);
+        let mut command = git_alone(&self.git_dir, None);
         command.args(["-c", "maintenance.auto=false"]);
         if let Some((name, true)) = self.remote.as_ref().filter(|(name, _)| !name.contains('=')) {
             // The filter is of this call, and not kept as the remote's.

@@ -9,6 +9,7 @@ use handoff_base::ObjectId;
 
 use super::process::{OLD_GIT, knows_no_tables};
 use super::repository::Repository;
+use super::spawn::{git, git_alone};
 
 /// Why the `git` command failed.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,7 @@ pub struct Setting {
 pub struct Program {
     /// The git directory; `None` to let git find it.
     git_dir: Option<PathBuf>,
+    work_tree: Option<PathBuf>,
     directory: PathBuf,
 }
 
@@ -61,6 +63,7 @@ impl Program {
         let git_dir: PathBuf = repository.path().components().collect();
         Self {
             directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
+            work_tree: repository.workdir().map(Path::to_owned),
             git_dir: Some(git_dir),
         }
     }
@@ -69,6 +72,7 @@ impl Program {
     pub fn here() -> Self {
         Self {
             git_dir: None,
+            work_tree: None,
             directory: PathBuf::from("."),
         }
     }
@@ -132,7 +136,10 @@ impl Program {
     ///
     /// # Errors
     /// [`ProgramError`] when git fails.
-    pub(super) fn has_same(&self, submodule: &Path) -> Result<bool, ProgramError> {
+    pub(super) fn has_same(
+        repository: &Repository,
+        submodule: &Path,
+    ) -> Result<bool, ProgramError> {
         let mut path = OsString::from(":(top,literal)");
         path.push(submodule);
         let words = [
@@ -142,8 +149,13 @@ impl Program {
             "--ignore-submodules=none",
             "--",
         ];
-        let words = words.into_iter().map(OsStr::new).chain([path.as_os_str()]);
-        Ok(self.run(&words.collect::<Vec<_>>())?.is_empty())
+        let mut command = git_alone(repository.path(), repository.workdir());
+        let message = "the filters of the repository can't be told".to_owned();
+        let without = repository.without_own_filters(&mut command);
+        without.map_err(|_| ProgramError::Failed { message })?;
+        command.args(words).arg(path);
+        let output = command.output().map_err(ProgramError::NoGit)?;
+        Ok(printed(output)?.is_empty())
     }
 
     /// The commit that a revision expression names, by all refs that git knows; `None` if there is
@@ -244,10 +256,10 @@ impl Program {
     }
 
     fn output(&self, args: &[impl AsRef<OsStr>]) -> Result<std::process::Output, ProgramError> {
-        let mut command = Command::new("git");
-        if let Some(git_dir) = &self.git_dir {
-            command.arg("--git-dir").arg(git_dir);
-        }
+        let mut command = match &self.git_dir {
+            Some(git_dir) => git(git_dir, self.work_tree.as_deref()),
+            None => Command::new("git"),
+        };
         command.args(args).current_dir(&self.directory);
         command.output().map_err(ProgramError::NoGit)
     }

@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{ErrorClass, ErrorCode, ObjectType};
@@ -22,20 +23,26 @@ use super::program::{Program, ProgramError};
 use super::refs::{self, RefStore};
 
 /// What the environment says about the repository.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Surroundings {
     /// It names the repository (`GIT_DIR`), so that it is not searched for.
     pub name_repository: bool,
+    /// The root of the working tree (`GIT_WORK_TREE`), if it names one.
+    pub work_tree: Option<PathBuf>,
     /// It names another folder for objects (`GIT_OBJECT_DIRECTORY`).
     pub name_objects: bool,
 }
 
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
+static WORK_TREE: OnceLock<PathBuf> = OnceLock::new();
 static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
 /// Sets libgit2's global options, and what the environment says. Call it once, before anything else.
 pub fn tune(surroundings: Surroundings) {
     IS_NAMED.store(surroundings.name_repository, Ordering::Relaxed);
+    if let Some(work_tree) = surroundings.work_tree {
+        let _ = WORK_TREE.set(work_tree);
+    }
     HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
@@ -123,7 +130,13 @@ fn unsupported(text: String) -> String {
 /// Opens the repository of the current folder, also one with extensions that libgit2 does not know.
 fn open_from_env() -> Result<git2::Repository, git2::Error> {
     libgit2_options::allow_extensions();
-    git2::Repository::open_from_env()
+    let opened = git2::Repository::open_from_env()?;
+    // libgit2 takes it from the git directory, where that is of a linked worktree, and a relative
+    // path as one from there.
+    if let Some(work_tree) = WORK_TREE.get() {
+        opened.set_workdir(work_tree, false)?;
+    }
+    Ok(opened)
 }
 
 /// How a repository names its objects.

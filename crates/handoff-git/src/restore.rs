@@ -4,7 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::rc::Rc;
 use std::{fs, io};
 
@@ -19,6 +19,7 @@ use super::object_id::ToOid;
 use super::obstacle::Obstacle;
 use super::refs::Target;
 use super::repository::Repository;
+use super::spawn::git_alone;
 use super::tree;
 use super::tree::{Mode, Shape};
 use super::worktree::{Hidden, KeptFile, Unfinished};
@@ -226,25 +227,13 @@ impl Repository {
             None => Target::Id(commit),
         };
         let made = self.register_worktree(dir, &head)?;
-        let mut command = Command::new("git");
-        for name in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_COMMON_DIR",
-            "GIT_PREFIX",
-        ] {
+        let mut command = git_alone(&made.git_dir, Some(dir));
+        for name in ["GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
             command.env_remove(name);
         }
-        command.arg("-C").arg(dir);
-        let off = [
-            "core.hooksPath=/dev/null",
-            "core.fsmonitor=false",
-            "core.sparseCheckout=false",
-        ];
-        for setting in off {
-            command.args(["-c", setting]);
-        }
+        self.without_own_filters(&mut command)
+            .map_err(|error| RestoreError::Worktree(error.to_string()))?;
+        command.args(["-c", "core.sparseCheckout=false"]);
         // Plumbing: unlike `reset`, it locks no shared ref.
         command.args(["read-tree", "--reset", "-u", "HEAD"]);
         let ran = command.stdin(Stdio::null()).output();
@@ -283,7 +272,7 @@ impl Repository {
         let new = own.join("gitdir.new");
         write(&new, &line(&link))?;
         fs::rename(&new, &gitdir).map_err(fail(&gitdir))?;
-        Ok(NewWorktree { lock })
+        Ok(NewWorktree { lock, git_dir: own })
     }
 
     /// Restores files into a new worktree, and then its index.
@@ -331,6 +320,7 @@ impl Repository {
 #[must_use = "git takes it for locked until it is finished"]
 pub struct NewWorktree {
     lock: PathBuf,
+    git_dir: PathBuf,
 }
 
 impl NewWorktree {

@@ -14,6 +14,7 @@ use super::prepare::{Prepared, Proposal};
 use super::process;
 use super::process::{Ended, Patience, ProcessError};
 use super::repository::Repository;
+use super::spawn::git;
 
 /// Why a commit could not be signed.
 #[derive(Debug, thiserror::Error)]
@@ -87,15 +88,9 @@ impl Repository {
 
     /// The git command for this repository, without the environment's settings for another.
     pub(super) fn git(&self) -> Command {
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(self.path());
         // Relative paths in the configuration start where git itself would run.
-        if let Some(root) = self.workdir().filter(|root| root.is_dir()) {
-            command.current_dir(root);
-        }
-        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"] {
-            command.env_remove(name);
-        }
+        let mut command = git(self.path(), self.workdir().filter(|root| root.is_dir()));
+        command.env_remove("GIT_INDEX_FILE");
         // Replacement objects would stand in for the commit.
         command.env("GIT_NO_REPLACE_OBJECTS", "1");
         command.env("GIT_TERMINAL_PROMPT", "0");

@@ -302,10 +302,7 @@ impl Scan<'_> {
         if self.entries.submodules.contains_key(plain) {
             // libgit2 takes every submodule whose refs are in tables for a changed one.
             let path = on_disk(Path::new(""), plain);
-            if Program::new(self.repository)
-                .has_same(&path)
-                .unwrap_or(false)
-            {
+            if Program::has_same(self.repository, &path).unwrap_or(false) {
                 return Ok(());
             }
             let shown = shown(plain);

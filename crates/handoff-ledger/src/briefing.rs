@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::base_branch::base_branch;
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
 use super::protocol_store::documents;
@@ -63,6 +64,9 @@ pub struct WorkBrief {
     pub decisions: Vec<Decision>,
     /// The code branch, if one is known.
     pub branch: Option<WorkBranch>,
+    /// The branch that the work is merged into, and starts from: the noted one, else the default
+    /// branch; null if neither is known here.
+    pub base: Option<String>,
 }
 
 /// The code branch of an issue.
@@ -123,7 +127,10 @@ impl WorkBrief {
                 sent: sent.map(|code| code.commit.clone()),
             }
         });
+        let named = branch.as_ref().map(|branch| branch.name.as_str());
+        let base = base_branch(repository, Some((issue, definition)), named, None);
         Self {
+            base,
             title: issue.title.clone(),
             facts: known
                 .into_iter()

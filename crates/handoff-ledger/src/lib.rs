@@ -14,6 +14,7 @@ mod archive;
 mod artifacts;
 pub mod attention;
 mod authority;
+mod base_branch;
 mod briefing;
 mod claim_queue;
 mod code_branches;
@@ -49,6 +50,7 @@ mod write;
 
 pub use archive::{ArchiveRequest, ArchivedTogether, end_of_second};
 pub use authority::OtherProtocol;
+pub use base_branch::base_branch;
 pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
 pub use context::{HandoffContext, IssueContext, context, contract_value};

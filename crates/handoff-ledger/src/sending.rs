@@ -16,6 +16,7 @@ use handoff_model::{
 use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
 use super::artifacts::gather;
+use super::base_branch::base_branch;
 use super::contract_match::{ContractMatch, Offer, accepted, placed_in_issue};
 use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
@@ -351,10 +352,9 @@ impl<'r> Ledger<'r> {
         } else {
             Merged::Unknown
         };
-        let base_branch = claimed
-            .base()
-            .map(str::to_owned)
-            .or_else(|| self.repository().base_branch());
+        let issue = folder.issue()?;
+        let issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
+        let base_branch = base_branch(self.repository(), issue, branch.as_deref(), claimed.base());
         let base = match &base_branch {
             Some(branch) => self.repository().base_code(branch)?,
             None => None,

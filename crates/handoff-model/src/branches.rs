@@ -133,7 +133,7 @@ pub fn branch_for_agents(branch: &str, context: &BranchContext<'_>) -> Result<()
     }
     nameable(branch, Some(context.ledger_branch))?;
     let known = [context.default_branch, context.base];
-    let known = known.into_iter().flatten().map(short);
+    let known = known.into_iter().flatten().map(short_name);
     for protected in known.chain(USUAL_BASES) {
         if let Some(clash) = BranchClash::between(branch, protected) {
             return Err(BranchRefusal::Protected {
@@ -172,7 +172,7 @@ pub fn nameable(branch: &str, ledger_branch: Option<&str>) -> Result<(), BranchR
             why,
         });
     }
-    let ledger = ledger_branch.map(short);
+    let ledger = ledger_branch.map(short_name);
     let clash = ledger.and_then(|ledger| Some((ledger, BranchClash::between(name, ledger)?)));
     match clash {
         Some((ledger, clash)) => Err(BranchRefusal::Ledger {
@@ -192,7 +192,7 @@ impl BranchRefusal {
 }
 
 /// The name of a branch without what git puts before it.
-fn short(branch: &str) -> &str {
+pub fn short_name(branch: &str) -> &str {
     let prefixes = ["refs/heads/", "refs/remotes/origin/", "origin/"];
     let mut found = prefixes.iter().filter_map(|p| branch.strip_prefix(p));
     found.next().unwrap_or(branch)

@@ -9,9 +9,9 @@ use handoff_base::moment::rfc3339;
 use handoff_base::pointer::parts;
 use handoff_contract::FILL;
 use handoff_git::Repository;
-use handoff_ledger::{IssueFolder, LedgerError};
+use handoff_ledger::{IssueFolder, LedgerError, base_branch};
 use handoff_model::{Issue, OpenHandoff, Question, ReviewFinding, Task, View};
-use handoff_protocol::{FixFields, GivenFields, Protocol, State, TaskState};
+use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, State, TaskState};
 use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
@@ -46,7 +46,10 @@ pub fn known(
     }
     let known = with_current_branch(repository, known);
     let branch = known.get("branch").and_then(Value::as_str);
-    match (branch.map(str::to_owned), repository.base_branch()) {
+    let branch = branch.map(str::to_owned);
+    let issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
+    let base = base_branch(repository, issue, branch.as_deref(), None);
+    match (branch, base) {
         (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base),
         _ => Ok(known),
     }
@@ -56,6 +59,7 @@ pub fn known(
 pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
     if known.get("branch").is_none()
         && let Some(current) = repository.current_branch()
+        && known.get(BASE).and_then(Value::as_str) != Some(&*current)
         && repository.base_branch().is_some_and(|base| base != current)
     {
         known.insert_new("branch", json!(current));

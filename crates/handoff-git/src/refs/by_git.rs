@@ -10,6 +10,7 @@ use handoff_base::ObjectId;
 use super::super::error::GitError;
 use super::super::process::{self, Ended, Patience, ProcessError};
 use super::super::repository::Repository;
+use super::super::spawn::git_alone;
 use super::{RefUpdate, Target};
 
 /// Has git change a ref. The transaction is one line, so that nothing is changed in part.
@@ -33,9 +34,7 @@ pub(super) fn update_ref(
 /// git, for this repository. No hook runs, as none does when refs are files: what the ledger
 /// writes was checked before.
 pub(super) fn git(repository: &Repository, git_dir: &Path) -> Command {
-    let mut command = Command::new("git");
-    command.arg("--git-dir").arg(git_dir);
-    command.args(["-c", "core.hooksPath=/dev/null"]);
+    let mut command = git_alone(git_dir, None);
     if let Some(setting) = &repository.durable_refs {
         command.args(["-c", setting]);
     }

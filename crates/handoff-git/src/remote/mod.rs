@@ -17,6 +17,7 @@ use super::objects::Grown;
 use super::process;
 use super::process::{Ended, Patience, ProcessError};
 use super::repository::Repository;
+use super::spawn::git_alone;
 
 /// How much history is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,16 +353,15 @@ impl Remote {
     }
 
     fn git_with(&self, verb: &str, settings: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command.arg("--git-dir").arg(&self.git_dir);
+        // What is fetched and pushed moves none of the user's own refs: their hooks have nothing to
+        // check.
+        let mut command = git_alone(&self.git_dir, None);
         command.args(["-c", "color.remote=never"]);
         let durable = self.durable_refs.iter().map(String::as_str);
         for setting in settings.iter().copied().chain(durable) {
             command.args(["-c", setting]);
         }
-        // A fetch moves none of the user's refs, so their hooks have nothing to check.
         if verb == "fetch" {
-            command.args(["-c", "core.hooksPath=/dev/null"]);
             // A collection would remove objects that come one by one before a ref leads to them;
             // a pack is held back from it until then.
             if self.collection.exists() {

@@ -182,6 +182,21 @@ impl<'a> Claimed<'a> {
         self.text(Some(&merge.commit))
     }
 
+    /// The place of the fixes that it lists, and for each that was not skipped the commit that it
+    /// names, if it does.
+    pub fn fixes(&self) -> Option<(&'a str, Vec<Option<String>>)> {
+        let fields = self.kind.fixes.as_ref()?;
+        let list = self.value(Some(&fields.list))?.as_array()?;
+        let text = |entry: &Value, place: &Option<String>| {
+            let text = entry.pointer(place.as_deref()?).and_then(scalar)?;
+            Some(text).filter(|text| !text.is_empty())
+        };
+        let is_done = |entry: &&Value| text(entry, &fields.skipped).is_none_or(|it| it == "false");
+        let done = list.iter().filter(is_done);
+        let commits = done.map(|entry| text(entry, &fields.commit));
+        Some((&fields.list, commits.collect()))
+    }
+
     /// The patterns of the paths that its sender may change.
     pub fn paths(&self) -> &'a [String] {
         let agent = self

@@ -52,6 +52,9 @@ pub const HEAD: &str = "head";
 /// The fact: who changed the issue on GitHub, in the note of what was changed.
 pub const CHANGED_BY: &str = "changed_by";
 
+/// The fact: the branch that the issue's work is merged into.
+pub const BASE: &str = "base";
+
 /// The fact that names an issue's pull request.
 pub const PULL_REQUEST: &str = "pr_number";
 

@@ -48,7 +48,7 @@ pub use evidence::{
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
+    BASE, CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
     PULL_REQUEST, Permission, Source, SourceRule, Take, Unfinished, select,
 };
 pub use later::Later;

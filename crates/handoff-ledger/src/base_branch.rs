@@ -1,0 +1,26 @@
+//! The branch that an issue's work is merged into: evidence, skeletons, briefings and views all ask
+//! here. A gate compares with the default branch: a status belongs to a commit, whichever branch a
+//! pull request names.
+
+use handoff_git::Repository;
+use handoff_model::Issue;
+use handoff_model::branches::{nameable, short_name};
+use handoff_protocol::{BASE, Definition};
+
+/// The branch that the work on a code branch is merged into: the one that is noted for its issue,
+/// else the one that its contract states, else the repository's. No branch is its own base.
+pub fn base_branch(
+    repository: &Repository,
+    issue: Option<(&Issue, &Definition)>,
+    branch: Option<&str>,
+    stated: Option<&str>,
+) -> Option<String> {
+    let noted = issue.and_then(|(issue, definition)| {
+        let noted = issue.fact(definition, BASE)?.value.as_str()?;
+        Some(short_name(noted.trim())).filter(|noted| nameable(noted, None).is_ok())
+    });
+    let is_other = |base: &String| branch.map(short_name) != Some(base);
+    let known = [noted, stated].into_iter().flatten().map(str::to_owned);
+    let known = known.chain(std::iter::once_with(|| repository.base_branch()).flatten());
+    known.into_iter().find(is_other)
+}
