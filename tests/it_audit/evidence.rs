@@ -9,6 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_contract::Input;
 use handoff_git::Repository;
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
+use handoff_model::branches::nameable;
 use insta::assert_snapshot;
 use serde_json::json;
 use test_support::contracts::{Format, prepared, sample};
@@ -600,6 +601,24 @@ fn no_contract_names_what_is_no_code_branch_whatever_the_policy() {
         assert!(!sent.stdout().contains("branch.refused"), "{policy}");
         desk.env.assert_sound();
     }
+}
+
+#[test]
+fn what_git_takes_for_no_name_of_a_branch_no_contract_can_name() {
+    let parts = [
+        "issue-12", "größe", ".", "..", "a..b", "a.lock", ".a", "a.", "a b", "a~", "a^", "a:b",
+        "a?", "a*", "a[", "a\\", "a@{b", "@", "", "a\u{7f}", "a\n", "-a",
+    ];
+    for first in parts {
+        for second in parts {
+            for name in [first.to_owned(), format!("{first}/{second}")] {
+                let is_ref = Repository::is_ref_name(&format!("refs/heads/{name}"));
+                let is_taken = nameable(&name, None).is_ok();
+                assert!(is_ref || !is_taken, "{name:?}");
+            }
+        }
+    }
+    assert!(nameable("feature/12-größe", None).is_ok());
 }
 
 #[test]

@@ -24,6 +24,8 @@ mod housekeeping;
 mod leases;
 mod limits;
 mod milliseconds;
+#[cfg(unix)]
+mod named_worktree;
 mod on_record;
 mod one_shape;
 mod outcomes;
