@@ -370,6 +370,12 @@ pub(crate) fn home() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// The folder that a variable names.
+pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
+    let folder = env::var_os(variable).filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(folder))
+}
+
 fn found_in(program: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let mut files = folders.map(|folder| {
         let file = folder.join(program);

@@ -29,11 +29,12 @@ use crate::work::{Bounds, Listing, Plan, Supervisor, Wanted, WorkView, reaper, r
 /// waits for it.) Exits 1 if a piece of work was not handed on.
 ///
 /// Words {prompt} and {prompt_file} in the command are replaced; then nothing is on standard input.
-/// A file of roles has entries like this one:
+/// Only listed variables of the environment reach the agents. A file of roles has entries like this one:
 ///
 ///   [[role]]
-///   agent = "reviewer-agent"
-///   command = ["./review.sh"]        # or: profile = "claude"
+///   agent = "implementer-agent"
+///   profile = "claude"               # or: command = ["./implement.sh"]
+///   allow = ["cargo test"]           # or: rights = "full"
 ///   jobs = 2
 ///   time = "30m"
 #[derive(Args)]
@@ -55,9 +56,18 @@ pub(crate) struct Arguments {
     /// Take the roles from this file
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     file: Option<PathBuf>,
-    /// Run the agent as this profile says: claude, codex, gemini, copilot, opencode, amp
+    /// Run the agent as this profile says: claude, codex, copilot, gemini, qwen, opencode, amp
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// What the agents may do unasked: `edit` their folder and run what is allowed, or `full`
+    #[arg(long, value_name = "RIGHTS")]
+    rights: Option<roles::Rights>,
+    /// Let the agents run commands that begin so: `cargo test`; may be repeated
+    #[arg(long, value_name = "COMMAND")]
+    allow: Vec<String>,
+    /// Let this variable reach the agents, or with a * at its end all that begin so; may be repeated
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
     /// End after one piece of work, for which it waits
     #[arg(long, conflicts_with = "max")]
     once: bool,
@@ -133,15 +143,20 @@ impl Arguments {
             pushes: !self.no_push,
             in_place: self.in_place,
         };
+        let extra = roles::Extra {
+            env: self.env.clone(),
+            allow: self.allow.clone(),
+            rights: self.rights,
+        };
         let (mut roles, of_file) = match &self.file {
-            Some(file) => roles::of_file(file, &bounds)?,
+            Some(file) => roles::of_file(file, &bounds, &extra)?,
             None if self.decide && self.command.is_empty() && self.profile.is_none() => {
                 (Vec::new(), None)
             }
             None => {
                 let agent = context.acting_agent(&repository)?;
-                let role =
-                    roles::of_command(agent, &self.command, self.profile.as_deref(), &bounds)?;
+                let profile = self.profile.as_deref();
+                let role = roles::of_command(agent, &self.command, profile, &bounds, &extra)?;
                 (vec![role], None)
             }
         };

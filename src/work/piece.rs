@@ -558,7 +558,7 @@ impl Piece {
             if let Some(question) = self.role.question(&end.tail) {
                 let mut reason = format!("its agent waits for a permission: {}", question.text);
                 if let Some(rule) = question.rule {
-                    reason += &format!("; to allow it: {rule}");
+                    reason += &format!("; {rule} in the file of roles allows it");
                 }
                 return Ok(self.block(&reason, used));
             }

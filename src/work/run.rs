@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use handoff_contract::MAX_BYTES;
-use handoff_model::{ModelUsage, read_usage};
+use handoff_model::ModelUsage;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -21,7 +21,7 @@ use super::reaper;
 use super::roles::{Given, PromptBy, Role};
 use super::run_output::{RunFolder, RunOutput, of_killed};
 use super::share::Share;
-use super::usage::{self, UsageSoFar};
+use super::usage::{self, UsageRule, UsageSoFar};
 use crate::environment;
 
 /// The variable that names the file in which a contract may be left.
@@ -103,15 +103,30 @@ impl Files {
     ///
     /// # Errors
     /// Why its report can't be recorded.
-    fn reported(&self) -> Result<Option<Vec<ModelUsage>>, String> {
+    fn reported(&self, rules: &[UsageRule]) -> Result<Option<Vec<ModelUsage>>, String> {
         let report = self.agent.read(agent_folder::USAGE, MOST_OF_REPORT)?;
-        let usage = report.map(|bytes| read_usage(&bytes).map_err(|error| error.to_string()));
+        let usage = report.map(|bytes| usage::in_file(rules, &bytes));
         usage.transpose()
     }
 
-    /// What a run used, as its command and its output say.
-    fn used(&self, output: UsageSoFar) -> UsageSoFar {
-        usage::combine(self.reported(), output)
+    /// What a run used so far: what its output shows, and what its command says, whichever is more.
+    fn used_so_far(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
+        // A file that can't be read may be half written: the output counts.
+        let file = self.reported(rules).ok().flatten().unwrap_or_default();
+        UsageSoFar {
+            usage: usage::combine(&file, &output.usage),
+            ..output
+        }
+    }
+
+    /// What a run used that has ended: a file that can't be read then is no report.
+    fn used(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
+        let refused = self.reported(rules).err();
+        let used = self.used_so_far(rules, output);
+        UsageSoFar {
+            unreadable: used.unreadable.or(refused),
+            ..used
+        }
     }
 
     /// The end of a run whose worker was killed, or that left what it was to leave.
@@ -121,7 +136,7 @@ impl Files {
             stopped: None,
             status: None,
             tail,
-            used: self.used(used),
+            used: self.used(&role.usage, used),
         }
     }
 }
@@ -219,9 +234,11 @@ impl Room<'_> {
         let agent = &self.files.agent;
         agent.write(agent_folder::PROMPT, prompt.as_bytes())?;
         let prompt_file = agent.file(agent_folder::PROMPT);
+        let usage_file = agent.file(agent_folder::USAGE);
         let (words, by) = self.role.words(&Given {
             prompt,
             prompt_file: &prompt_file,
+            usage_file: &usage_file,
             budget: self.share.cost_left("USD"),
             folder: self.folder,
         });
@@ -306,7 +323,8 @@ impl Room<'_> {
     ) -> End {
         let Started { mut reaper, output } = started;
         tell_end(&reaper, line.sender.clone());
-        let used = || self.files.used(output.used());
+        let rules = &self.role.usage;
+        let used = || self.files.used_so_far(rules, output.used());
         let stopped = self.stopped(&used, lease, line);
         group.end(self.role.bounds.grace);
         // It is ended: it was killed if it did not listen. One of another user may go on.
@@ -323,7 +341,7 @@ impl Room<'_> {
             stopped,
             status,
             tail,
-            used: used(),
+            used: self.files.used(rules, output.used()),
         }
     }
 

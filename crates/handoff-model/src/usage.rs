@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
-use handoff_base::text::{grouped, quoted, without_mark};
+use handoff_base::text::{grouped, quoted};
 use handoff_base::{Amount, Currency, Moment, moment};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
@@ -131,7 +131,7 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
         let text = text.replace("expected ident", "it is not JSON");
         NoUsage::Form(text.replace("f64", "a number"))
     };
-    let entries = match serde_json::from_slice(without_mark(json)).map_err(form)? {
+    let entries = match serde_json::from_slice(bare(json)).map_err(form)? {
         Form::Many(entries) => entries,
         Form::One(entry) => vec![entry],
     };
@@ -139,6 +139,19 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
     let models: Vec<ModelUsage> = entries.collect::<Result<_, _>>().map_err(form)?;
     ensure_usage(&models)?;
     Ok(models)
+}
+
+/// JSON without what models and editors put around it: a byte order mark, a Markdown fence.
+fn bare(json: &[u8]) -> &[u8] {
+    let json = json
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(json)
+        .trim_ascii();
+    let inside = json.strip_prefix(b"```").and_then(|rest| {
+        let line = rest.iter().position(|byte| *byte == b'\n')?;
+        rest[line..].strip_suffix(b"```")
+    });
+    inside.unwrap_or(json)
 }
 
 /// Refuses a report that a record must not hold.
