@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// processes have to end, in milliseconds. The worker runs itself so
     #[arg(long, hide = true, value_name = "MILLISECONDS")]
     reaper: Option<u64>,
+    /// With --reaper: the control group to be in
+    #[arg(long, hide = true, value_name = "DIR", requires = "reaper")]
+    cgroup: Option<PathBuf>,
     /// Take the roles from this file
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     file: Option<PathBuf>,
@@ -195,7 +198,7 @@ impl Arguments {
 
     /// Runs an agent's command for a worker.
     fn reap(&self, grace: Duration, output: &mut Output) -> Result<(), Failure> {
-        match reaper::run(&self.command, grace) {
+        match reaper::run(&self.command, grace, self.cgroup.as_deref()) {
             Ok(0) => Ok(()),
             Ok(code) => Err(Failure::reported(code)),
             Err(error) => {

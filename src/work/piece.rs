@@ -16,7 +16,7 @@ use super::program::{Actor, Program, Said, word};
 use super::prompt::{self, Work};
 use super::publish::Pushed;
 use super::roles::{Commits, Role};
-use super::run::{End, Files, Lease, Line, Notice, Room, Stop, not_started};
+use super::run::{End, Files, Lease, Line, Notice, Room, Started, Stop, not_started};
 use super::run_output::RunFolder;
 use super::share::Share;
 use super::slot::{Note, Slot};
@@ -428,9 +428,10 @@ impl Piece {
         };
         let (share, variables) = (Share::default(), self.variables());
         let room = self.room(site, Some(setup.time), (&[], &share), &variables);
-        let started = room.spawn(&self.group, &setup.command, None);
+        let group = self.group.clone().confined();
+        let started = room.spawn(&group, &setup.command, None);
         let mut lease = Lease::of(&self.claimed);
-        let end = started.map(|started| self.watched(&room, started, &mut lease, &[]));
+        let end = started.map(|started| self.watched(&room, started, group, &mut lease, &[]));
         let failed = |why: &str| {
             let why = format!("its worktree can't be set up: {}", one_line(why));
             Err(self.give_back(&why, None, None))
@@ -465,11 +466,14 @@ impl Piece {
         let variables = self.variables();
         let room = self.room(site, self.time(), (before, share), &variables);
         // Before it starts: its mark shows which processes are its own, whenever this one is killed.
-        let noted = self.slot.write(&self.note(before, self.group.clone()));
+        let group = self.group.clone().confined();
+        let noted = self.slot.write(&self.note(before, group.clone()));
         noted.map_err(|error| error.to_string())?;
         let branches = self.worktrees.branches();
-        let started = room.start(&self.group, prompt)?;
-        let end = self.watched(&room, started, lease, before);
+        let started = room
+            .start(&group, prompt)
+            .inspect_err(|_| group.end(Duration::ZERO))?;
+        let end = self.watched(&room, started, group, lease, before);
         if let Some(worktree) = &site.place.worktree {
             self.worktrees.note_made(worktree, &branches);
         }
@@ -482,11 +486,12 @@ impl Piece {
     fn watched(
         &self,
         room: &Room<'_>,
-        started: super::run::Started,
+        started: Started,
+        group: ProcessGroup,
         lease: &mut Lease,
         before: &[ModelUsage],
     ) -> End {
-        let group = self.group.clone().reaped_by(started.number());
+        let group = group.reaped_by(started.number());
         // Without it, the mark is enough on Linux.
         let _ = self.slot.write(&self.note(before, group.clone()));
         let line = Line {

@@ -1,7 +1,9 @@
 //! The processes of a run, which are ended as a whole: by the process that all of them are below
-//! (`reaper`), then by a mark in their environment, which shows those of a worker that was killed.
+//! (`reaper`), by a mark in their environment, which shows those of a worker that was killed, and by a
+//! control group, where one can be made, which holds them even if they end their reaper.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,9 @@ pub(crate) struct ProcessGroup {
     /// Whether its first process is a reaper, which ends the others.
     #[serde(default)]
     pub(crate) is_reaped: bool,
+    /// Its control group (version 2), if one could be made.
+    #[serde(default)]
+    pub(crate) cgroup: Option<PathBuf>,
     /// When its first process was started, as the system has it: another process may get its number
     /// later.
     pub(crate) started: Option<String>,
@@ -41,7 +46,18 @@ impl ProcessGroup {
             mark: environment::random_word(),
             number: None,
             is_reaped: false,
+            cgroup: None,
             started: None,
+        }
+    }
+
+    /// The same, with a control group of its own, if one can be made.
+    pub(crate) fn confined(self) -> Self {
+        let folder = own_cgroup().map(|own| own.join(format!("git-handoff-{}", self.mark)));
+        let made = folder.filter(|folder| fs::create_dir(folder).is_ok());
+        Self {
+            cgroup: made,
+            ..self
         }
     }
 
@@ -68,6 +84,18 @@ impl ProcessGroup {
             Member::Process(reaper).send(Signal::TERM);
             until(grace + REAPED, || self.first().is_none());
         }
+        self.end_marked(grace);
+        if let Some(cgroup) = &self.cgroup {
+            let is_gone = || fs::remove_dir(cgroup).is_ok() || !cgroup.exists();
+            if !is_gone() {
+                // What is left in it has ended its reaper, and hides from its mark.
+                let _ = fs::write(cgroup.join("cgroup.kill"), "1");
+                until(KILLED, is_gone);
+            }
+        }
+    }
+
+    fn end_marked(&self, grace: Duration) {
         for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
             let mut asked = Vec::new();
             let has_ended = until(patience, || {
@@ -109,6 +137,19 @@ impl ProcessGroup {
         members.extend(self.first().map(Member::Group));
         members
     }
+}
+
+/// The control group (version 2) of this process.
+fn own_cgroup() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then_some(at)
+    })?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new(mount).join(own))
 }
 
 /// Looks again and again whether something is so, for a time. Returns whether it is.

@@ -1,6 +1,7 @@
 //! The program's own commands, and git's, as processes of their own: a command that goes wrong, or
 //! whose process is killed, takes no other work with it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::checkout::Checkout;
 use super::process::{MARK, ProcessGroup};
+use crate::environment;
 
 /// The variables by which git leads a process to another repository than its folder's.
 const LEADING: [&str; 8] = [
@@ -37,6 +39,9 @@ const OFF: [&str; 8] = [
     "maintenance.auto=false",
 ];
 
+/// The commands of git that may run filters.
+const FILTERING: [&str; 5] = ["update-index", "status", "reset", "switch", "worktree"];
+
 /// Who runs a command.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
@@ -54,7 +59,7 @@ pub(super) struct Program {
     /// The worktree's own git directory, as it was when the worktree was made.
     git_dir: Option<PathBuf>,
     /// More variables.
-    variables: Vec<(&'static str, String)>,
+    variables: Vec<(String, String)>,
     /// The ledger's branch, if the command line named one.
     branch: Option<String>,
     /// The mark of its processes, by which they are found if this one is killed.
@@ -144,7 +149,7 @@ impl Program {
     }
 
     /// The same, with more variables.
-    pub(super) fn with(&self, variables: &[(&'static str, String)]) -> Self {
+    pub(super) fn with(&self, variables: &[(String, String)]) -> Self {
         Self {
             variables: variables.to_vec(),
             ..self.clone()
@@ -161,7 +166,7 @@ impl Program {
 
     /// Runs a command of the program.
     pub(super) fn run(&self, actor: &Actor, words: &[&str]) -> Said {
-        let output = self.start(&self.own, &self.words(actor, words, true));
+        let output = self.start(&self.own, &self.words(actor, words, true), Stdio::null());
         match output {
             Ok(output) => Said {
                 exit: output
@@ -183,16 +188,29 @@ impl Program {
     /// # Errors
     /// What git says, in one line.
     pub(super) fn git(&self, words: &[&str]) -> Result<String, String> {
+        let printed = self.git_bytes(words, Stdio::null())?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// Runs git with this on its standard input. Returns what it prints.
+    ///
+    /// # Errors
+    /// What git says, in one line.
+    pub(super) fn git_bytes(&self, words: &[&str], input: Stdio) -> Result<Vec<u8>, String> {
         let off = OFF.iter().flat_map(|setting| ["-c", setting]);
         let all: Vec<String> = off
             .chain(words.iter().copied())
             .map(str::to_owned)
             .collect();
-        let output = self.start(Path::new("git"), &all);
+        let mut git = self.clone();
+        if words.first().is_some_and(|word| FILTERING.contains(word)) {
+            git.variables.extend(self.filters_off());
+        }
+        let output = git.start(Path::new("git"), &all, input);
         let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
         if output.status.success() {
-            let text = String::from_utf8_lossy(&output.stdout);
-            return Ok(text.trim_end_matches('\n').to_owned());
+            return Ok(output.stdout);
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said: Vec<&str> = said
@@ -201,6 +219,40 @@ impl Program {
             .filter(|line| !line.is_empty())
             .collect();
         Err(format!("`git {}`: {}", words.join(" "), said.join("; ")))
+    }
+
+    /// Variables that switch the filters off that the repository's own configuration has.
+    fn filters_off(&self) -> Vec<(String, String)> {
+        let words = [
+            "config",
+            "--show-scope",
+            "--name-only",
+            "-z",
+            "--get-regexp",
+            r"^filter\.",
+        ];
+        let known = self.git(&words).unwrap_or_default();
+        let mut fields = known.split('\0');
+        let mut names = BTreeSet::new();
+        while let (Some(scope), Some(key)) = (fields.next(), fields.next()) {
+            let name = key
+                .strip_prefix("filter.")
+                .and_then(|key| key.rsplit_once('.'));
+            if let Some((name, _)) = name.filter(|_| ["local", "worktree"].contains(&scope)) {
+                names.insert(name.to_owned());
+            }
+        }
+        let off = |name: String| {
+            let key = |key: &str| format!("filter.{name}.{key}");
+            [
+                ("clean", ""),
+                ("smudge", ""),
+                ("process", ""),
+                ("required", "false"),
+            ]
+            .map(|(one, value)| (key(one), value.to_owned()))
+        };
+        config_variables(names.into_iter().flat_map(off))
     }
 
     fn words(&self, actor: &Actor, words: &[&str], json: bool) -> Vec<String> {
@@ -221,12 +273,9 @@ impl Program {
         all
     }
 
-    fn start(&self, program: &Path, words: &[String]) -> io::Result<Output> {
+    fn start(&self, program: &Path, words: &[String], input: Stdio) -> io::Result<Output> {
         let mut command = Command::new(program);
-        command
-            .args(words)
-            .current_dir(&self.folder)
-            .stdin(Stdio::null());
+        command.args(words).current_dir(&self.folder).stdin(input);
         alone(&mut command);
         // Some of what git says is looked for.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
@@ -251,6 +300,25 @@ pub(super) fn alone(command: &mut Command) {
     command.env("GIT_TERMINAL_PROMPT", "0");
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// Settings as variables that git reads, after those that are there.
+pub(super) fn config_variables(
+    settings: impl Iterator<Item = (String, String)>,
+) -> Vec<(String, String)> {
+    let there = environment::variables().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+    let there = there.and_then(|(_, count)| count.to_str()?.parse::<usize>().ok());
+    let mut count = there.unwrap_or_default();
+    let mut variables = Vec::new();
+    for (key, value) in settings {
+        variables.push((format!("GIT_CONFIG_KEY_{count}"), key));
+        variables.push((format!("GIT_CONFIG_VALUE_{count}"), value));
+        count += 1;
+    }
+    if !variables.is_empty() {
+        variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+    }
+    variables
 }
 
 /// A path as git's arguments have it.

@@ -1,6 +1,8 @@
 //! What the worker does with git for an agent: it takes its worktree back, commits what was edited,
 //! and pushes the issue's branch. So an agent needs no rights on the repository, and no network.
 
+use std::fs::File;
+use std::process::Stdio;
 use std::thread;
 
 use handoff_base::text::{one_line, quoted};
@@ -8,7 +10,7 @@ use handoff_model::{BranchContext, BranchPatterns, branch_for_agents};
 
 use super::agent_folder;
 use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
-use super::program::{Program, word};
+use super::program::{Program, config_variables, word};
 use super::roles::Commits;
 
 /// How many changed files are named.
@@ -88,7 +90,13 @@ impl Piece {
         if self.only_looks || site.place.worktree.is_none() {
             return Vec::new();
         }
-        let words = ["status", "--porcelain", "--untracked-files=all"];
+        let words = [
+            "status",
+            "--porcelain",
+            "--untracked-files=all",
+            // Whether another repository within it is changed, git asks by running itself there.
+            "--ignore-submodules=dirty",
+        ];
         let changed = self.within(site.place).git(&words).unwrap_or_default();
         let own = |line: &&str| !line[3..].starts_with(agent_folder::NAME);
         let changed = changed.lines().filter(|line| line.len() > 3).filter(own);
@@ -127,30 +135,58 @@ impl Piece {
                 ),
             });
         }
-        let agent = self.actor.agent.as_str();
-        let name = |name: &'static str, value: String| (name, value);
-        let author = within.with(&[
-            name("GIT_AUTHOR_NAME", agent.to_owned()),
-            name("GIT_AUTHOR_EMAIL", format!("{agent}@handoff.invalid")),
-        ]);
+        let committed = self.commit_all(site, &within);
+        committed.map_err(|why| Refusal {
+            message: "what it changed can't be committed".to_owned(),
+            findings: format!("- {}\n", one_line(&why)),
+        })
+    }
+
+    /// Commits all that is changed, by commands of git that run nothing and look into no other
+    /// repository within the worktree.
+    fn commit_all(&self, site: &Site<'_>, within: &Program) -> Result<(), String> {
+        let except = format!(":(exclude){}", agent_folder::NAME);
+        let words = [
+            "ls-files",
+            "-z",
+            "--modified",
+            "--deleted",
+            "--others",
+            "--exclude-standard",
+            "--",
+            ".",
+            &except,
+        ];
+        let changed = within.git_bytes(&words, Stdio::null())?;
+        let list = site.files.own.write("changed", &changed);
+        let list = list.and_then(File::open);
+        let list = Stdio::from(list.map_err(|error| error.to_string())?);
+        within.git_bytes(
+            &["update-index", "-z", "--add", "--remove", "--stdin"],
+            list,
+        )?;
+        let tree = within.git(&["write-tree"])?;
+        let parent = within.git(&["rev-parse", "--verify", "HEAD"])?;
         let title = self.claimed["handoff"]["title"]
             .as_str()
             .unwrap_or_default();
         let title = Some(one_line(title)).filter(|title| !title.is_empty());
         let title = title.unwrap_or_else(|| format!("Work on issue {}", self.id.issue()));
         let message = format!("{title}\n\nHandoff-Id: {}\n", self.id);
-        let except = format!(":(exclude){}", agent_folder::NAME);
-        let steps = [
-            vec!["add", "--all", "--", ".", &except],
-            vec!["commit", "--quiet", "--no-verify", "--message", &message],
-        ];
-        for step in steps {
-            author.git(&step).map_err(|why| Refusal {
-                message: "what it changed can't be committed".to_owned(),
-                findings: format!("- {}\n", one_line(&why)),
-            })?;
-        }
-        Ok(())
+        let agent = self.actor.agent.as_str();
+        let author = within.with(&[
+            ("GIT_AUTHOR_NAME".to_owned(), agent.to_owned()),
+            (
+                "GIT_AUTHOR_EMAIL".to_owned(),
+                format!("{agent}@handoff.invalid"),
+            ),
+        ]);
+        let words = ["commit-tree", &tree, "-p", &parent, "-m", &message];
+        let commit = author.git(&words)?;
+        let said = format!("handoff work: {}", self.id);
+        within
+            .git(&["update-ref", "-m", &said, "HEAD", &commit, &parent])
+            .map(drop)
     }
 
     /// Tells what an agent that handed on itself left uncommitted.
@@ -225,21 +261,11 @@ impl Piece {
         let all = self.program.git(&words).unwrap_or_default();
         let addresses = all.lines().filter_map(|line| line.split_once(' '));
         let relative = addresses.filter(|(_, url)| url.starts_with("./") || url.starts_with("../"));
-        let mut variables = Vec::new();
-        let mut count = 0;
-        for (_, url) in relative {
+        let settings = relative.map(|(_, url)| {
             let whole = word(&self.program.folder().join(url));
-            variables.push((
-                format!("GIT_CONFIG_KEY_{count}"),
-                format!("url.{whole}.insteadOf"),
-            ));
-            variables.push((format!("GIT_CONFIG_VALUE_{count}"), url.to_owned()));
-            count += 1;
-        }
-        if count > 0 {
-            variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
-        }
-        variables
+            (format!("url.{whole}.insteadOf"), url.to_owned())
+        });
+        config_variables(settings)
     }
 }
 

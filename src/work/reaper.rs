@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,8 +32,12 @@ const LOOK: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// The system's, if the command can't be started.
-pub(crate) fn run(words: &[String], grace: Duration) -> io::Result<u8> {
+pub(crate) fn run(words: &[String], grace: Duration, cgroup: Option<&Path>) -> io::Result<u8> {
     adopt_orphans()?;
+    if let Some(cgroup) = cgroup {
+        // Without it, they are still below this process.
+        let _ = fs::write(cgroup.join("cgroup.procs"), "0");
+    }
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let child = Command::new(program)

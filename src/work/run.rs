@@ -265,7 +265,11 @@ impl Room<'_> {
         let output = RunOutput::read(reader, &log, &self.role.usage).map_err(failed)?;
         let mut command = Command::new(self.own);
         let grace = format!("--reaper={}", self.role.bounds.grace.as_millis());
-        command.args(["work", &grace, "--"]).args(words);
+        command.args(["work", &grace]);
+        if let Some(cgroup) = &group.cgroup {
+            command.arg("--cgroup").arg(cgroup);
+        }
+        command.arg("--").args(words);
         command
             .current_dir(self.folder)
             .stdout(writer)

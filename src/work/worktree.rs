@@ -508,7 +508,13 @@ impl Worktrees {
         }
         let within = self.program.within(checkout);
         let mut loses = Vec::new();
-        match within.git(&["status", "--porcelain", "--untracked-files=normal"]) {
+        let words = [
+            "status",
+            "--porcelain",
+            "--untracked-files=normal",
+            "--ignore-submodules=dirty",
+        ];
+        match within.git(&words) {
             Ok(changed) if changed.is_empty() => {}
             Ok(changed) => loses.push(crate::output::counted(
                 changed.lines().count(),
