@@ -89,6 +89,7 @@ impl Fleet {
     fn worker(&self, clone: usize, args: &[&str]) -> Command {
         let roles = self.roles.to_str().unwrap();
         let mut all = vec!["work", "--file", roles, "--time", "30s", "--grace", "500ms"];
+        all.extend(["--env", "FAULTS"]);
         all.extend(["--poll", "1s"]);
         all.extend(args);
         let mut command = self.env.program(&all);

@@ -1,0 +1,358 @@
+//! Agents that work against their user: whatever one puts in the place of what the worker made, not a
+//! byte of the user's own files, index, HEAD and branches changes, nothing that it names is run, and
+//! the next attempt goes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use test_support::contracts::opening;
+use test_support::files::script;
+use test_support::remote::bare;
+use test_support::{Ran, TestEnvironment};
+
+/// What prep-agent sets in its contract.
+const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
+     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
+     --set validation.dev_server=started";
+
+/// A ledger in which issue 87 waits for prep-agent, and a user in the middle of something: with staged
+/// content that no file has, a changed file and one that git does not know.
+fn user_at_work() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let repo = env.repo();
+    fs::write(repo.join("staged.txt"), "only staged\n").unwrap();
+    env.git(&repo, &["add", "staged.txt"]);
+    fs::remove_file(repo.join("staged.txt")).unwrap();
+    fs::write(repo.join("notes.txt"), "mine\n").unwrap();
+    fs::create_dir_all(env.root().join("theirs")).unwrap();
+    fs::write(env.root().join("theirs/.bashrc"), "# mine\n").unwrap();
+    env
+}
+
+/// Every byte that is the user's: the working tree, what is in `.git` but for objects, logs, what the
+/// worker keeps there and the branches of ledger and issue; and the files beside the repository.
+fn everything(env: &TestEnvironment) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn walk(root: &Path, at: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(at).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).unwrap();
+            let others = [
+                ".git/objects",
+                ".git/logs",
+                ".git/handoff",
+                ".git/worktrees",
+                ".git/refs/heads/handoffs",
+                ".git/refs/heads/handoff",
+                ".git/refs/remotes",
+                ".git/refs/handoff",
+            ];
+            if others.iter().any(|other| name.ends_with(other)) {
+                continue;
+            }
+            let found = fs::symlink_metadata(&path).unwrap();
+            if found.is_dir() {
+                walk(root, &path, all);
+            } else if found.is_symlink() {
+                let target = fs::read_link(&path).unwrap();
+                all.insert(path, target.to_string_lossy().into_owned().into_bytes());
+            } else {
+                all.insert(path.clone(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    for root in [env.repo(), env.root().join("theirs")] {
+        walk(&root, &root, &mut all);
+    }
+    all
+}
+
+fn work(env: &TestEnvironment, text: &str, more: &[&str]) -> Ran {
+    let agent = env.root().join("agent.sh");
+    script(&agent, format!("#!/bin/sh\n{text}\n"));
+    let mut args = vec![
+        "work",
+        "--as",
+        "prep-agent",
+        "--once",
+        "--json",
+        "--grace",
+        "300ms",
+    ];
+    args.extend(["--env", "OUT", "--env", "REPO"]);
+    args.extend(more);
+    args.extend(["--", agent.to_str().unwrap()]);
+    let mut command: Command = env.program(&args);
+    command
+        .env("OUT", env.root())
+        .env("REPO", env.repo())
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    env.run(command, &args, None)
+}
+
+fn outcome(ran: &Ran) -> String {
+    let pieces = &ran.json()["data"]["pieces"];
+    pieces[0]["outcome"].as_str().unwrap_or_default().to_owned()
+}
+
+fn retry(env: &TestEnvironment) {
+    let args = ["retry", "87.1", "--as", "orchestrator", "--reason", "again"];
+    let mut command = env.program(&args);
+    command
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    env.run(command, &args, None).success();
+}
+
+/// Plays an agent that fails after this, and insists that nothing of the user's changed, that nothing
+/// it named was run, and that an honest agent's next attempt hands on.
+#[track_caller]
+fn harms_nobody(text: &str) {
+    let env = user_at_work();
+    let evil = env.root().join("evil.sh");
+    script(
+        &evil,
+        "#!/bin/sh\necho \"$0 $*\" >> \"$(dirname \"$0\")/ran\"\ncat\n",
+    );
+    let before = everything(&env);
+    let ran = work(&env, &format!("{text}\nexit 3"), &[]);
+    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    let told = fs::read_to_string(env.root().join("ran"));
+    assert!(told.is_err(), "it was run: {told:?}");
+    let after = everything(&env);
+    for (path, bytes) in &before {
+        assert_eq!(
+            after.get(path),
+            Some(bytes),
+            "{} after {text}",
+            path.display()
+        );
+    }
+    assert_eq!(before.len(), after.len(), "new: {:?}", after.keys());
+    env.assert_sound();
+    retry(&env);
+    let ran = work(&env, &format!("git handoff send {PREPARED}"), &[]);
+    assert_eq!(outcome(&ran), "handed_on", "{}", ran.shown);
+    let after = everything(&env);
+    assert!(
+        before
+            .iter()
+            .all(|(path, bytes)| after.get(path) == Some(bytes))
+    );
+}
+
+#[test]
+fn a_worktree_that_names_the_main_repository_is_made_to_name_its_own_again() {
+    harms_nobody("echo \"gitdir: $REPO/.git\" > .git; echo mine > README.md");
+    harms_nobody("rm .git; ln -s \"$REPO/.git\" .git; echo x > new.txt");
+    harms_nobody("d=$(git rev-parse --git-dir); echo ../../../elsewhere > $d/commondir");
+}
+
+#[test]
+fn no_program_that_a_repository_in_its_place_names_is_run() {
+    let own = "git init -q own; for key in core.fsmonitor core.sshCommand gpg.program gpg.ssh.program \
+               filter.evil.clean filter.evil.smudge filter.evil.process diff.external core.pager; do\n\
+               git -C own config $key $OUT/evil.sh; done\n\
+               git -C own config core.hooksPath $OUT; git -C own config commit.gpgSign true\n\
+               echo '* filter=evil diff=evil' > .gitattributes; echo x > x.txt\n";
+    harms_nobody(&format!("{own}rm .git; mv own/.git .git"));
+    // One within it, which git would ask for changes by running itself there.
+    harms_nobody(&format!(
+        "{own}mv own sub; echo s > sub/s; git -C sub -c core.fsmonitor=false -c core.hooksPath=/dev/null -c commit.gpgSign=false \
+         commit -q --allow-empty -m s; git add sub 2> /dev/null; echo more > sub/more; rm -f $OUT/ran"
+    ));
+}
+
+#[test]
+fn a_folder_in_the_place_of_its_worktree_is_not_touched() {
+    harms_nobody("d=$PWD; cd /; mv $d $OUT/moved; ln -s $REPO $d");
+    harms_nobody("d=$PWD; cd /; mv $d $OUT/moved; mkdir $d; echo mine > $d/mine");
+    harms_nobody("d=$PWD; cd /; rm -rf $d");
+}
+
+#[test]
+fn what_it_leaves_is_read_without_following_links() {
+    harms_nobody("rm -rf .git-handoff; ln -s $OUT/theirs .git-handoff");
+    harms_nobody(
+        "for name in contract usage.json blocked.md failed.md prompt.md .gitignore; do\n\
+         ln -sf $OUT/theirs/.bashrc .git-handoff/$name; done; yes | head -c 200000",
+    );
+}
+
+#[test]
+fn a_run_on_a_branch_that_is_not_the_issues_moves_no_branch() {
+    harms_nobody("git symbolic-ref HEAD refs/heads/main; echo x > evil.txt");
+    harms_nobody("git symbolic-ref HEAD refs/heads/handoffs; echo x > evil.txt");
+}
+
+#[test]
+fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
+    let env = user_at_work();
+    let evil = env.root().join("evil.sh");
+    script(&evil, "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n");
+    let text = format!(
+        "git config filter.evil.clean $OUT/evil.sh; git config filter.evil.smudge $OUT/evil.sh\n\
+         git config core.fsmonitor $OUT/evil.sh; git config core.hooksPath $OUT\n\
+         for hook in post-checkout pre-push reference-transaction; do cp $OUT/evil.sh $OUT/$hook; done\n\
+         echo '* filter=evil' > .gitattributes; echo x > x.txt\n\
+         GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.hooksPath GIT_CONFIG_VALUE_0=/dev/null \
+         GIT_CONFIG_KEY_1=core.fsmonitor GIT_CONFIG_VALUE_1=false git handoff new {PREPARED} > .git-handoff/contract\n\
+         rm -f $OUT/ran"
+    );
+    let roles = env.file(
+        "roles.toml",
+        format!(
+            "[[role]]\nagent = \"prep-agent\"\ncommit = \"worker\"\ncommand = [\"{}\"]\n",
+            env.root().join("agent.sh").display()
+        ),
+    );
+    script(&env.root().join("agent.sh"), format!("#!/bin/sh\n{text}\n"));
+    let args = ["work", "--file", &roles, "--once", "--json", "--env", "OUT"];
+    let mut command = env.program(&args);
+    command
+        .env("OUT", env.root())
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    let ran = env.run(command, &args, None);
+    assert_eq!(outcome(&ran), "handed_on", "{}", ran.shown);
+    assert!(!env.root().join("ran").exists());
+    let log = env.git(
+        &env.repo(),
+        &[
+            "-c",
+            "core.fsmonitor=false",
+            "log",
+            "--format=%an %s",
+            "-1",
+            "handoff/87",
+        ],
+    );
+    assert!(log.starts_with("prep-agent "), "{log}");
+    let files = env.git(&env.repo(), &["ls-tree", "--name-only", "handoff/87"]);
+    assert!(
+        files.contains("x.txt") && !files.contains(".git-handoff"),
+        "{files}"
+    );
+}
+
+#[test]
+fn no_process_of_a_run_outlives_it() {
+    let env = user_at_work();
+    let name = format!("31337.{}", std::process::id());
+    let hidden = [
+        format!("env -i /bin/sleep {name} &"),
+        format!("env -i setsid /bin/sleep {name} &"),
+        format!(
+            "(trap '' TERM HUP; env -i setsid sh -c 'trap \"\" TERM HUP; (/bin/sleep {name}) & wait' &) &"
+        ),
+    ];
+    let ran = work(
+        &env,
+        &format!("{}\nsleep 0.2\nexit 3", hidden.join("\n")),
+        &[],
+    );
+    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    assert_eq!(living(&name), Vec::<String>::new());
+}
+
+/// The command lines that name this.
+fn living(name: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines
+        .filter(|line| line.contains(name) && !line.contains("git-handoff"))
+        .collect()
+}
+
+#[test]
+fn a_contract_chooses_no_branch_that_is_not_the_issues() {
+    for branch in ["main", "release/1.0", "gh-pages"] {
+        let env = user_at_work();
+        let origin = bare(&env, "origin.git");
+        let address = origin.to_str().unwrap();
+        env.git(&env.repo(), &["remote", "add", "origin", address]);
+        env.git(&env.repo(), &["branch", "-f", "release/1.0"]);
+        env.git(&env.repo(), &["branch", "-f", "gh-pages"]);
+        env.git(
+            &env.repo(),
+            &["push", "-q", "origin", "main", "release/1.0", "gh-pages"],
+        );
+        env.git(&env.repo(), &["switch", "-q", "-c", "idle"]);
+        let sent = format!(
+            "git handoff send {}",
+            PREPARED.replace("$GIT_HANDOFF_BRANCH", branch)
+        );
+        assert_eq!(outcome(&work(&env, &sent, &[])), "handed_on");
+        let at = |folder: &Path| env.git(folder, &["rev-parse", branch]);
+        let before = (at(&env.repo()), at(&origin));
+        let agent = env.root().join("agent.sh");
+        script(
+            &agent,
+            "#!/bin/sh\necho x > evil; git add evil; git commit -q -m evil; exit 3\n",
+        );
+        let args = [
+            "work",
+            "--as",
+            "implementer-agent",
+            "--once",
+            "--json",
+            "--",
+            "./agent.sh",
+        ];
+        let mut command = env.program(&args);
+        command.current_dir(env.root());
+        let args = [&["-C", "repo"], &args[..]].concat();
+        let mut command = env.program(&args);
+        command
+            .current_dir(env.root())
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        let ran = env.run(command, &args, None);
+        assert_eq!(outcome(&ran), "blocked", "{branch}: {}", ran.shown);
+        assert_eq!((at(&env.repo()), at(&origin)), before, "{branch}");
+    }
+}
+
+#[test]
+fn only_listed_variables_reach_an_agent() {
+    let env = user_at_work();
+    let agent = env.root().join("agent.sh");
+    script(&agent, "#!/bin/sh\nenv > seen.txt; exit 3\n");
+    assert!(fs::metadata(&agent).unwrap().permissions().mode() & 0o100 > 0);
+    let args = [
+        "work",
+        "--as",
+        "prep-agent",
+        "--once",
+        "--json",
+        "--env",
+        "MINE_*",
+        "--",
+        agent.to_str().unwrap(),
+    ];
+    let mut command = env.program(&args);
+    command
+        .env("GITHUB_TOKEN", "secret-1")
+        .env("AWS_SECRET_ACCESS_KEY", "secret-2")
+        .env("SSH_AUTH_SOCK", "secret-3")
+        .env("MINE_TOO", "shown")
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    let ran = env.run(command, &args, None);
+    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    let place = env.root().join("again");
+    env.handoff(&["restore", "87.1", "--worktree", place.to_str().unwrap()])
+        .success();
+    let seen = fs::read_to_string(place.join("seen.txt")).unwrap();
+    assert!(
+        seen.contains("MINE_TOO=shown") && seen.contains("PATH="),
+        "{seen}"
+    );
+    assert!(!seen.contains("secret-"), "{seen}");
+}
