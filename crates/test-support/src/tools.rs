@@ -25,7 +25,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    const fn new(name: &'static str) -> Self {
+    /// What the folder `tests/NAME` lists.
+    pub const fn new(name: &'static str) -> Self {
         Self {
             name,
             folder: OnceLock::new(),
@@ -35,22 +36,28 @@ impl Tools {
     /// The folder that has `node_modules` and `venv`, which `scripts/test-tools` fills once.
     pub fn folder(&self) -> &Path {
         self.folder.get_or_init(|| {
-            let all = built().join("../tmp");
-            fs::create_dir_all(&all).unwrap();
-            let folder = all.join(self.name);
-            // Other tests may need it at the same time.
-            let lock = File::create(all.join(format!("{}.lock", self.name))).unwrap();
-            lock.lock().unwrap();
-            let mut command = Command::new(project().join("scripts/test-tools"));
-            let output = command.arg(self.name).arg(&folder).output().unwrap();
-            assert!(
-                output.status.success(),
-                "{} can't be installed:\n{}",
-                self.name,
-                String::from_utf8_lossy(&output.stderr)
-            );
-            folder
+            let installed = self.install();
+            installed.unwrap_or_else(|why| panic!("{} can't be installed:\n{why}", self.name))
         })
+    }
+
+    /// Fills the folder, unless that has been done.
+    ///
+    /// # Errors
+    /// What `scripts/test-tools` printed, if it failed.
+    pub fn install(&self) -> Result<PathBuf, String> {
+        let folder = built().join("../tmp").join(self.name);
+        fs::create_dir_all(folder.parent().unwrap()).unwrap();
+        // Other tests may need it at the same time.
+        let lock = File::create(folder.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        let mut command = Command::new(project().join("scripts/test-tools"));
+        let output = command.arg(self.name).arg(&folder).output().unwrap();
+        if output.status.success() {
+            Ok(folder)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
     }
 
     /// A script with the Python that has the packages, or with node, which gets the folder of the
