@@ -1,5 +1,8 @@
 //! What goes wrong while `git handoff work` runs an agent, and what it makes of it.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use rustix::process::Signal;
 use serde_json::Value;
 use test_support::running::Running;
@@ -41,36 +44,50 @@ fn obey(trial: &Trial) {
 /// One that refuses for a while is waited for.
 pub(crate) fn refusals(harness: &'static Harness) {
     let trial = Trial::new(harness, &[]);
-    for (issue, status) in [(11, 401), (12, 429), (13, 500), (14, 529)] {
-        trial.open(issue);
-        trial.model.plays(move |_| Turn::Refuse(status, Some(1)));
-        let options: &[&str] = if harness.retries_for_ever {
-            &["--time", "20s"]
-        } else {
-            &[]
-        };
-        let (outcome, why, story) = outcome(&trial, issue, options);
-        assert_eq!(outcome, "given_back", "{status}: {story}");
-        assert!(
-            why.contains(&status.to_string()),
-            "{status}: {why}: {story}"
-        );
-        let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
-        assert_eq!(record["state"], "pending", "{status}: {story}");
-        assert_eq!(record["attempt"], 1, "{status}: {record}");
-    }
-    trial.open(15);
     let by_command = harness.by_command;
-    let refused = std::sync::atomic::AtomicU32::new(0);
-    trial.model.plays(move |request| {
-        if refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 {
-            return Turn::Refuse(429, Some(1));
-        }
-        let merged = None;
-        Obedient { by_command, merged }.turn(request)
-    });
-    let (outcome, _, story) = outcome(&trial, 15, &[]);
-    assert_eq!(outcome, "handed_on", "{story}");
+    let mut became = Vec::new();
+    let mut stories = String::new();
+    // For good, but the last.
+    for (issue, status, times) in [
+        (11, 401, None),
+        (12, 429, None),
+        (13, 500, None),
+        (14, 529, None),
+        (15, 429, Some(2)),
+    ] {
+        trial.open(issue);
+        let refused = AtomicU32::new(0);
+        trial.model.plays(move |request| {
+            if times.is_none_or(|times| refused.fetch_add(1, Relaxed) < times) {
+                return Turn::Refuse(status, Some(1));
+            }
+            let merged = None;
+            Obedient { by_command, merged }.turn(request)
+        });
+        // One goes on asking for as long as it may.
+        let ends = harness.retries_for_ever && status == 429 && times.is_none();
+        let options: &[&str] = if ends { &["--time", "40s"] } else { &[] };
+        let (outcome, why, story) = outcome(&trial, issue, options);
+        let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
+        let says = if why.contains(&status.to_string()) {
+            "it says so"
+        } else {
+            ""
+        };
+        became.push(format!(
+            "{status}: {outcome}, {}, attempt {}, {says}",
+            record["state"], record["attempt"]
+        ));
+        stories += &format!("== {status}: {story}\n");
+    }
+    let wanted = [
+        "401: given_back, \"pending\", attempt 1, it says so",
+        "429: given_back, \"pending\", attempt 1, it says so",
+        "500: given_back, \"pending\", attempt 1, it says so",
+        "529: given_back, \"pending\", attempt 1, it says so",
+        "429: handed_on, \"completed\", attempt 1, ",
+    ];
+    assert_eq!(became, wanted, "{stories}");
     trial.handoff(&["verify"]).success();
     assert_eq!(trial.processes(), [""; 0]);
 }
@@ -117,8 +134,10 @@ pub(crate) fn cut_off(harness: &'static Harness) {
         trial.model.plays(|_| Turn::Hang);
         let text = issue.to_string();
         let args = one(&trial, &text);
-        let worker = Running::silent(trial.program(&args));
-        until("the model is asked", || trial.model.hanging() > 0);
+        let mut worker = Running::silent(trial.program(&args));
+        until("the model is asked", || {
+            trial.model.hanging() > 0 || worker.child.try_wait().unwrap().is_some()
+        });
         worker.signal(signal);
         let (_, stdout, stderr) = worker.end();
         if signal == Signal::INT {

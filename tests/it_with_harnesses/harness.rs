@@ -25,11 +25,13 @@ pub(crate) struct Harness {
     program: &'static str,
     /// Whether CI must have it.
     pub(crate) is_required: bool,
+    /// Whether what is installed for it has a skill, and a server.
+    pub(crate) has_tools: bool,
     /// Whether it has hooks for a session's start and stop.
     pub(crate) has_hooks: bool,
     /// Whether its profile lets an agent commit and hand on by commands; else it writes files only.
     pub(crate) by_command: bool,
-    /// Whether it goes on asking a provider that refuses, as long as it may.
+    /// Whether it goes on asking a provider that says "too many requests", as long as it may.
     pub(crate) retries_for_ever: bool,
     session: &'static [&'static str],
 }
@@ -42,6 +44,7 @@ const HARNESS: Harness = Harness {
     packages: "",
     program: "",
     is_required: false,
+    has_tools: true,
     has_hooks: true,
     by_command: true,
     retries_for_ever: false,
@@ -116,7 +119,9 @@ pub(crate) static GEMINI: Harness = Harness {
 pub(crate) static QWEN: Harness = Harness {
     title: "Qwen Code",
     name: "qwen",
-    installed_as: "qwen",
+    installed_as: "agents-md",
+    has_tools: false,
+    has_hooks: false,
     packages: "harness-tools/qwen",
     program: ".bin/qwen",
     session: &["--approval-mode", "yolo", "-p"],
@@ -172,7 +177,10 @@ impl Harness {
                      wire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 2\n"
                 ),
             ),
-            "opencode" => put(
+            "opencode" => {
+                // Else it tries to fetch the list of models, which takes some seconds.
+                put(".cache/opencode/models.json", "{}".to_owned());
+                put(
                 ".config/opencode/opencode.json",
                 json!({
                     "model": "local/stand-in", "small_model": "local/stand-in", "autoupdate": false, "share": "disabled",
@@ -185,12 +193,14 @@ impl Harness {
                     }},
                 })
                 .to_string(),
-            ),
+                );
+            }
             "gemini" | "qwen" => put(
                 &format!(".{}/settings.json", self.name),
                 json!({
                     "security": {"auth": {"selectedType": if self.name == "qwen" { "openai" } else { "gemini-api-key" }}},
-                    "general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false},
+                    "general": {"disableAutoUpdate": true, "maxAttempts": 4},
+                    "model": {"generationConfig": {"maxRetries": 3}}, "privacy": {"usageStatisticsEnabled": false},
                     "telemetry": {"enabled": false},
                 })
                 .to_string(),

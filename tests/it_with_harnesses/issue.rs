@@ -82,7 +82,7 @@ pub(crate) fn whole(harness: &'static Harness) {
     ];
     assert_eq!(outcomes, wanted, "{story}");
     let status = trial.data(&["status", "87"]);
-    assert_eq!(status["state"], "completed", "{story}");
+    assert_eq!(status["issue"]["status"], "completed", "{story}");
     trial.handoff(&["verify"]).success();
     assert_eq!(recorded(&trial, 7), trial.model.tokens(), "{story}");
     assert_eq!(trial.processes(), [""; 0]);
