@@ -516,6 +516,11 @@ mod tests {
             "Please set an Auth method",
         ),
         (
+            "gemini",
+            r#"{"error":{"type":"Error","message":"{\"error\":{\"code\":401,\"message\":\"stub says 401\",\"status\":\"UNAUTHENTICATED\"}}","code":401}}"#,
+            "stub says 401",
+        ),
+        (
             "qwen",
             r#"{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"[API Error: 500 stub says 500]"}}"#,
             "stub says 500",
@@ -553,7 +558,7 @@ mod tests {
             // It went well, so whatever it printed is about its work.
             assert_eq!(role.unavailable(Some(0), end), None, "{name}");
         }
-        let told = role("opencode").unavailable(Some(1), ENDS[16].1);
+        let told = role("opencode").unavailable(Some(1), ENDS[17].1);
         assert_eq!(
             told.and_then(|told| told.retry_after),
             Some(Duration::from_secs(34))

@@ -271,6 +271,8 @@ pub(super) struct UsageReader {
     splitter: Splitter,
     /// What each rule found.
     found: Vec<Sum>,
+    /// Whether a document was one that a rule is about.
+    has_report: bool,
     unreadable: Option<String>,
 }
 
@@ -294,6 +296,7 @@ impl UsageReader {
             needles: rules.iter().map(UsageRule::needles).collect(),
             splitter: Splitter::default(),
             found: vec![Sum::default(); rules.len()],
+            has_report: false,
             unreadable: None,
         }
     }
@@ -309,6 +312,7 @@ impl UsageReader {
             needles,
             splitter,
             found,
+            has_report,
             unreadable,
         } = self;
         let has = |text: &[u8], all: &Vec<Needle>| all.iter().all(|needle| needle.is_match(text));
@@ -328,7 +332,10 @@ impl UsageReader {
                 Found::Part(text) => could_be(text, "it is larger than 1 MiB"),
                 Found::Document(text) if !needles.iter().any(|all| has(text, all)) => return,
                 Found::Document(text) => match Picked::read(text, places) {
-                    Some(picked) => take_in(rules, found, &picked),
+                    Some(picked) => {
+                        *has_report |= rules.iter().any(|rule| rule.fits(&picked));
+                        take_in(rules, found, &picked)
+                    }
                     None => could_be(text, "it is not JSON"),
                 },
             };
@@ -408,9 +415,10 @@ pub(super) fn in_file(rules: &[UsageRule], bytes: &[u8]) -> Result<Vec<ModelUsag
         reader.feed(bytes);
         let found = reader.used();
         match found.unreadable {
-            None if !found.usage.is_empty() => Ok(found.usage),
-            None => Err(error.to_string()),
             Some(why) => Err(why),
+            // It may have used nothing.
+            None if reader.has_report => Ok(found.usage),
+            None => Err(error.to_string()),
         }
     })
 }
@@ -766,6 +774,10 @@ mod tests {
         ] {
             assert_eq!(read(&text), Ok("m 0+5 (0)".to_owned()), "{text}");
         }
+        assert_eq!(
+            read("{\"totalUserRequests\":1,\"modelMetrics\":{}}"),
+            Ok(String::new())
+        );
         assert!(read("not JSON").is_err_and(|why| why.contains("not JSON")));
         assert!(
             read("{\"modelMetrics\":{\"m\":{\"usage\":{\"outputTokens\":-1}}}}")

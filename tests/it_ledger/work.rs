@@ -456,7 +456,10 @@ fn what_can_not_be_run_is_refused_before_anything_is_claimed() {
     refused(&["--file", &file("")], "it has no [[role]]");
     let text =
         "[[role]]\nagent = \"prep-agent\"\nprofile = \"own\"\n[profile.own]\ntitle = \"Own\"\n";
-    refused(&["--file", &file(text)], "missing field `command`");
+    refused(
+        &["--file", &file(text)],
+        "profile \"own\": it has no `command`",
+    );
     assert!(!env.root().join("repo.worktrees").exists());
 }
 
