@@ -8,6 +8,7 @@ use handoff_ledger::{Ledger, Offer, Session, Snapshot};
 use handoff_model::{EventArgs, ModelUsage, Question, Record, Update, View};
 use handoff_protocol::{Event, State};
 
+use crate::args::duration;
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::args::usage::UsageReport;
 use crate::commands::approve;
@@ -62,6 +63,37 @@ pub(crate) struct Block {
     /// integer, boolean, list and object
     #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
     needs: Vec<Question>,
+    #[command(flatten)]
+    usage: UsageReport,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+}
+
+/// Give back a handoff that you hold, unfinished
+///
+/// Another claim takes it up at once, or after --after. This is no failure: it uses up no attempt,
+/// and nobody is told. Use it when the work can't go on here and now: a provider's limit, no
+/// network, a broken machine, a context that is full. What the work itself makes impossible is a
+/// `fail`, a question is a `block`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff release 123.2 --as implementer-agent \\
+      --reason 'rate limited' --after 15m
+  git handoff release 123.2 --as implementer-agent \\
+      --reason 'the context is full' --progress '3 of 7 tests pass'")]
+pub(crate) struct Release {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    why: Reason,
+    /// How long nobody can claim it, such as 15m or 2h; at most the longest lease
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    after: Option<u64>,
+    /// The progress so far, for the next claim
+    #[arg(long, short, value_name = "TEXT")]
+    progress: Option<String>,
     #[command(flatten)]
     usage: UsageReport,
     /// The token that your claim returned; another claim's is refused
@@ -390,6 +422,19 @@ impl Block {
         });
         let reason = self.why.reason.trim();
         format!("{reason}\n{}", needs.collect::<String>())
+    }
+}
+
+impl Release {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let args = EventArgs {
+            token: self.token,
+            after: self.after,
+            progress: self.progress.as_deref().map(text::kept).transpose()?,
+            ..because(self.why.reason.clone())
+        };
+        let usage = self.usage.read(context)?;
+        change(context, output, &self.id, (Event::Release, args), usage)
     }
 }
 

@@ -157,6 +157,7 @@ commands! {
         sends "complete" Complete(Write<change::Complete>),
         sends "fail" Fail(Write<fail::Arguments>),
         sends "block" Block(Write<change::Block>),
+        sends "release" Release(Write<change::Release>),
         sends "reject" Reject(Write<change::Reject>),
         works "restore" Restore(restore::Arguments),
         works "work" Work(work::Arguments),

@@ -11,8 +11,8 @@ const PROGRAM: &str = "git handoff ";
 
 /// The commands in which it matters which worker runs them: those of a holder, those that say what
 /// it holds, and `new`, which prints the command that sends. `wait --inbox` is one too.
-const OF_WORKER: [&str; 9] = [
-    "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "send",
+const OF_WORKER: [&str; 10] = [
+    "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "release", "send",
 ];
 
 /// The commands that read no ledger.

@@ -34,16 +34,16 @@ impl Piece {
     /// Why, and what a person can do.
     pub(super) fn may_write(&self, branch: &str) -> Result<(), String> {
         let issue = self.id.issue();
-        let default = self.worktrees.base(self.remote.as_deref());
-        let base = self.base();
+        let default = self.worktrees.main(self.remote.as_deref());
+        let base = self.claimed["work"]["base"].as_str();
         let made_here = self.worktrees.made(issue, branch);
         let own = BranchPatterns::new(&self.role.branches);
         let decided = |patterns: &BranchPatterns| {
             let context = BranchContext {
                 issue,
                 ledger_branch: &self.ledger,
-                default_branch: Some(&default),
-                base: Some(&base),
+                default_branch: default.as_deref(),
+                base,
                 patterns,
                 made_here,
             };

@@ -414,21 +414,25 @@ impl Worktrees {
     /// The branch that work starts from where its issue names none: the remote's main one, else the
     /// one that the repository has checked out.
     pub(super) fn base(&self, remote: Option<&str>) -> String {
-        let main = remote.and_then(|remote| {
-            let head = format!("refs/remotes/{remote}/HEAD");
-            let main = self
-                .program
-                .git(&["symbolic-ref", "--quiet", "--short", &head])
-                .ok()?;
-            self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
-            Some(main)
-        });
         let here = || {
             self.program
                 .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
                 .ok()
         };
-        main.or_else(here).unwrap_or_else(|| "HEAD".to_owned())
+        let main = self.main(remote).or_else(here);
+        main.unwrap_or_else(|| "HEAD".to_owned())
+    }
+
+    /// The remote's main branch, as far as it is known here.
+    pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
+        let remote = remote?;
+        let head = format!("refs/remotes/{remote}/HEAD");
+        let main = self
+            .program
+            .git(&["symbolic-ref", "--quiet", "--short", &head])
+            .ok()?;
+        self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
+        Some(main)
     }
 
     /// A branch as the remote has it, as far as that can be read now.

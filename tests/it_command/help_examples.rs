@@ -83,7 +83,7 @@ fn before(command: &str, line: &str) -> &'static str {
         "new" | "send" if !has("error.xml") => {
             "handed 123.1; git handoff claim 123 --as prep-agent"
         }
-        "send" | "extend" | "block" | "fail" => "working",
+        "send" | "extend" | "release" | "block" | "fail" => "working",
         "complete" => {
             "working; git handoff send error.xml; git handoff claim 123.3 --as orchestrator"
         }

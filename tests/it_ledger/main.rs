@@ -33,6 +33,7 @@ mod outcomes;
 mod own_needs;
 mod pause;
 mod refusals;
+mod release;
 mod repository_formats;
 #[cfg(unix)]
 mod restore;

@@ -64,6 +64,8 @@ fn every_answer_about_a_handoff_has_the_same_of_it() {
     for (line, state) in [
         ("claim 87.1 --as prep-agent", "in_progress"),
         ("extend 87.1 --as prep-agent", "in_progress"),
+        ("release 87.1 --as prep-agent --reason so", "pending"),
+        ("claim 87.1 --as prep-agent", "in_progress"),
         ("block 87.1 --as prep-agent --reason why", "blocked"),
         ("answer 87.1 so --as orchestrator", "pending"),
         ("claim 87.1 --as prep-agent", "in_progress"),

@@ -136,7 +136,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 26] = [
+const VERBS: [Verb; 27] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "id"),
     verb("claim", opened, CLAIM, "record"),
@@ -144,6 +144,12 @@ const VERBS: [Verb; 26] = [
         "extend",
         claimed,
         "extend 87.1 --as prep-agent --lease 9h",
+        "id",
+    ),
+    verb(
+        "release",
+        claimed,
+        "release 87.1 --as prep-agent --reason later",
         "id",
     ),
     verb("complete", claimed, "complete 87.1 --as prep-agent", "id"),

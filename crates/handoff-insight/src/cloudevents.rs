@@ -89,6 +89,7 @@ fn type_of(happening: &Happening) -> &'static str {
             Some("redrive") => "handoff.redriven",
             Some("reassign") => "handoff.reassigned",
             Some("expire") => "handoff.expired",
+            Some("release") => "handoff.released",
             _ => "handoff.sent",
         },
         Kind::Record => "handoff.extended",

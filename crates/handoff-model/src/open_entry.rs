@@ -59,8 +59,8 @@ impl Standing {
     fn of(record: &Record) -> Option<Self> {
         let waits = waited_for(record).is_some();
         let answered = || {
-            let latest = record.latest();
-            latest.is_some_and(|t| t.event == Some(Event::Answer))
+            let tried = record.latest_tried();
+            tried.is_some_and(|t| t.event == Some(Event::Answer))
         };
         Some(match record.state {
             State::Pending if waits => Self::Waits,

@@ -822,7 +822,7 @@ pub struct Transition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// `claim`, `take_over` (by another worker), `complete`, `fail`, `expire` (its lease expired, or
-    /// nobody claimed it in time), `exhaust` (no attempt is left),
+    /// nobody claimed it in time), `exhaust` (no attempt is left), `release` (given back),
     /// `block`, `answer`, `retry`, `reassign`, `redrive`, `reject` or `cancel`; `None` for the sending
     /// that started the handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1125,6 +1125,17 @@ impl Record {
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         newest.find(|t| t.event != Some(Event::Exhaust))
+    }
+
+    /// The same without the claims that were given back, as if nobody had made them.
+    pub fn latest_tried(&self) -> Option<&Transition> {
+        let mut newest = self.transitions.iter().rev();
+        let mut latest = newest.find(|t| t.event != Some(Event::Exhaust))?;
+        while latest.event == Some(Event::Release) {
+            newest.find(|t| t.event == Some(Event::Claim))?;
+            latest = newest.next()?;
+        }
+        Some(latest)
     }
 
     /// The questions of the blocked agent.

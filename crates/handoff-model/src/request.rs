@@ -152,6 +152,9 @@ pub struct EventArgs {
     /// The progress made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// For how long what is given back is not offered, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
     /// The questions of an agent that is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
@@ -274,8 +277,11 @@ impl EventArgs {
         if !event.is_claim() && event != Event::Extend {
             own.lease = None;
         }
-        if event != Event::Extend {
+        if !matches!(event, Event::Extend | Event::Release) {
             own.progress = None;
+        }
+        if event != Event::Release {
+            own.after = None;
         }
         if event != Event::Block {
             own.questions.clear();

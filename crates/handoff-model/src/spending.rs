@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::grouped;
 use handoff_base::{Amount, Currency, Moment};
-use handoff_protocol::{Budget, BudgetUnit, Definition, Per};
+use handoff_protocol::{Budget, BudgetUnit, Definition, Event, Per};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ enum Kind {
     /// It took this so far.
     Report(Spent),
     /// It ended, and took this.
-    End(Spent),
+    End { spent: Spent, released: bool },
     /// A claim that had ended took this, instead of that.
     Late { now: Spent, before: Spent },
 }
@@ -79,7 +79,8 @@ impl Movement {
     /// Whether it ends a claim that these sums hold.
     pub(crate) fn ends_in(&self, spending: &Spending) -> bool {
         let own = spending.get(&self.agent);
-        matches!(self.kind, Kind::End(_)) && own.is_some_and(|own| own.held.contains_key(&self.id))
+        matches!(self.kind, Kind::End { .. })
+            && own.is_some_and(|own| own.held.contains_key(&self.id))
     }
 
     /// Adds it to what agents spent.
@@ -93,9 +94,13 @@ impl Movement {
             Kind::Report(spent) => {
                 own.held.insert(self.id.clone(), spent.clone());
             }
-            Kind::End(spent) => {
-                own.held.remove(&self.id);
+            Kind::End { spent, released } => {
+                let was_counted = own.held.remove(&self.id).is_some();
                 own.ended.add(spent);
+                // What was given back was not tried.
+                if *released && was_counted {
+                    own.ended.attempts = own.ended.attempts.saturating_sub(1);
+                }
             }
             Kind::Late { now, before } => {
                 own.ended.subtract(before);
@@ -121,7 +126,9 @@ pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> 
         let end = was.expires_at.unwrap_or(at).min(at);
         let mut spent = after.spent(was.token, &was.holder);
         spent.seconds = u64::try_from((end - was.since).num_seconds()).unwrap_or(0);
-        found.push(of(was, Kind::End(spent)));
+        let last = after.latest().and_then(|last| last.event);
+        let released = last == Some(Event::Release);
+        found.push(of(was, Kind::End { spent, released }));
     }
     if let Some(is) = is.filter(|_| !goes_on) {
         found.push(of(is, Kind::Begin));

@@ -210,7 +210,7 @@ impl ModelUsage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spent {
-    /// Claims.
+    /// Claims that were not given back.
     pub attempts: u64,
     /// The seconds for which the work was held.
     pub seconds: u64,

@@ -84,7 +84,8 @@ impl State {
             }
             (Self::InProgress, E::Extend | E::TakeOver) => Ok(Self::InProgress),
             (Self::InProgress, E::Block) => Ok(Self::Blocked),
-            (Self::Blocked, E::Answer)
+            (Self::InProgress, E::Release)
+            | (Self::Blocked, E::Answer)
             | (Self::Failed, E::Retry)
             | (Self::Dead, E::Redrive)
             | (Self::Pending | Self::Failed, E::Reassign) => Ok(Self::Pending),
@@ -138,11 +139,13 @@ pub enum Event {
     Expire,
     /// Another worker of the receiver takes it from the one that holds it.
     TakeOver,
+    /// The holder gives it back: this was no attempt.
+    Release,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Claim,
         Self::Complete,
         Self::Fail,
@@ -157,6 +160,7 @@ impl Event {
         Self::Extend,
         Self::Expire,
         Self::TakeOver,
+        Self::Release,
     ];
 
     /// The event's name as stored; with dashes, the command or the option that causes it.
@@ -176,6 +180,7 @@ impl Event {
             Self::Extend => "extend",
             Self::Expire => "expire",
             Self::TakeOver => "take_over",
+            Self::Release => "release",
         }
     }
 
@@ -188,7 +193,7 @@ impl Event {
     pub fn is_holders(self) -> bool {
         matches!(
             self,
-            Self::Complete | Self::Fail | Self::Block | Self::Extend
+            Self::Complete | Self::Fail | Self::Block | Self::Extend | Self::Release
         )
     }
 
@@ -205,6 +210,7 @@ impl Event {
                 | Self::Extend
                 | Self::Expire
                 | Self::TakeOver
+                | Self::Release
         )
     }
 }
@@ -252,14 +258,14 @@ mod tests {
             table.push('\n');
         }
         insta::assert_snapshot!(table, @"
-        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:fail take_over:-
-        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail take_over:work
-        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
-        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:- take_over:-
-        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend reassign:- extend:- expire:- take_over:-
-        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
-        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
-        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:-
+        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:fail take_over:- release:-
+        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail take_over:work release:pend
+        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:- take_over:- release:-
+        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:- take_over:- release:-
+        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend reassign:- extend:- expire:- take_over:- release:-
+        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:- release:-
+        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:- release:-
+        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:- take_over:- release:-
         ");
     }
 }

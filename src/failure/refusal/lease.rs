@@ -69,6 +69,8 @@ impl From<LeaseRefusal> for Failure {
             }
             LeaseRefusal::Length { .. } => at(ErrorCode::Usage)
                 .hint("`git handoff extend` extends it while the work goes on"),
+            LeaseRefusal::After { id, .. } => at(ErrorCode::Usage)
+                .advice(format!("without --after, {id} is offered again at once")),
             LeaseRefusal::Lost { id, state, .. } => {
                 let now = match state {
                     State::Pending => format!("claim it again: `git handoff claim {id}`"),

@@ -385,6 +385,12 @@ impl Chooser<'_> {
                 let jitter = u32::try_from(self.dice.below(1200)).unwrap();
                 args.jitter = self.dice.percent(30).then_some(jitter);
             }
+            Event::Release => {
+                args.reason = reason;
+                let after = *self.dice.one(&[1, 30, 3600, 1 << 40]);
+                args.after = self.dice.percent(30).then_some(after);
+                args.progress = self.dice.percent(30).then(|| self.text());
+            }
             Event::Complete => args.reason = reason.filter(|_| self.dice.percent(20)),
             _ => args.reason = reason,
         }
@@ -406,12 +412,13 @@ impl Chooser<'_> {
 
     /// Adds arguments that may belong to other events.
     fn add_strays(&mut self, args: &mut EventArgs) {
-        match self.dice.below(6) {
+        match self.dice.below(7) {
             0 => args.receiver = Some(self.anybody()),
             1 => args.failure = Some(self.failure()),
             2 => args.questions = vec![self.question(7)],
             3 => args.values = Map::from_iter([("port_7".to_owned(), json!(1))]),
             4 => args.progress = Some(self.text()),
+            5 => args.after = Some(7),
             _ => args.lease = Some(7),
         }
     }

@@ -245,7 +245,14 @@ impl<'a> Order<'a, '_> {
 fn decides(decision: &Decision, id: &HandoffId, transition: &Transition) -> bool {
     let may = !matches!(
         transition.event,
-        None | Some(Event::Fail | Event::Expire | Event::Block | Event::Claim | Event::TakeOver)
+        None | Some(
+            Event::Fail
+                | Event::Expire
+                | Event::Block
+                | Event::Claim
+                | Event::TakeOver
+                | Event::Release
+        )
     );
     may && decision.id == *id && decision.at == transition.at && decision.by == transition.by
 }

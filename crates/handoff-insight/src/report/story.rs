@@ -232,6 +232,7 @@ fn changed(
             why(format!("<b>{by} turned {id} down</b>")),
         ),
         Some(Event::Cancel) => plain(why(format!("{by} cancelled {id}"))),
+        Some(Event::Release) => plain(why(format!("{by} gave {id} back{after}"))),
     };
     match decision {
         Some(decision) => {

@@ -2,6 +2,7 @@
 
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
+use handoff_base::moment::later;
 use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
@@ -211,6 +212,9 @@ impl<V> Planner<'_, V> {
                 && last.questions == args.questions
                 && last.values == args.values
                 && last.receiver == args.receiver
+                && args
+                    .after
+                    .is_none_or(|after| record.not_before == Some(later(last.at, after)))
                 && same_failure(last.failure.as_ref(), args.failure.as_ref())
         })
     }
@@ -238,9 +242,12 @@ impl<V> Planner<'_, V> {
                 None => return Ok(()),
             },
             Event::TakeOver => return Ok(self.ensure_can_take_over(record, args)?),
-            Event::Complete | Event::Fail | Event::Block if !record.parts.is_empty() => {
+            Event::Complete | Event::Fail | Event::Block | Event::Release
+                if !record.parts.is_empty() =>
+            {
                 return Ok(ensure_parts_done(record)?);
             }
+            Event::Release => return Ok(self.ensure_can_release(record, args)?),
             Event::Complete if record.state == State::InProgress => {
                 match self.unfinished(issue, record) {
                     Some(refusal) => refusal.into(),
@@ -440,6 +447,15 @@ pub(super) fn recorded(
     args.receiver = last.receiver;
     args.jitter = last.jitter;
     args.allowed_secrets = last.allowed_secrets;
+    if last.event == Some(Event::Release) {
+        let seconds = after
+            .not_before
+            .map(|start| (start - last.at).num_seconds());
+        args.after = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let known = before.and_then(|before| before.progress.last());
+        let progress = after.progress.last().filter(|p| Some(*p) != known);
+        args.progress = progress.map(|progress| progress.text.clone());
+    }
     // A record without an event can only be a new one.
     (last.event.unwrap_or(Event::Claim), args)
 }

@@ -69,14 +69,37 @@ impl<V> Planner<'_, V> {
     fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, LeaseRefusal> {
         let leases = self.protocol.definition().leases.as_ref();
         let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
-        let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
-        // A length that the contract sets is allowed, however long.
-        let most = longest.max(own.unwrap_or(0));
+        let most = self.longest(record);
         if args.lease.is_some_and(|asked| asked == 0 || asked > most) {
             let id = record.id.clone();
             return Err(LeaseRefusal::Length { id, most });
         }
         Ok(args.lease.or(own))
+    }
+
+    /// The longest that a lease may be, in seconds.
+    fn longest(&self, record: &Record) -> u64 {
+        let leases = self.protocol.definition().leases.as_ref();
+        let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
+        // A length that the contract sets is allowed, however long.
+        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
+        longest.max(own.unwrap_or(0))
+    }
+
+    /// Refuses to give a handoff back for longer than it could be held.
+    pub(super) fn ensure_can_release(
+        &self,
+        record: &Record,
+        args: &EventArgs,
+    ) -> Result<(), LeaseRefusal> {
+        let most = self.longest(record);
+        match args.after {
+            Some(after) if after == 0 || after > most => Err(LeaseRefusal::After {
+                id: record.id.clone(),
+                most,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Extends a holder's lease and records its progress.

@@ -42,7 +42,7 @@ use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 use crate::delivery::Delivered;
 use crate::message::{Account, Change};
 use crate::open_entry::open_path;
-use crate::record::{Awaiting, Issue, OpenHandoff, Record, RefusedContract, Transition};
+use crate::record::{Awaiting, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
@@ -52,6 +52,7 @@ pub use given::ungiven;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::moment::later;
 pub use held::{Holder, held};
 pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
@@ -370,6 +371,16 @@ impl<V> Planner<'_, V> {
                 record.redriven_at = Some(record.attempt);
             }
             Event::Reassign if from == State::Failed => record.attempt += 1,
+            Event::Release => {
+                record.not_before = args.after.map(|seconds| later(self.actor.at, seconds));
+                let news = args.progress.as_ref().map(|text| Progress {
+                    at: self.actor.at,
+                    text: text.clone(),
+                });
+                if let Some(news) = news.filter(|news| record.progress.last() != Some(news)) {
+                    record.report(news);
+                }
+            }
             _ => {}
         }
         let args = args.clone();

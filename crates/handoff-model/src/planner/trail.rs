@@ -73,20 +73,28 @@ fn done(event: Event, record: &Record, at: Moment) -> String {
         Event::Retry => format!("retried, attempt {attempt}"),
         Event::Redrive => format!("redriven, attempt {attempt}"),
         Event::Reassign => format!("reassigned to {}", record.to),
+        Event::Release => {
+            let time = record.not_before.map(|start| clock(start, at));
+            let start = time.map(|time| format!(", not before {time}"));
+            format!("released{}", start.unwrap_or_default())
+        }
     }
 }
 
-/// Until when a lease holds, in UTC: the time, with its date on another day.
+/// Until when a lease holds.
 fn end(lease: Option<&Lease>, at: Moment) -> String {
-    let Some(end) = lease.and_then(|lease| lease.expires_at) else {
-        return String::new();
-    };
-    let form = if end.date_naive() == at.date_naive() {
+    let end = lease.and_then(|lease| lease.expires_at);
+    end.map_or_else(String::new, |end| format!(", until {}", clock(end, at)))
+}
+
+/// A moment in UTC: the time, with its date on another day than the step's.
+fn clock(moment: Moment, at: Moment) -> String {
+    let form = if moment.date_naive() == at.date_naive() {
         "%H:%M"
     } else {
         "%Y-%m-%d %H:%M"
     };
-    format!(", until {}", end.format(form))
+    moment.format(form).to_string()
 }
 
 /// The first question, in the words of the agent that asks.

@@ -55,6 +55,13 @@ pub enum LeaseRefusal {
         /// The longest length, in seconds.
         most: u64,
     },
+    /// The time for which a handoff is given back is out of range.
+    #[error("{id} can be given back for 1 to {most} seconds, which is the longest lease")]
+    After {
+        id: HandoffId,
+        /// The longest time, in seconds.
+        most: u64,
+    },
     /// The sender, or the claim that it names, no longer holds the handoff.
     #[error("{agent} no longer holds {id}: {}", lost(*token, end.as_ref(), holder.as_deref()))]
     Lost {

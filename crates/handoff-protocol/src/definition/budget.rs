@@ -40,7 +40,7 @@ pub enum BudgetUnit {
     Cost,
     /// Input and output tokens that were reported.
     Tokens,
-    /// Claims.
+    /// Claims that were not given back.
     Attempts,
     /// The seconds for which the work was held.
     Seconds,
@@ -77,7 +77,7 @@ pub struct Budget {
     /// The most input and output tokens, as `--usage` reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The most claims.
+    /// The most claims that are not given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
     /// The longest time for which work is held, in seconds, added up.
