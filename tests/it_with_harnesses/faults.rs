@@ -96,10 +96,10 @@ pub(crate) fn refusals(harness: &'static Harness) {
 fn failure(trial: &Trial, issue: u32) -> (String, String) {
     let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
     let transitions = record["transitions"].as_array().unwrap();
-    let codes = transitions
+    let mut codes = transitions
         .iter()
         .filter_map(|t| t["failure"]["code"].as_str());
-    let code = codes.last().unwrap_or_default().to_owned();
+    let code = codes.next_back().unwrap_or_default().to_owned();
     (record["state"].as_str().unwrap().to_owned(), code)
 }
 

@@ -23,6 +23,7 @@ mod wire;
 use harness::Harness;
 
 /// Runs a test, of this name, of a program.
+#[allow(clippy::print_stderr, reason = "what is left out is said")]
 fn run(harness: &'static Harness, name: &str, test: fn(&'static Harness)) {
     if network::is_alone() {
         return test(harness);
