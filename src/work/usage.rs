@@ -318,9 +318,12 @@ impl UsageReader {
         let has = |text: &[u8], all: &Vec<Needle>| all.iter().all(|needle| needle.is_match(text));
         let could_be = |text: &[u8], why: &str| {
             let mut pairs = rules.iter().zip(needles.iter());
-            let could_be = pairs.any(|(rule, needles)| match needles.is_empty() {
-                true => rule.figures().iter().any(|needle| needle.is_match(text)),
-                false => has(text, needles),
+            let could_be = pairs.any(|(rule, needles)| {
+                if needles.is_empty() {
+                    rule.figures().iter().any(|needle| needle.is_match(text))
+                } else {
+                    has(text, needles)
+                }
             });
             if could_be {
                 return Err(why.to_owned());
