@@ -52,7 +52,8 @@ const ANSWERS: &[(&str, &str)] = &[
 fn filled(skeleton: &str) -> String {
     let mut text = String::new();
     let mut rest = skeleton;
-    while let Some((before, after)) = rest.split_once("{{fill") {
+    // What `send` fills in stays.
+    while let Some((before, after)) = rest.split_once("{{fill:") {
         let (mark, after) = after.split_once("}}").unwrap();
         let mark = format!("{mark}}}}}");
         let (_, answer) = ANSWERS
@@ -236,6 +237,17 @@ fn an_issue_can_be_taken_to_its_end_with_skeletons_alone() {
     }
 }
 
+/// Sends a skeleton, filled; returns the contract as it was recorded.
+fn sent(env: &TestEnvironment, skeleton: &Value) -> Value {
+    let text = serde_json::to_string(skeleton).unwrap();
+    let ran = env
+        .handoff_with(&["send", "-", "--json"], filled(&text))
+        .success();
+    let id = ran.json()["data"]["id"].as_str().unwrap().to_owned();
+    let shown = env.data(&["show", &id]);
+    serde_json::from_str(shown["contract"]["text"].as_str().unwrap()).unwrap()
+}
+
 #[test]
 fn what_the_repository_knows_is_filled_in() {
     let env = code();
@@ -256,7 +268,10 @@ fn what_the_repository_knows_is_filled_in() {
     env.claim("87", "implementer-agent").success();
 
     let third = commit(&env, "view.rs", "history: again");
-    let built = json_skeleton(&env, "implementer-agent", "reviewer-agent");
+    let draft = json_skeleton(&env, "implementer-agent", "reviewer-agent");
+    let mark = "{{fill by send: number of files that the branch changes}}";
+    assert_eq!(draft["files_changed"], mark);
+    let built = sent(&env, &draft);
     assert_eq!(built["files_changed"], 2);
     let log = env.git(&repo, &["log", "--format=%H %s", "main..HEAD"]);
     let listed: Vec<String> = built["commits"]
@@ -281,8 +296,6 @@ fn what_the_repository_knows_is_filled_in() {
         "{listed:#?}\n{log}"
     );
     assert!(listed.iter().any(|c| c.starts_with(&third)));
-    env.send(filled(&serde_json::to_string(&built).unwrap()))
-        .success();
     assert_eq!(
         env.data(&["show", "87.3"])["record"]["code"]["commit"],
         third
@@ -293,16 +306,11 @@ fn what_the_repository_knows_is_filled_in() {
     assert!(asked.contains("<pr_number>91</pr_number>"), "{asked}");
     env.send(filled(&asked)).success();
     env.claim("87", "fixer-agent").success();
-    assert_eq!(
-        json_skeleton(&env, "fixer-agent", "reviewer-agent")["commits_added"],
-        0
-    );
+    // Written before the work, sent after it.
+    let fixed = json_skeleton(&env, "fixer-agent", "reviewer-agent");
     commit(&env, "a.rs", "export: quote cells");
     commit(&env, "b.rs", "export: quote signs");
-    let fixed = json_skeleton(&env, "fixer-agent", "reviewer-agent");
-    assert_eq!(fixed["commits_added"], 2);
-    env.send(filled(&serde_json::to_string(&fixed).unwrap()))
-        .success();
+    assert_eq!(sent(&env, &fixed)["commits_added"], 2);
     env.claim("87", "reviewer-agent").success();
     env.send(filled(&skeleton(
         &env,
@@ -339,9 +347,7 @@ fn what_the_repository_knows_is_filled_in() {
     let merge = env.git(&repo, &["rev-parse", "HEAD"]);
     assert_eq!(total("closer-agent"), 5);
     let merged = json_skeleton(&env, "validator-agent", "closer-agent");
-    assert_eq!(merged["merge_sha"], merge.trim());
-    env.send(filled(&serde_json::to_string(&merged).unwrap()))
-        .success();
+    assert_eq!(sent(&env, &merged)["merge_sha"], merge.trim());
     let long = ["--lease", "3days"];
     env.handoff(&[&["claim", "87", "--as", "closer-agent"], &long[..]].concat())
         .success();
@@ -351,12 +357,9 @@ fn what_the_repository_knows_is_filled_in() {
     let complete = json_skeleton(&env, "closer-agent", "workflow-complete");
     let cycle = complete["cycle_time"].as_str().unwrap();
     assert_eq!(cycle, "2 days 3 hours", "opened {opened_at}");
-    assert_eq!(
-        complete["metrics"],
-        json!({"review_iterations": 2, "total_commits": 5, "tests_added": 3, "coverage": "87.5%"})
-    );
-    env.send(filled(&serde_json::to_string(&complete).unwrap()))
-        .success();
+    let metrics =
+        json!({"review_iterations": 2, "total_commits": 5, "tests_added": 3, "coverage": "87.5%"});
+    assert_eq!(sent(&env, &complete)["metrics"], metrics);
     env.assert_sound();
 }
 
