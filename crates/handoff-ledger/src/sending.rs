@@ -143,14 +143,19 @@ impl<'r> Ledger<'r> {
         (worker, at): (Option<&WorkerId>, Moment),
     ) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
+        let contract = review.contract.as_ref();
+        let refused = contract.map(|contract| self.on_own_branch(&rules, contract, offer));
+        let refused = refused.transpose()?.flatten();
         let mut review = placed_in_issue(snapshot, &rules, review, offer, (worker, at))?;
+        if let Some(finding) = refused {
+            review.findings.push(finding);
+            review.contract = None;
+        }
         if let Some(contract) = review.contract.take() {
             let mut prepared =
                 PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
             prepared.worker = worker.cloned();
             let mut found = shared(snapshot, &prepared.rules, &prepared.contract, offer.input)?;
-            let own = self.on_own_branch(&prepared.rules, &prepared.contract);
-            found.extend(prepared.placed(own.into_iter().collect())?);
             if !prepared.demanded.is_empty() {
                 self.gather(&mut prepared, snapshot)?;
                 let held = prepared.held(snapshot)?.map(|record| record.id);
@@ -182,14 +187,9 @@ impl<'r> Ledger<'r> {
         let warnings: Vec<Finding> = warnings.cloned().collect();
         let mut contract = accepted(review)?;
         if matches!(origin, Origin::Here)
-            && let Some(finding) = self.on_own_branch(&rules, &contract)
+            && let Some(finding) = self.on_own_branch(&rules, &contract, offer)?
         {
-            let kind = rules.protocol().contract_type(&contract.kind);
-            let found = match kind {
-                Some(kind) => placed(rules.protocol(), &rules, kind, offer.input, vec![finding])?,
-                None => vec![finding],
-            };
-            return Err(ContractError::Invalid(found).into());
+            return Err(ContractError::Invalid(vec![finding]).into());
         }
         match (origin, unused) {
             (Origin::Export(known), _) => {
@@ -207,12 +207,23 @@ impl<'r> Ledger<'r> {
     }
 
     /// The finding that a contract names the ledger's own branch as the one that work is on.
-    fn on_own_branch(&self, rules: &Rules<'_>, contract: &Contract) -> Option<Finding> {
+    fn on_own_branch(
+        &self,
+        rules: &Rules<'_>,
+        contract: &Contract,
+        offer: &Offer<'_>,
+    ) -> Result<Option<Finding>, LedgerError> {
         let protocol = rules.protocol();
-        let kind = protocol.contract_type(&contract.kind)?;
+        let Some(kind) = protocol.contract_type(&contract.kind) else {
+            return Ok(None);
+        };
         let claimed = Claimed::of(protocol, kind, contract);
-        let refused = nameable(claimed.branch()?, Some(self.branch())).err()?;
-        Some(refused.finding(claimed.branch_at().unwrap_or_default()))
+        let refused = claimed
+            .branch()
+            .and_then(|branch| nameable(branch, Some(self.branch())).err());
+        let found = refused.map(|why| why.finding(claimed.branch_at().unwrap_or_default()));
+        let found = found.into_iter().collect();
+        Ok(placed(protocol, rules, kind, offer.input, found)?.pop())
     }
 
     /// Gathers the data for a contract, unless that was done elsewhere.
