@@ -4,9 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use handoff_contract::Allowance;
 use handoff_ledger::{Attached, CAPS, Keep};
 use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
+use handoff_protocol::RunFailure;
 
 use crate::args::text;
 use crate::args::usage::UsageReport;
@@ -49,6 +51,15 @@ pub(crate) struct Arguments {
     /// A short, stable word for the kind of failure
     #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
     code: String,
+    /// How the agent's run ended, for a program that runs agents: the protocol says which of its codes
+    /// stands for that
+    #[arg(
+        long,
+        value_name = "KIND",
+        conflicts_with = "code",
+        value_parser = PossibleValuesParser::new(RunFailure::ALL.map(RunFailure::as_str)),
+    )]
+    run_failure: Option<String>,
     /// More details
     #[arg(long, value_name = "TEXT")]
     details: Option<String>,
@@ -76,12 +87,15 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let run = self.run_failure.as_deref();
+        let run = run.and_then(|word| RunFailure::ALL.into_iter().find(|r| r.as_str() == word));
         let reported = Reported {
-            code: text::kept(&self.code)?,
+            code: text::kept(run.map_or(self.code.as_str(), |run| run.as_str()))?,
             message: text::kept(&self.message)?,
             details: self.details.as_deref().map(text::kept).transpose()?,
             recoverable: self.recoverable,
             no_retry: false,
+            run,
             suggested_action: self
                 .suggested_action
                 .as_deref()

@@ -152,7 +152,7 @@ pub(super) const VERBS: &[Verb] = &[
         .without(&["edit", "format", "usage"]),
     Verb::writes(&["extend"]).worker(),
     Verb::writes(&["complete"]).worker().without(&["usage"]),
-    Verb::writes(&["fail"]).worker(),
+    Verb::writes(&["fail"]).worker().without(&["run_failure"]),
     Verb::writes(&["block"]).worker().without(&["usage"]),
     Verb::writes(&["reject"]).lead(),
     Verb::writes(&["cancel"]).lead(),

@@ -16,7 +16,7 @@ pub(crate) fn kept_text(failures: &[PastFailure]) -> String {
     for failure in failures {
         let (id, attempt) = (&failure.id, failure.attempt);
         let error = failure.error.as_ref();
-        let error = error.map(|error| format!(": {}: {}", error.code, error.message));
+        let error = error.map(|error| format!(": {}: {}", error.named(), error.message));
         let error = continued(&error.unwrap_or_default());
         text += &format!("\n{id}, attempt {attempt} failed{error}\n");
         if let Some(kept) = &failure.kept {

@@ -283,7 +283,11 @@ pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
         } else {
             "not recoverable"
         };
-        text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
+        text += &indented(&format!(
+            "{}: {} ({retry})",
+            failure.named(),
+            failure.message
+        ));
         for more in [&failure.details, &failure.suggested_action]
             .into_iter()
             .flatten()

@@ -379,6 +379,7 @@ impl Trial<'_> {
             recoverable: true,
             suggested_action: None,
             no_retry: false,
+            run: None,
         };
         let sender = opened.record.from.clone();
         let mut record = opened.record;

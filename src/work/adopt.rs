@@ -148,7 +148,7 @@ impl Supervisor<'_> {
             let words = [
                 "fail",
                 &id.to_string(),
-                "--code",
+                "--run-failure",
                 "WORKER_LOST",
                 "--recoverable",
                 "--message",

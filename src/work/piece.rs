@@ -754,7 +754,7 @@ impl Piece {
         let id = self.id.to_string();
         let token = self.claimed["token"].to_string();
         let message = format!("--message={}", fault.message);
-        let mut words = vec!["fail", &id, "--code", fault.code, &message];
+        let mut words = vec!["fail", &id, "--run-failure", fault.code, &message];
         words.extend(["--token", &token]);
         let details = fault.details.filter(|details| !details.trim().is_empty());
         // In one word, since a text may begin with a dash.

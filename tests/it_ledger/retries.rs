@@ -625,3 +625,70 @@ fn a_failed_handoff_waits_for_the_next_claim_of_the_most_urgent() {
     assert_eq!(told["data"]["id"], "87.1");
     env.assert_sound();
 }
+
+#[test]
+fn a_run_without_a_result_has_the_code_that_the_protocol_has_for_it() {
+    let claimed = |env: &TestEnvironment| {
+        let request = sample("orchestrator-specialist", "request", &[]);
+        env.send(request.to_string()).success();
+        env.claim("loan-list-21", "@react-specialist").success();
+    };
+    let failure = |env: &TestEnvironment, id: &str| {
+        let all = record(env, id)["transitions"].take();
+        all[2]["failure"].clone()
+    };
+    let fail = "fail loan-list-21.1 --as @react-specialist --message gone --recoverable";
+    for (run, code) in [("TIME_SPENT", "TIMEOUT"), ("EXIT", "PROCESSING_ERROR")] {
+        let env = with_protocol("orchestrator-specialist");
+        claimed(&env);
+        denied(
+            &env,
+            &format!("{fail} --code {run}"),
+            4,
+            "unknown_error_code",
+        );
+        let line = format!("{fail} --run-failure {run}");
+        done(&env, &line);
+        let told = failure(&env, "loan-list-21.1");
+        assert_eq!((&told["code"], &told["run"]), (&json!(code), &json!(run)));
+        assert!(told["suggested_action"].is_string(), "{told}");
+        // The same again is the same.
+        let tip = env.tip();
+        done(&env, &line);
+        assert_eq!(env.tip(), tip);
+        let shown = done(&env, "show loan-list-21.1").stdout;
+        assert!(shown.contains(&format!("{code} ({run}): gone")), "{shown}");
+        assert_eq!(trailers(&env, "Failure-Code"), [code]);
+        env.assert_sound();
+        assert_goes_there_and_back(&env, "orchestrator-specialist");
+    }
+    // What no code stands for fails all the same.
+    let env = own("orchestrator-specialist", |p| {
+        let errors = p["errors"].as_object_mut().unwrap();
+        errors.values_mut().for_each(|code| {
+            code.as_object_mut().unwrap().remove("runs");
+        });
+    });
+    claimed(&env);
+    done(&env, &format!("{fail} --run-failure SIGNAL"));
+    let told = failure(&env, "loan-list-21.1");
+    assert_eq!(
+        (&told["code"], &told["run"]),
+        (&json!("FAILED"), &json!("SIGNAL"))
+    );
+    env.assert_sound();
+    // Where a protocol names no codes, it is one itself.
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    done(&env, "claim 87.1 --as prep-agent");
+    let line = "fail 87.1 --as prep-agent --message gone --run-failure EXIT";
+    attempt(&env, &format!("{line} --code X")).exits(2);
+    attempt(&env, &line.replace("EXIT", "exit")).exits(2);
+    done(&env, line);
+    let told = failure(&env, "87.1");
+    assert_eq!(
+        (&told["code"], &told["run"]),
+        (&json!("EXIT"), &Value::Null)
+    );
+    env.assert_sound();
+}

@@ -11,7 +11,8 @@ use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::remote::{bare, clone};
 use test_support::running::Running;
-use test_support::time::own;
+use test_support::team::with_protocol;
+use test_support::time::{RESEARCH, WRITER, asks, own, sample, traced};
 use test_support::{Ran, TestEnvironment, until};
 
 /// What prep-agent sets in its contract.
@@ -833,4 +834,75 @@ fn the_example_takes_issues_to_their_merge_by_the_worker_and_by_a_loop() {
         env.run(command, &[role], None).success();
     }
     is_merged(&env, &here, 87);
+}
+
+#[test]
+fn a_run_without_a_result_fails_the_work_in_each_protocol() {
+    let openings = [
+        (
+            "issue-to-pr",
+            opening(87).to_string(),
+            "87.1",
+            "prep-agent",
+            "EXIT",
+        ),
+        (
+            "orchestrator-specialist",
+            sample("orchestrator-specialist", "request", &[]).to_string(),
+            "loan-list-21.1",
+            "@react-specialist",
+            "PROCESSING_ERROR (EXIT)",
+        ),
+        (
+            "task-breakdown",
+            sample("task-breakdown", "environment-to-planning", &[]).to_string(),
+            "environment.1",
+            "task-orchestrator",
+            "EXIT",
+        ),
+        (
+            "delegation",
+            asks(WRITER, RESEARCH, &[]),
+            &traced(1),
+            RESEARCH,
+            "EXIT",
+        ),
+        (
+            "directive",
+            sample(
+                "directive",
+                "handoff",
+                &[("/session_id", json!("3f0c9a52"))],
+            )
+            .to_string(),
+            "3f0c9a52.1",
+            "MetaGPT",
+            "EXIT",
+        ),
+    ];
+    for (protocol, contract, id, agent, code) in openings {
+        let env = with_protocol(protocol);
+        let now = |args: &[&str], input: Option<&[u8]>| {
+            let mut command = env.program(args);
+            command
+                .env_remove("GIT_AUTHOR_DATE")
+                .env_remove("GIT_COMMITTER_DATE");
+            env.run(command, args, input)
+        };
+        now(&["send", "-"], Some(contract.as_bytes())).success();
+        let args = [
+            "--as", agent, "--once", "--json", "--", "sh", "-c", "exit 3",
+        ];
+        let ran = env.run(worker(&env, &args), &args, None);
+        let (outcome, why) = outcome(&ran);
+        assert_eq!(outcome, "failed", "{protocol}: {why}\n{}", ran.shown);
+        let record = env.data(&["show", id])["record"].take();
+        assert_eq!(record["state"], "failed", "{protocol}");
+        let shown = env.handoff(&["show", id]).success().stdout;
+        assert!(
+            shown.contains(&format!("{code}: sh exited with 3")),
+            "{protocol}: {shown}"
+        );
+        env.assert_sound();
+    }
 }

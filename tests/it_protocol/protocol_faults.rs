@@ -292,6 +292,10 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "orchestrator-specialist",
+            vec![("/errors/VALIDATION_FAILED/runs", json!(["SIGNAL"]))],
+        ),
+        (
+            "orchestrator-specialist",
             vec![("/contracts/1/note", json!(true))],
         ),
         (
@@ -554,6 +558,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.field_type /contracts/0/max_retries: `retries` is not of the type integer
     orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
+    orchestrator-specialist /errors/VALIDATION_FAILED/runs = ["SIGNAL"]
+      protocol.duplicate /errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
     orchestrator-specialist /contracts/1/note = true
       protocol.note /contracts/1/note: a note answers nothing
     orchestrator-specialist /routes/0/contracts/- = "response"

@@ -72,7 +72,7 @@ fn what_is_in_force_is_listed_and_shown() {
     task-breakdown           1.3.1  default   From a fresh environment to finished subtasks
     directive                1.2.1  in force  Specialists whose every handoff is evaluated first
     issue-to-pr              1.4.0  built in  From a GitHub issue to a merged pull request
-    orchestrator-specialist  1.1.0  built in  Orchestrators call technology specialists
+    orchestrator-specialist  1.2.0  built in  Orchestrators call technology specialists
     delegation               1.2.0  built in  Agents that delegate what they cannot handle
     $ git handoff protocol show directive
     directive 1.2.1: Specialists whose every handoff is evaluated first

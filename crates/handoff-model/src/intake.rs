@@ -629,6 +629,7 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
         recoverable: is(&fields.recoverable).unwrap_or(false),
         suggested_action: optional(&fields.suggested_action),
         no_retry: is(&fields.retry_available) == Some(false),
+        run: None,
     })
 }
 

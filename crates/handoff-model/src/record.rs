@@ -23,7 +23,9 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 pub use handoff_base::moment;
 use handoff_base::text::continued;
 use handoff_contract::{Allowance, Format};
-use handoff_protocol::{Action, Definition, Event, OnRecord, OwnRetry, Policy, State, TaskState};
+use handoff_protocol::{
+    Action, Definition, Event, OnRecord, OwnRetry, Policy, RunFailure, State, TaskState,
+};
 
 /// `ledger.json`: the ledger's settings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -806,6 +808,17 @@ pub struct Failure {
     /// Whether its agent says that there is no further attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_retry: bool,
+    /// How the agent's run ended, if the code stands for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunFailure>,
+}
+
+impl Failure {
+    /// The code, and the way the run ended in brackets: `PROCESSING_ERROR (EXIT)`.
+    pub fn named(&self) -> String {
+        let run = self.run.map(|run| format!(" ({})", run.as_str()));
+        format!("{}{}", self.code, run.unwrap_or_default())
+    }
 }
 
 /// One change of a handoff's state.

@@ -12,7 +12,7 @@ use handoff_model::{
     ModelUsage, Planned, Question, Record, Request, SendRequest, Stop, TraceParent, Update, layout,
     plan,
 };
-use handoff_protocol::{Action, Event, OnRecord, Policy, State as Lifecycle};
+use handoff_protocol::{Action, Event, OnRecord, Policy, RunFailure, State as Lifecycle};
 use serde_json::{Map, Value, json};
 use test_support::dice::Dice;
 
@@ -444,6 +444,10 @@ impl Chooser<'_> {
             recoverable: self.dice.percent(70),
             suggested_action: self.dice.percent(20).then(|| "look".to_owned()),
             no_retry: self.dice.percent(10),
+            run: self
+                .dice
+                .percent(20)
+                .then(|| *self.dice.one(&RunFailure::ALL)),
         }
     }
 

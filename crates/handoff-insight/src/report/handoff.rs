@@ -127,7 +127,7 @@ pub(super) fn failed(details: &HandoffDetails, index: usize) -> String {
     if let Some(error) = &failure.error {
         line += &format!(
             ": <code>{}</code> {}",
-            escaped(&error.code),
+            escaped(error.named()),
             escaped(&error.message)
         );
         if let Some(action) = &error.suggested_action {
@@ -303,7 +303,11 @@ fn change(text: &mut String, one: &Transition) {
         } else {
             "not recoverable"
         };
-        below(&format!("{}: {} ({again})", failure.code, failure.message));
+        below(&format!(
+            "{}: {} ({again})",
+            failure.named(),
+            failure.message
+        ));
         for more in [&failure.details, &failure.suggested_action]
             .into_iter()
             .flatten()

@@ -75,6 +75,7 @@ impl<V> Planner<'_, V> {
                 recoverable: true,
                 suggested_action: None,
                 no_retry: false,
+                run: None,
             })
         });
         let mut args = EventArgs {

@@ -36,7 +36,9 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
-        let args = &args.of(event);
+        let mut args = args.of(event);
+        self.name_run(&mut args);
+        let args = &args;
         // A caller that names another claim did not do what was done under the newest one.
         if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
@@ -334,6 +336,24 @@ impl<V> Planner<'_, V> {
             record.to.as_str(),
             &record.contract_type,
         )
+    }
+
+    /// Gives the failure of an agent's run the protocol's code for it; where the protocol names no
+    /// codes, the way the run ended is the code.
+    fn name_run(&self, args: &mut EventArgs) {
+        let Some(failure) = &mut args.failure else {
+            return;
+        };
+        let Some(run) = failure.run else { return };
+        let codes = &self.protocol.definition().errors;
+        let mut known = codes.iter().filter(|(_, code)| code.runs.contains(&run));
+        failure.code = match known.next() {
+            Some((code, _)) => code.clone(),
+            None if codes.is_empty() => run.as_str().to_owned(),
+            None => UNSPECIFIED.to_owned(),
+        };
+        // A code that says it all needs no more.
+        failure.run = Some(run).filter(|run| run.as_str() != failure.code);
     }
 
     /// A failure, completed with what the protocol says about its code.

@@ -187,6 +187,7 @@ impl<V> Planner<'_, V> {
             recoverable: true,
             suggested_action: None,
             no_retry: false,
+            run: None,
         };
         let reported = self.reported(Some(&failure))?;
         Ok(reported.unwrap_or(failure))

@@ -508,6 +508,7 @@ impl<V> Planner<'_, V> {
             recoverable: true,
             suggested_action: None,
             no_retry: false,
+            run: None,
         };
         let args = EventArgs {
             failure: Some(failure),
@@ -539,6 +540,7 @@ impl<V> Planner<'_, V> {
                 recoverable: true,
                 suggested_action: None,
                 no_retry: false,
+                run: None,
             });
         } else if outcome == Outcome::Block {
             args.reason = Some(contract.summary.clone());

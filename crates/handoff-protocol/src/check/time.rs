@@ -1,5 +1,7 @@
 //! Checks a definition's rules about time and failures.
 
+use std::collections::BTreeSet;
+
 use handoff_base::finding::FindingCode;
 use handoff_base::pointer::escaped_part;
 use serde_json::Number;
@@ -23,6 +25,7 @@ impl Checker<'_> {
         if let Some(limits) = &definition.limits {
             self.limits(limits);
         }
+        self.run_failures();
         let archive = definition.archive.as_ref();
         let after = archive.and_then(|archive| archive.after_seconds);
         self.time("/archive/after_seconds", after, 1);
@@ -88,6 +91,19 @@ impl Checker<'_> {
         {
             let text = "the longest lease is shorter than the usual one";
             self.fault(FindingCode::ProtocolTime, "/leases/longest_seconds", text);
+        }
+    }
+
+    fn run_failures(&mut self) {
+        let mut seen = BTreeSet::new();
+        for (code, known) in &self.definition.errors {
+            for (i, run) in known.runs.iter().enumerate() {
+                if !seen.insert(*run) {
+                    let text = format!("`{}` has a code already", run.as_str());
+                    let at = format!("/errors/{}/runs/{i}", escaped_part(code));
+                    self.fault(FindingCode::ProtocolDuplicate, at, text);
+                }
+            }
         }
     }
 

@@ -18,6 +18,7 @@ mod later;
 mod limits;
 mod opinions;
 mod requirement;
+mod run_failure;
 mod tasks;
 mod timing;
 mod traces;
@@ -55,6 +56,7 @@ pub use later::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};
+pub use run_failure::RunFailure;
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Archive, Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
@@ -225,6 +227,10 @@ pub struct ErrorCode {
     pub meaning: String,
     /// What to do about it: the advice, if the failure has none.
     pub recovery: String,
+    /// The ways in which an agent's run ends without a result that it stands for; `FAILED` stands for
+    /// what no code lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunFailure>,
 }
 
 /// A document that all issues share.
