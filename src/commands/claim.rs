@@ -116,12 +116,14 @@ impl Arguments {
         // It is claimed already: no fault of a template or schema may hide that.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
         let contracts = next.flatten().unwrap_or_default();
+        let leases = rules.protocol().definition().leases.as_ref();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
             receipt: ReceiptView::new(&done, output)?.with_artifacts(&brief.artifacts),
             record,
             role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,
+            longest_run_seconds: leases.and_then(|leases| leases.longest_run_seconds),
             briefing: &brief,
             hand_on: contracts.first().and_then(|next| next.send.as_deref()),
             contracts: &contracts,
@@ -188,6 +190,9 @@ pub(crate) struct ClaimView<'a> {
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
+    /// the longest that a worker may let its agent run for this claim, in seconds; null if the protocol
+    /// does not say
+    longest_run_seconds: Option<u64>,
     #[serde(flatten)]
     briefing: &'a Briefing,
     /// the command that usually hands the work on once it is done: replace each `{{fill: …}}`; null

@@ -1058,3 +1058,33 @@ fn extend_needs_no_id_where_one_handoff_is_held() {
     ");
     env.assert_sound();
 }
+
+#[test]
+fn a_claim_says_how_long_its_run_may_take() {
+    let env = TestEnvironment::with_ledger();
+    for issue in [87, 88, 89] {
+        env.send(opening(issue)).success();
+    }
+    let claimed = |id: &str| {
+        let claim = env.data(&["claim", id, "--as", "prep-agent"]);
+        claim["longest_run_seconds"].clone()
+    };
+    assert_eq!(claimed("87.1"), 14_400);
+    done(
+        &env,
+        "protocol set issue-to-pr leases.longest_run_seconds 900",
+    );
+    assert_eq!(claimed("88.1"), 900);
+    done(
+        &env,
+        "protocol set issue-to-pr leases.longest_run_seconds default",
+    );
+    assert_eq!(claimed("89.1"), Value::Null);
+    denied(
+        &env,
+        "protocol set issue-to-pr leases.longest_run_seconds 0",
+        3,
+        "protocol_refused",
+    );
+    env.assert_sound();
+}

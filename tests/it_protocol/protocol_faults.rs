@@ -296,6 +296,10 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "orchestrator-specialist",
+            vec![("/leases/longest_run_seconds", json!(0))],
+        ),
+        (
+            "orchestrator-specialist",
             vec![("/contracts/1/note", json!(true))],
         ),
         (
@@ -560,6 +564,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
     orchestrator-specialist /errors/VALIDATION_FAILED/runs = ["SIGNAL"]
       protocol.duplicate /errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
+    orchestrator-specialist /leases/longest_run_seconds = 0
+      protocol.time /leases/longest_run_seconds: a time has from 1 to 316224000 seconds here
     orchestrator-specialist /contracts/1/note = true
       protocol.note /contracts/1/note: a note answers nothing
     orchestrator-specialist /routes/0/contracts/- = "response"

@@ -40,7 +40,7 @@ enum Takes {
 }
 
 /// Every setting. A policy that a protocol gets later is settable once it has a line here.
-pub const SETTINGS: [Setting; 16] = [
+pub const SETTINGS: [Setting; 17] = [
     Setting {
         key: "evidence",
         path: &["evidence", "policy"],
@@ -68,6 +68,13 @@ pub const SETTINGS: [Setting; 16] = [
         takes: Takes::Count,
         optional: false,
         about: "how long a claim holds, in seconds",
+    },
+    Setting {
+        key: "leases.longest_run_seconds",
+        path: &["leases", "longest_run_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how long a worker lets an agent run for one claim",
     },
     Setting {
         key: "retry",

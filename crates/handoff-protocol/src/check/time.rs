@@ -85,6 +85,7 @@ impl Checker<'_> {
     fn leases(&mut self, leases: &Leases) {
         self.time("/leases/seconds", Some(leases.seconds), 1);
         self.time("/leases/longest_seconds", leases.longest_seconds, 1);
+        self.time("/leases/longest_run_seconds", leases.longest_run_seconds, 1);
         if leases
             .longest_seconds
             .is_some_and(|longest| longest < leases.seconds)

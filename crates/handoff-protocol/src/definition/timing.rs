@@ -17,6 +17,10 @@ pub struct Leases {
     /// The longest time that a command may request, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_seconds: Option<u64>,
+    /// The longest that a worker lets an agent run for one claim, in seconds, however often it
+    /// extends the lease; any time, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_run_seconds: Option<u64>,
 }
 
 /// When issues that ended are archived.
