@@ -556,10 +556,14 @@ impl Piece {
             return Ok(outcome);
         }
         let code = end.status.and_then(|status| status.code());
+        // A program that tries again and again may never say so in its end.
+        let is_over = end.stopped == Some(Stop::Time);
+        if let Some(now) = self.role.unavailable(code, &end.tail)
+            && (is_over || end.stopped.is_none())
+        {
+            return Ok(self.give_back(&now.reason, now.retry_after, used));
+        }
         if end.stopped.is_none() {
-            if let Some(now) = self.role.unavailable(code, &end.tail) {
-                return Ok(self.give_back(&now.reason, now.retry_after, used));
-            }
             if let Some(question) = self.role.question(&end.tail) {
                 let mut reason = format!("its agent waits for a permission: {}", question.text);
                 if let Some(rule) = question.rule {
@@ -593,8 +597,12 @@ impl Piece {
         if let Some(reason) = text(agent_folder::BLOCKED) {
             return Some(self.block(&reason, used));
         }
-        let message = text(agent_folder::FAILED)?;
-        let fault = Fault::new("AGENT_FAILED", message);
+        let said = text(agent_folder::FAILED)?;
+        let (message, details) = said.split_once('\n').unwrap_or((&said, ""));
+        let fault = Fault {
+            details: Some(details.to_owned()),
+            ..Fault::new("AGENT_FAILED", message.to_owned())
+        };
         Some(self.fail(site, &end.tail, fault, used))
     }
 

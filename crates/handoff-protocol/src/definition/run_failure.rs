@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RunFailure {
-    /// There is no worktree for it.
-    NoWorktree,
-    /// There is no folder for its files.
-    NoFolder,
+    /// Its worktree is not the folder that was made for it.
+    WorktreeReplaced,
+    /// Its agent says that the work can't be done.
+    AgentFailed,
     /// The program could not be started.
     NotStarted,
     /// The worker that ran it was killed.
@@ -37,8 +37,8 @@ pub enum RunFailure {
 impl RunFailure {
     /// Every way.
     pub const ALL: [Self; 11] = [
-        Self::NoWorktree,
-        Self::NoFolder,
+        Self::WorktreeReplaced,
+        Self::AgentFailed,
         Self::NotStarted,
         Self::WorkerLost,
         Self::ContractRefused,
@@ -53,8 +53,8 @@ impl RunFailure {
     /// The word in `protocol.json`, and the failure's code in a protocol that names no codes.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::NoWorktree => "NO_WORKTREE",
-            Self::NoFolder => "NO_FOLDER",
+            Self::WorktreeReplaced => "WORKTREE_REPLACED",
+            Self::AgentFailed => "AGENT_FAILED",
             Self::NotStarted => "NOT_STARTED",
             Self::WorkerLost => "WORKER_LOST",
             Self::ContractRefused => "CONTRACT_REFUSED",

@@ -304,7 +304,7 @@ impl Stack {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // The folder is the first thing that git makes.
                 if !self.git_dir.join(FOLDER).exists() {
-                    return Err(self.unreadable("", &TableError::NoFolder));
+                    return Err(self.unreadable("", &TableError::AgentFailed));
                 }
                 String::new()
             }
@@ -338,14 +338,14 @@ impl Stack {
 
     fn unreadable(&self, name: &str, error: &TableError) -> GitError {
         let mut path = self.git_dir.join(FOLDER);
-        if !matches!(error, TableError::NoFolder) {
+        if !matches!(error, TableError::AgentFailed) {
             path.push(name);
         }
         let text = format!("{}: {error}", path.display());
         match error {
             TableError::Io(_) => failed(text),
             TableError::Newer(_) => GitError::unreadable_table(reference_error(text), true),
-            TableError::Corrupted | TableError::Missing | TableError::NoFolder => {
+            TableError::Corrupted | TableError::Missing | TableError::AgentFailed => {
                 GitError::unreadable_table(reference_error(text), false)
             }
         }

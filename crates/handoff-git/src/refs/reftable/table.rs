@@ -59,7 +59,7 @@ pub(super) enum TableError {
     Missing,
     /// The folder of the tables is not there.
     #[error("it is missing")]
-    NoFolder,
+    AgentFailed,
     /// The file can't be read.
     #[error(transparent)]
     Io(io::Error),
