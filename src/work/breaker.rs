@@ -72,6 +72,12 @@ impl Breakers {
         self.0.get(profile).is_some_and(|one| one.failures >= MOST)
     }
 
+    /// Whether a pause ends before long.
+    pub(super) fn is_waiting(&self) -> bool {
+        let soon = Instant::now() + LONGEST;
+        self.next_end().is_some_and(|end| end <= soon)
+    }
+
     /// When the next pause ends; none if there is none.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let paused = self.0.values().filter(|one| one.failures < MOST);

@@ -332,7 +332,7 @@ impl<'a> Supervisor<'a> {
     fn is_done(&self, over: Option<Instant>) -> bool {
         let roles = &self.plan.roles;
         let is_stopped = |role: &Role| self.breakers.is_stopped(&role.profile_name());
-        let rests = !self.resting.is_empty() || self.breakers.next_end().is_some();
+        let rests = !self.resting.is_empty() || self.breakers.is_waiting();
         self.plan.until_idle && !rests
             || !roles.is_empty() && !self.plan.decides && roles.iter().all(is_stopped)
             || self.plan.most.is_some_and(|most| self.claimed >= most)

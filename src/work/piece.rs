@@ -141,7 +141,13 @@ impl Piece {
                 );
                 return self.block(&reason, None);
             }
-            Err(Trouble::Refused(why)) => return self.block(&why, None),
+            Err(Trouble::Refused(why)) => {
+                let fault = Fault {
+                    recoverable: false,
+                    ..Fault::new("NO_WORKTREE", why)
+                };
+                return self.record_failure(&self.program, None, &[], fault, None);
+            }
             Err(Trouble::Other(why)) => {
                 let why = format!("there is no worktree for it: {}", one_line(&why));
                 return self.give_back(&why, None, None);
@@ -530,7 +536,7 @@ impl Piece {
             Some(Stop::Time | Stop::Spent(_)) | None => {}
         }
         if let Err(why) = self.take_back(site) {
-            let fault = Fault::new("WORKTREE_REPLACED", one_line(&why));
+            let fault = Fault::new("NO_WORKTREE", one_line(&why));
             return Ok(self.fail_without(end, fault, used, site));
         }
         if let Some(outcome) = self.ended_by_agent(used) {
@@ -863,7 +869,9 @@ impl Piece {
 fn contradictions(said: &Said) -> Vec<String> {
     let evidence = said.data()["evidence"].as_array();
     let told = evidence.into_iter().flatten().filter_map(|one| {
-        (one["verdict"] == "contradicted").then(|| one["message"].as_str().map(str::to_owned))?
+        let reason = one["reason"].as_str().unwrap_or_default();
+        let check = one["check"].as_str().unwrap_or_default();
+        (one["result"] == "contradicted").then(|| format!("{check}: {reason}"))
     });
     told.collect()
 }

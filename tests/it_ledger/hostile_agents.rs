@@ -314,7 +314,7 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
             .env_remove("GIT_AUTHOR_DATE")
             .env_remove("GIT_COMMITTER_DATE");
         let ran = env.run(command, &args, None);
-        assert_eq!(outcome(&ran), "blocked", "{branch}: {}", ran.shown);
+        assert_eq!(outcome(&ran), "failed", "{branch}: {}", ran.shown);
         assert_eq!((at(&env.repo()), at(&origin)), before, "{branch}");
     }
 }

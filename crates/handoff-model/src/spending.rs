@@ -482,7 +482,15 @@ mod tests {
                 cost,
                 ..Spent::default()
             };
-            self.book(&agent, &id, day, Kind::End(spent));
+            self.book(
+                &agent,
+                &id,
+                day,
+                Kind::End {
+                    spent,
+                    released: false,
+                },
+            );
         }
 
         /// What is spent in the dearest issue and on the dearest day.

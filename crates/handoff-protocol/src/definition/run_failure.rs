@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RunFailure {
-    /// Its worktree is not the folder that was made for it.
-    WorktreeReplaced,
+    /// There is no worktree for it, or not the one that was made.
+    NoWorktree,
     /// Its agent says that the work can't be done.
     AgentFailed,
     /// The program could not be started.
@@ -37,7 +37,7 @@ pub enum RunFailure {
 impl RunFailure {
     /// Every way.
     pub const ALL: [Self; 11] = [
-        Self::WorktreeReplaced,
+        Self::NoWorktree,
         Self::AgentFailed,
         Self::NotStarted,
         Self::WorkerLost,
@@ -53,7 +53,7 @@ impl RunFailure {
     /// The word in `protocol.json`, and the failure's code in a protocol that names no codes.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::WorktreeReplaced => "WORKTREE_REPLACED",
+            Self::NoWorktree => "NO_WORKTREE",
             Self::AgentFailed => "AGENT_FAILED",
             Self::NotStarted => "NOT_STARTED",
             Self::WorkerLost => "WORKER_LOST",
