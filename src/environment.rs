@@ -271,7 +271,7 @@ pub(crate) fn surroundings() -> Surroundings {
 }
 
 /// Whether one of these is set.
-fn is_set(names: &[&str]) -> bool {
+pub(crate) fn is_set(names: &[&str]) -> bool {
     names.iter().any(|name| env::var_os(name).is_some())
 }
 

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use super::{held, prime};
 use crate::context::Context;
-use crate::environment::project_of_harness;
+use crate::environment::{is_set, project_of_harness};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::work::MARK;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum When {
@@ -39,6 +40,10 @@ pub(crate) fn answer(
     let Some(harness) = Harness::find(name).filter(|harness| harness.hooks.is_some()) else {
         return Ok(());
     };
+    // The prompt of `work` has said it all.
+    if is_set(&[MARK]) {
+        return Ok(());
+    }
     let input = input();
     go_to_repository(&input);
     let (event, text) = match event {

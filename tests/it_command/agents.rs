@@ -778,6 +778,32 @@ fn a_new_page_for_claude_code_keeps_the_teams_own_in_force() {
 }
 
 #[test]
+fn hooks_are_silent_in_a_run_of_work() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+        .success();
+    for event in ["session-start", "stop"] {
+        let args = ["agents", "hook", "codex", event, "--as", "prep-agent"];
+        let input = r#"{"stop_hook_active":false}"#;
+        let said = |mark: Option<&str>| {
+            let mut command = env.program(&args);
+            command.envs(mark.map(|mark| ("GIT_HANDOFF_RUN", mark)));
+            command.stdin(Stdio::piped());
+            let ran = env.run(command, &args, Some(input.as_bytes())).success();
+            ran.stdout
+        };
+        assert_eq!(said(Some("1-2-3")), "", "{event}");
+        assert_ne!(said(None), "", "{event}");
+    }
+    // What the agent asks for itself is answered.
+    let mut command = env.program(&["prime", "--as", "prep-agent"]);
+    command.env("GIT_HANDOFF_RUN", "1-2-3");
+    let page = env.run(command, &["prime"], None).success().stdout;
+    assert!(page.contains("prep-agent"), "{page}");
+}
+
+#[test]
 fn a_skill_that_several_read_stays_until_the_last_is_gone() {
     let env = TestEnvironment::with_ledger();
     let skill = env.repo().join(".agents/skills/git-handoff/SKILL.md");
