@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 use handoff_base::ids::{HandoffId, IdError, WorkerId};
@@ -353,6 +355,29 @@ pub(crate) fn version_of(program: &Path) -> Option<String> {
     let answer = Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&answer.stdout).into_owned();
     Some(text.trim().rsplit_once(' ')?.1.to_owned())
+}
+
+/// What a program that somebody else wrote says of its version, if it does so soon.
+pub(crate) fn version_text(program: &Path) -> Option<String> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(20);
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let until = Instant::now() + PATIENCE;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > until {
+            child.kill().ok()?;
+            child.wait().ok()?;
+            return None;
+        }
+        thread::sleep(PAUSE);
+    }
+    let mut bytes = [0; 1 << 12];
+    // Not up to its end: a process that it left may keep it open.
+    let length = child.stdout?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..length]).trim().to_owned())
 }
 
 pub(crate) fn own_version() -> &'static str {

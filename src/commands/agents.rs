@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::environment::{found_by_shell, home, own_version, version_of};
+use crate::environment::{found_by_shell, home, own_version, version_of, version_text};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::{Answer, Output, counted, render};
@@ -396,7 +396,7 @@ fn doctor(
         .flat_map(|harness| harness.files())
         .map(str::to_owned)
         .collect();
-    let around = Surroundings {
+    let mut around = Surroundings {
         program: program.map(|path| {
             let version = version_of(&path);
             (path, version)
@@ -405,13 +405,19 @@ fn doctor(
         home: home(),
         agent: context.agent(&repository)?.map(|agent| agent.to_string()),
         agents: agents_of(context, &repository),
+        harness_program: None,
         ignored: git.ignored(&paths).unwrap_or_default(),
         root,
     };
-    let examined = harnesses.iter().map(|harness| ExaminedHarness {
-        name: &harness.name,
-        findings: examine(harness, &around),
-        note: harness.note.as_deref(),
+    let examined = harnesses.iter().map(|harness| {
+        let program = harness.program.as_ref();
+        let path = program.and_then(|program| found_by_shell(&program.name));
+        around.harness_program = path.and_then(|path| version_text(&path));
+        ExaminedHarness {
+            name: &harness.name,
+            findings: examine(harness, &around),
+            note: harness.note.as_deref(),
+        }
     });
     let examined: Vec<ExaminedHarness> = examined.collect();
     let view = AgentsDoctorView {

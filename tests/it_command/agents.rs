@@ -11,12 +11,13 @@ use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::files::script;
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "claude-code",
     "codex",
     "copilot",
     "cursor",
     "gemini",
+    "qwen",
     "opencode",
     "goose",
     "amp",
@@ -84,6 +85,9 @@ fn what_is_taken_out_leaves_every_byte_as_it_was() {
         for (path, text) in [
             ("AGENTS.md", guide),
             ("CLAUDE.md", guide),
+            ("GEMINI.md", guide),
+            (".github/copilot-instructions.md", guide),
+            (".qwen/settings.json", settings),
             (".claude/settings.json", settings),
             (".codex/hooks.json", settings),
             (".cursor/hooks.json", hooks),
@@ -143,7 +147,7 @@ fn a_file_that_several_read_keeps_its_block_until_the_last_is_gone() {
     assert_eq!(text.matches("## Handoffs").count(), 1, "{text}");
     for name in NAMES {
         let text = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap();
-        let has_own = ["copilot", "gemini"].contains(&name);
+        let has_own = name == "gemini";
         assert!(has_own || text.contains("## Handoffs"), "{name}: {text}");
         env.handoff(&["agents", "uninstall", name]).success();
     }
@@ -154,7 +158,7 @@ fn a_file_that_several_read_keeps_its_block_until_the_last_is_gone() {
 #[test]
 fn what_is_in_the_way_is_named_and_nothing_changes() {
     let env = TestEnvironment::with_ledger();
-    write(&env, "CLAUDE.md", "<!-- >>> git-handoff >>> -->\nno end\n");
+    write(&env, "GEMINI.md", "<!-- >>> git-handoff >>> -->\nno end\n");
     write(&env, ".claude/settings.json", "{ // a comment\n}\n");
     write(&env, ".claude/skills/git-handoff/SKILL.md", "mine\n");
     write(&env, "AGENTS.md", "x\n");
@@ -262,6 +266,13 @@ fn hooks_as_they_are_written_answer_in_the_form_that_the_harness_reads() {
             "/hookSpecificOutput/additionalContext",
             "/reason",
         ),
+        (
+            ".qwen/settings.json",
+            "SessionStart",
+            "Stop",
+            "/hookSpecificOutput/additionalContext",
+            "/reason",
+        ),
     ]) {
         env.send(opening(issue)).success();
         let [start] = &commands(&env, path, start)[..] else {
@@ -340,6 +351,10 @@ fn a_session_is_never_broken() {
 #[test]
 fn the_doctor_finds_each_fault() {
     let env = TestEnvironment::with_repository();
+    let root = env.repo().canonicalize().unwrap();
+    let trusted =
+        json!({ "projects": { root.to_str().unwrap(): { "hasTrustDialogAccepted": true } } });
+    test_support::files::write(&env.root().join("home/.claude.json"), &trusted.to_string());
     let codes = |agent: &[&str]| -> Vec<String> {
         let ran = env.handoff(&[&["agents", "doctor", "claude-code", "--json"], agent].concat());
         let data = ran.json()["data"].clone();
@@ -390,21 +405,24 @@ fn the_doctor_finds_each_fault() {
         assert_eq!(codes(&[]), [code]);
     }
     fs::write(&path, &config).unwrap();
-    let guide = env.repo().join("CLAUDE.md");
+    let guide = env.repo().join(".claude/rules/git-handoff.md");
     let text = fs::read_to_string(&guide).unwrap();
     for (changed, code) in [
         (
             text.replace("<!-- <<< git-handoff <<< -->\n", ""),
             "agents.marker",
         ),
-        (text.replace("## Handoffs", "## Old"), "agents.block"),
+        (
+            text.replace("Handoffs between", "Handoff by"),
+            "agents.block",
+        ),
     ] {
         fs::write(&guide, changed).unwrap();
         assert_eq!(codes(&[]), [code]);
     }
     fs::write(&guide, &text).unwrap();
     fs::write(env.repo().join(".gitignore"), ".claude/\n").unwrap();
-    assert_eq!(codes(&[]), ["agents.ignored", "agents.ignored"]);
+    assert_eq!(codes(&[]), ["agents.ignored"; 3]);
     fs::remove_file(env.repo().join(".gitignore")).unwrap();
     let other = env.root().join("other");
     fs::create_dir(&other).unwrap();
@@ -466,7 +484,7 @@ fn each_of_several_at_once_is_put_in() {
         }
         let guide = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap_or_default();
         let all = guide
-            .contains("for: agents-md, amp, codex, cursor, goose, opencode, windsurf, zed -->");
+            .contains("for: agents-md, amp, claude-code, codex, copilot, cursor, goose, opencode, qwen, windsurf, zed -->");
         assert_eq!(all, verb == "install", "{guide}");
     }
     assert_eq!(files(&env), before);
@@ -738,43 +756,172 @@ fn other_line_breaks_and_empty_files_are_as_before() {
     assert_eq!(files(&env), before);
 }
 
-#[test]
-fn a_new_page_for_claude_code_keeps_the_teams_own_in_force() {
-    let env = TestEnvironment::with_ledger();
-    let read = |path: &str| fs::read_to_string(env.repo().join(path)).unwrap();
-    let act = |verb: &str| {
-        env.handoff(&["agents", verb, "claude-code"]).success();
+/// How often the text of the instructions is in these files; an import of it counts, where the
+/// harness follows it.
+fn times(env: &TestEnvironment, files: &[&str], follows: bool) -> usize {
+    let texts = files
+        .iter()
+        .map(|path| fs::read_to_string(env.repo().join(path)).unwrap_or_default());
+    let count = |text: String| {
+        let imports = text.matches("/.agents/git-handoff.md\n").count();
+        text.matches("## Handoffs").count() + if follows { imports } else { 0 }
     };
-    // Without another page there is nothing to import.
-    let before = files(&env);
-    act("install");
-    assert!(read("CLAUDE.md").starts_with("<!-- >>> git-handoff >>> -->\n"));
-    act("uninstall");
-    assert_eq!(files(&env), before);
-    write(&env, "AGENTS.md", "# Ours\n");
-    let before = files(&env);
-    act("install");
-    let page = read("CLAUDE.md");
-    assert!(
-        page.starts_with("@AGENTS.md\n<!-- >>> git-handoff >>> -->\n"),
-        "{page}"
+    texts.map(count).sum()
+}
+
+#[test]
+fn each_harness_reads_the_instructions_once() {
+    const RULE: &str = ".claude/rules/git-handoff.md";
+    const COPILOT: &str = ".github/copilot-instructions.md";
+    let all = ["claude-code", "codex", "copilot", "gemini"];
+    for page in [None, Some("# Ours\n"), Some("@AGENTS.md\n")] {
+        let env = TestEnvironment::with_ledger();
+        write(&env, "AGENTS.md", "# Team\n");
+        if let Some(page) = page {
+            write(&env, "CLAUDE.md", page);
+        }
+        let before = files(&env);
+        // Claude Code reads AGENTS.md where it has no page of its own, or one that imports it.
+        let mut claude = vec![RULE, "CLAUDE.md"];
+        if page != Some("# Ours\n") {
+            claude.push("AGENTS.md");
+        }
+        let check = |names: &[&str]| {
+            for name in names {
+                let count = match *name {
+                    "claude-code" => times(&env, &claude, true),
+                    "gemini" => times(&env, &["GEMINI.md"], true),
+                    // It does not follow an import in a rule's text or in GEMINI.md.
+                    "copilot" => {
+                        let read = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", RULE, COPILOT];
+                        times(&env, &read, false)
+                    }
+                    _ => times(&env, &["AGENTS.md"], false),
+                };
+                assert_eq!(count, 1, "{name} among {names:?} with {page:?}");
+            }
+        };
+        // At once, or one after the other.
+        for names in [
+            &all[..],
+            &all[..1],
+            &all[..2],
+            &all[1..3],
+            &all[2..],
+            &all[3..],
+        ] {
+            env.handoff(&[&["agents", "install"], names].concat())
+                .success();
+            check(names);
+            env.handoff(&[&["agents", "uninstall"], names].concat())
+                .success();
+            assert_eq!(files(&env), before);
+        }
+        for number in 0..4 {
+            env.handoff(&["agents", "install", all[number]]).success();
+            check(&all[..=number]);
+            let doctor = env.handoff(&["agents", "doctor"]);
+            assert!(!doctor.stdout.contains("agents.block"), "{}", doctor.shown);
+        }
+        for number in 0..4 {
+            env.handoff(&["agents", "uninstall", all[number]]).success();
+            check(&all[number + 1..]);
+        }
+        assert_eq!(files(&env), before);
+    }
+}
+
+#[test]
+fn the_doctor_names_what_a_person_has_to_allow_and_an_old_program() {
+    let env = TestEnvironment::with_ledger();
+    let names = ["claude-code", "codex", "copilot", "gemini", "opencode"];
+    env.handoff(&[&["agents", "install", "--mcp"][..], &names].concat())
+        .success();
+    let root = env.repo().canonicalize().unwrap();
+    let above = root.parent().unwrap().to_str().unwrap();
+    let root = root.to_str().unwrap();
+    let programs = env.root().join("programs");
+    fs::create_dir(&programs).unwrap();
+    script(
+        &programs.join("claude"),
+        "#!/bin/sh\necho '2.0.14 (Claude Code)'\n",
     );
-    act("install");
-    assert_eq!(read("CLAUDE.md"), page);
-    let doctor = env.handoff(&["agents", "doctor", "--as", "prep-agent"]);
-    assert!(!doctor.stdout.contains("agents.block"), "{}", doctor.shown);
-    act("uninstall");
+    script(
+        &programs.join("codex"),
+        "#!/bin/sh\necho codex-cli 0.171.0\n",
+    );
+    script(&programs.join("gemini"), "#!/bin/sh\nexit 1\n");
+    let examine = || -> Vec<(String, usize)> {
+        let args = [
+            &["agents", "doctor", "--json", "--as", "prep-agent"][..],
+            &names,
+        ]
+        .concat();
+        let mut command = env.program(&args);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", programs.display()));
+        let data = env.run(command, &args, None).json()["data"].take();
+        let harnesses = data["harnesses"].as_array().unwrap().iter();
+        let consents = harnesses.map(|harness| {
+            let findings = harness["findings"].as_array().unwrap().iter();
+            let old = findings.clone().filter(|f| f["code"] == "agents.harness");
+            let is_old = old.count() == 1;
+            assert_eq!(is_old, harness["name"] == "claude-code", "{harness}");
+            let mut consents = findings.filter(|f| f["code"] == "agents.consent");
+            assert!(
+                consents
+                    .clone()
+                    .all(|f| f["severity"] == "warning" && f["fix"].is_string())
+            );
+            (
+                harness["name"].as_str().unwrap().to_owned(),
+                consents.by_ref().count(),
+            )
+        });
+        consents.filter(|(_, count)| *count > 0).collect()
+    };
+    let count = |name: &str, count| (name.to_owned(), count);
+    assert_eq!(
+        examine(),
+        [
+            count("claude-code", 2),
+            count("codex", 3),
+            count("copilot", 1),
+            count("gemini", 1)
+        ]
+    );
+    let home = |path: &str, text: String| {
+        test_support::files::write(&env.root().join("home").join(path), &text);
+    };
+    let claude = json!({ "projects": { root: { "hasTrustDialogAccepted": true, "enabledMcpjsonServers": ["git-handoff"] } } });
+    home(".claude.json", claude.to_string());
+    let state = |event: &str| {
+        format!("[hooks.state.\"{root}/.codex/hooks.json:{event}:0:0\"]\ntrusted_hash = \"x\"\n")
+    };
+    let trusted = format!("[projects.\"{root}\"]\ntrust_level = \"trusted\"\n");
+    home(".codex/config.toml", trusted + &state("session_start"));
+    let list = json!({ "trustedFolders": [above] });
+    home(".copilot/config.json", format!("// Managed.\n{list}\n"));
+    let folders = json!({ above: "TRUST_FOLDER" });
+    home(".gemini/trustedFolders.json", folders.to_string());
+    assert_eq!(examine(), [count("codex", 1)]);
+    // Another folder's trust is not this one's.
+    home(
+        ".gemini/trustedFolders.json",
+        json!({ format!("{root}-other"): "TRUST_FOLDER" }).to_string(),
+    );
+    assert_eq!(examine(), [count("codex", 1), count("gemini", 1)]);
+}
+
+#[test]
+fn a_text_of_the_users_in_the_place_of_ours_stays() {
+    let env = TestEnvironment::with_ledger();
+    write(&env, ".agents/git-handoff.md", "mine\n");
+    let before = files(&env);
+    let refused = env.handoff(&["agents", "install", "gemini", "--json"]);
+    let findings = refused.exits(9).json()["error"]["findings"].take();
+    assert_eq!(findings[0]["path"], ".agents/git-handoff.md");
     assert_eq!(files(&env), before);
-    // The same line of the user's stays, and so does what they add to ours.
-    write(&env, "CLAUDE.md", "@AGENTS.md\n");
-    act("install");
-    act("uninstall");
-    assert_eq!(read("CLAUDE.md"), "@AGENTS.md\n");
-    fs::remove_file(env.repo().join("CLAUDE.md")).unwrap();
-    act("install");
-    write(&env, "CLAUDE.md", &format!("{page}\nMore.\n"));
-    act("uninstall");
-    assert_eq!(read("CLAUDE.md"), "@AGENTS.md\n\nMore.\n");
 }
 
 #[test]
@@ -804,6 +951,35 @@ fn hooks_are_silent_in_a_run_of_work() {
 }
 
 #[test]
+fn the_schema_of_opencode_is_ours_only_if_it_was_added() {
+    for (text, own) in [
+        ("{}", false),
+        ("{ \"mcp\": {} }\n", false),
+        (
+            "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
+            true,
+        ),
+        (
+            "{\"mcp\":{\"x\":{}},\"$schema\":\"https://opencode.ai/config.json\"}",
+            true,
+        ),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        write(&env, "opencode.json", text);
+        env.handoff(&["agents", "install", "opencode", "--mcp"])
+            .success();
+        let with = fs::read_to_string(env.repo().join("opencode.json")).unwrap();
+        let config: Value = serde_json::from_str(&with).unwrap();
+        let schema = config["$schema"].as_str().unwrap();
+        assert_eq!(!schema.ends_with('#'), own, "{with}");
+        assert!(config["mcp"]["git-handoff"].is_object(), "{with}");
+        env.handoff(&["agents", "uninstall", "opencode"]).success();
+        let left = fs::read_to_string(env.repo().join("opencode.json")).unwrap();
+        assert_eq!(left, text);
+    }
+}
+
+#[test]
 fn a_skill_that_several_read_stays_until_the_last_is_gone() {
     let env = TestEnvironment::with_ledger();
     let skill = env.repo().join(".agents/skills/git-handoff/SKILL.md");
@@ -830,6 +1006,7 @@ fn servers_are_added_in_the_form_that_each_harness_reads() {
     for (path, at, server) in [
         (".mcp.json", "/mcpServers", plain.clone()),
         (".gemini/settings.json", "/mcpServers", plain.clone()),
+        (".qwen/settings.json", "/mcpServers", plain.clone()),
         (".amp/settings.json", "/amp.mcpServers", plain.clone()),
         (
             ".vscode/mcp.json",
@@ -856,6 +1033,7 @@ fn servers_are_added_in_the_form_that_each_harness_reads() {
     [mcp_servers.git-handoff]
     command = "git-handoff"
     args = ["mcp"]
+    env_vars = ["GIT_HANDOFF_AGENT","GIT_HANDOFF_WORKER","GIT_HANDOFF_CONTRACT","GIT_HANDOFF_ISSUE","GIT_HANDOFF_ID","GIT_HANDOFF_BRANCH","GIT_HANDOFF_BASE","GIT_HANDOFF_USAGE"]
     # <<< git-handoff <<<
     "#);
     // No file names an agent unless that was asked for.
@@ -869,6 +1047,7 @@ fn servers_are_added_in_the_form_that_each_harness_reads() {
         asked.shown
     );
     let opencode = config("opencode.json");
+    assert_eq!(opencode["$schema"], "https://opencode.ai/config.json#");
     let command = &opencode["mcp"]["git-handoff"]["command"];
     assert_eq!(
         *command,

@@ -413,7 +413,7 @@ fn what_init_installs_uninstall_removes() {
         "pre-commit: created",
         ".github/workflows/handoff-gate.yml: created",
         ".github/ruleset-ledger.json: created",
-        "CLAUDE.md: created",
+        "AGENTS.md: created",
     ] {
         assert!(ran.stdout.contains(what), "{}", ran.shown);
     }

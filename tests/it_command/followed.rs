@@ -36,7 +36,7 @@ fn the_tutorial_can_be_followed_to_its_end() {
         "\ntests 1 to 40 are done\n",
         "handoff-report.html: 1 issue with 4 handoffs; nothing needs attention",
         "the ledger is sound",
-        "CLAUDE.md: created",
+        ".claude/rules/git-handoff.md: created",
         "took over the ledger of origin on branch handoffs, protocol issue-to-pr",
         "fetched 1 commit from origin",
         "the test server is back",

@@ -35,27 +35,30 @@ fn agents_are_not_set_up_through_a_link_into_a_git_directory() {
     let refused = |link: &str, to: &str| {
         let link = repo.join(link);
         symlink(to, &link).unwrap();
-        let ran = env.handoff(&["agents", "install", "claude-code"]).exits(9);
+        let ran = env
+            .handoff(&["agents", "install", "claude-code", "gemini"])
+            .exits(9);
         fs::remove_file(link).unwrap();
         env.filtered(&ran.stderr)
     };
-    assert_snapshot!(refused("CLAUDE.md", ".git/config"), @"
+    assert_snapshot!(refused("GEMINI.md", ".git/config"), @"
     error: nothing was changed: a file is in the way
-      CLAUDE.md agents.link CLAUDE.md leads into the git directory [root]/repo/.git
+      GEMINI.md agents.link GEMINI.md leads into the git directory [root]/repo/.git
           remove the link, or put a file in its place
     hint: fix what the findings name, and run the same command again; see `git handoff explain agents_refused`
     ");
     for (link, to) in [
-        ("CLAUDE.md", ".git/hooks/post-checkout"),
-        ("CLAUDE.md", "vendor.git/config"),
+        ("GEMINI.md", ".git/hooks/post-checkout"),
+        ("GEMINI.md", "vendor.git/config"),
         (".claude", ".git/hooks"),
         (".claude", "vendor.git"),
     ] {
         refused(link, to);
     }
     assert_eq!(what_git_runs(&env), known);
-    assert!(!repo.join("CLAUDE.md").exists() && !repo.join(".claude").exists());
-    env.handoff(&["agents", "install", "claude-code"]).success();
+    assert!(!repo.join("GEMINI.md").exists() && !repo.join(".claude").exists());
+    env.handoff(&["agents", "install", "claude-code", "gemini"])
+        .success();
 }
 
 #[test]

@@ -35,8 +35,10 @@ finding_codes! {
     AgentUnknown = "agent.unknown";
     AgentsBlock = "agents.block";
     AgentsConfig = "agents.config";
+    AgentsConsent = "agents.consent";
     AgentsDisabled = "agents.disabled";
     AgentsEntry = "agents.entry";
+    AgentsHarness = "agents.harness";
     AgentsIgnored = "agents.ignored";
     AgentsLeftover = "agents.leftover";
     AgentsLink = "agents.link";

@@ -6,7 +6,8 @@ use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_contract::edit;
 use serde_json::Value;
 
-use super::{Acts, Harness, Hooks, calls_us, guide, leftovers};
+use super::placement::{TEXT_FILE, installed_names, place};
+use super::{Acts, Harness, Hooks, SKILL, calls_us, guide, leftovers};
 
 /// What only the command line knows.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Surroundings {
     pub agent: Option<String>,
     /// The agents of the ledger; `None` without a ledger.
     pub agents: Option<Vec<String>>,
+    /// What a harness's program on the PATH says of its version.
+    pub harness_program: Option<String>,
     /// Installed paths that git ignores.
     pub ignored: Vec<String>,
 }
@@ -41,6 +44,8 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     examination.hooks();
     examination.switches();
     examination.files();
+    examination.version();
+    examination.consents();
     examination.found
 }
 
@@ -105,7 +110,11 @@ impl<'a> Examination<'a> {
     }
 
     fn instructions(&mut self) {
-        let path = &self.harness.instructions;
+        let mut names = installed_names(&self.around.root);
+        names.insert(self.harness.name.clone());
+        let path = place(self.harness, &self.around.root, &names);
+        let import = self.harness.import.as_deref();
+        let import = import.filter(|_| path == self.harness.instructions);
         let bytes = self.read(path).unwrap_or_default();
         match guide::names(&bytes) {
             Err(fault) => {
@@ -127,9 +136,16 @@ impl<'a> Examination<'a> {
                     "it has no block for this harness",
                 );
             }
-            Ok(_) if !guide::is_current(&bytes) => {
+            Ok(_) if !guide::is_current(&bytes, import) => {
                 let text = "its block is not the one that this version writes";
                 self.reinstall(FindingCode::AgentsBlock, path, text);
+            }
+            Ok(_) if import.is_some() => {
+                let text = self.read(TEXT_FILE).unwrap_or_default();
+                if !guide::is_same(&text, &guide::imported()) {
+                    let text = "it is not the text that this version writes";
+                    self.reinstall(FindingCode::AgentsBlock, TEXT_FILE, text);
+                }
             }
             Ok(_) => {}
         }
@@ -140,7 +156,7 @@ impl<'a> Examination<'a> {
             return;
         };
         match self.read(path) {
-            Some(bytes) if guide::is_skill(&bytes) => {}
+            Some(bytes) if guide::is_same(&bytes, SKILL) => {}
             Some(_) => {
                 let text = "the skill is not the one that this version writes";
                 self.reinstall(FindingCode::AgentsSkill, path, text);
@@ -253,6 +269,39 @@ impl<'a> Examination<'a> {
         }
     }
 
+    /// Compares the harness's version with the one that was tried.
+    fn version(&mut self) {
+        let (Some(program), Some(said)) = (&self.harness.program, &self.around.harness_program)
+        else {
+            return;
+        };
+        let own = said.split_whitespace().find_map(version);
+        if own.is_some_and(|own| Some(own) < version(&program.tried)) {
+            let (name, tried) = (&program.name, &program.tried);
+            let first = said.lines().next().unwrap_or_default();
+            let text =
+                format!("`{name}` on the PATH is {first}, older than {tried}, which was tried");
+            let fix = format!("update it to {tried} or later");
+            self.warn(FindingCode::AgentsHarness, "", &text, &fix);
+        }
+    }
+
+    /// Names what a person has yet to allow.
+    fn consents(&mut self) {
+        let harness: &'a Harness = self.harness;
+        let home = self.around.home.as_deref();
+        let has_server = harness.mcp.as_ref().is_some_and(|mcp| {
+            let text = read_text(&self.around.root.join(&mcp.file)).unwrap_or_default();
+            text.contains("git-handoff")
+        });
+        for consent in &harness.consents {
+            let applies = has_server || !consent.server;
+            if applies && !consent.is_given(&self.around.root, home) {
+                self.warn(FindingCode::AgentsConsent, "", &consent.text, &consent.fix);
+            }
+        }
+    }
+
     /// Looks for installed files that git ignores, and for temporary files of killed processes.
     fn files(&mut self) {
         let harness: &'a Harness = self.harness;
@@ -284,10 +333,7 @@ impl<'a> Examination<'a> {
 
 /// Whether anything is installed for a harness.
 pub fn is_installed(harness: &Harness, root: &Path) -> bool {
-    let guide = std::fs::read(root.join(&harness.instructions)).unwrap_or_default();
-    let is_named = |names: Option<Vec<String>>| names.is_some_and(|n| n.contains(&harness.name));
-    let in_guide = guide::names(&guide).is_ok_and(is_named);
-    in_guide || has_hook(harness, root)
+    installed_names(root).contains(&harness.name) || has_hook(harness, root)
 }
 
 fn has_hook(harness: &Harness, root: &Path) -> bool {
@@ -301,6 +347,14 @@ fn has_hook(harness: &Harness, root: &Path) -> bool {
         let mut found = hook.handlers(&config).into_iter();
         found.any(|(_, handler)| hook.acts(handler).is_some())
     })
+}
+
+/// A version's numbers, such as those of `v1.2.3`.
+fn version(word: &str) -> Option<[u64; 3]> {
+    let plain = word.trim_start_matches('v').trim_end_matches('.');
+    let plain = plain.split(['-', '+']).next().unwrap_or_default();
+    let numbers: Result<Vec<u64>, _> = plain.split('.').map(str::parse).collect();
+    numbers.ok()?.try_into().ok()
 }
 
 fn read_text(path: &Path) -> Option<String> {

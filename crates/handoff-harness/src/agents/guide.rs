@@ -7,8 +7,15 @@ const END: &str = "<!-- <<< git-handoff <<< -->";
 const FOR: &str = "<!-- `git handoff agents` writes these lines anew; they are for: ";
 const TEXT: &str = include_str!("../../agents/instructions.md");
 
-fn block(names: &[String]) -> String {
-    format!("{BEGIN}\n{FOR}{} -->\n\n{TEXT}\n{END}\n", names.join(", "))
+fn block(names: &[String], import: Option<&str>) -> String {
+    let text = import.map_or_else(|| TEXT.to_owned(), |line| format!("{line}\n"));
+    format!("{BEGIN}\n{FOR}{} -->\n\n{text}\n{END}\n", names.join(", "))
+}
+
+/// The file with the text, for harnesses that import it.
+pub(super) fn imported() -> String {
+    let mark = super::SKILL.lines().last().unwrap_or_default();
+    format!("{TEXT}\n{mark}\n")
 }
 
 /// The harnesses named in the block; `None` if there is no block.
@@ -25,39 +32,38 @@ pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
     Ok(Some(names.map(str::to_owned).collect()))
 }
 
-pub(super) fn is_current(bytes: &[u8]) -> bool {
+/// Whether the block is the one that this version writes, with either line break.
+pub(super) fn is_current(bytes: &[u8], import: Option<&str>) -> bool {
     let (Ok(Some(found)), Ok(Some(names))) = (find_between(bytes, [BEGIN, END]), names(bytes))
     else {
         return false;
     };
     let text = String::from_utf8_lossy(&bytes[found.bytes]).replace("\r\n", "\n");
-    text.trim_end() == block(&names).trim_end()
+    text.trim_end() == block(&names, import).trim_end()
 }
 
-/// Whether a skill is the one that this version writes, with either line break.
-pub(super) fn is_skill(bytes: &[u8]) -> bool {
-    String::from_utf8_lossy(bytes).replace("\r\n", "\n") == super::SKILL
+/// Whether a file has this text, with either line break.
+pub(super) fn is_same(bytes: &[u8], text: &str) -> bool {
+    String::from_utf8_lossy(bytes).replace("\r\n", "\n") == text
 }
 
-/// The file with a block for these harnesses, or without a block if there are none; `None` if the
-/// file held nothing but the block. A new file first imports another one, if it is named.
+/// The file with a block for these harnesses, with the text or a line that imports it, or without a
+/// block if there are no harnesses; `None` if the file held nothing but the block.
 pub(super) fn with(
     bytes: Option<&[u8]>,
     names: &[String],
     import: Option<&str>,
 ) -> Result<Option<Vec<u8>>, BlockFault> {
-    let import = import.map(|path| format!("@{path}\n"));
-    let text = (!names.is_empty()).then(|| block(names));
-    put(bytes, [BEGIN, END], text.as_deref(), import.as_deref())
+    let text = (!names.is_empty()).then(|| block(names, import));
+    put(bytes, [BEGIN, END], text.as_deref())
 }
 
 /// The file with this block between two lines, or without one; `None` if the file held nothing but
-/// the block and what a new file begins with.
+/// the block.
 pub(super) fn put(
     bytes: Option<&[u8]>,
     marks: [&str; 2],
     block: Option<&str>,
-    begins: Option<&str>,
 ) -> Result<Option<Vec<u8>>, BlockFault> {
     let old = bytes.unwrap_or_default();
     let found = find_between(old, marks)?;
@@ -67,8 +73,7 @@ pub(super) fn put(
             let (mut start, end) = (found.bytes.start, found.bytes.end);
             if block.is_none() && end == old.len() {
                 // A user's text above the block ends with a blank line that was added.
-                let above = String::from_utf8_lossy(&old[..start]).replace("\r\n", "\n");
-                if start == 0 || Some(&*above) == begins {
+                if start == 0 {
                     return Ok(None);
                 }
                 // The lines added above it are removed with it.
@@ -77,7 +82,7 @@ pub(super) fn put(
             [&old[..start], new.as_bytes(), &old[end..]].concat()
         }
         None if block.is_none() => return Ok(bytes.map(<[u8]>::to_vec)),
-        None if bytes.is_none() => [begins.unwrap_or_default(), new].concat().into_bytes(),
+        None if bytes.is_none() => new.as_bytes().to_vec(),
         // The blank line above the block tells that there was a file, even an empty one.
         None if old.is_empty() || old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
         None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
@@ -119,7 +124,7 @@ mod tests {
                 .flatten()
                 .unwrap_or_default();
             assert!(
-                one.starts_with(text.as_bytes()) && is_current(&one),
+                one.starts_with(text.as_bytes()) && is_current(&one, None),
                 "{text:?}"
             );
             let both = with(Some(&one), &two, None)
@@ -153,15 +158,11 @@ mod tests {
                 .unwrap_or_default();
             assert!(left.starts_with(text.as_bytes()) && left.ends_with(b"below\n"));
         }
-        let import = Some("AGENTS.md");
+        let import = Some("@./a.md");
         let new = with(None, &two, import).ok().flatten().unwrap_or_default();
-        assert!(new.starts_with(b"@AGENTS.md\n<!-- >>>") && is_current(&new));
+        assert!(is_current(&new, import) && !is_current(&new, None));
+        assert!(String::from_utf8_lossy(&new).contains("\n\n@./a.md\n\n<!--"));
         assert_eq!(with(Some(&new), &[], import).ok(), Some(None));
-        // The same line of the user's stays.
-        let own = b"@AGENTS.md\n";
-        let both = with(Some(own), &two, import).ok().flatten();
-        let none = with(both.as_deref(), &[], import).ok().flatten();
-        assert_eq!(none.as_deref(), Some(&own[..]));
         let alone = with(None, &two, None).ok().flatten().unwrap_or_default();
         assert_eq!(with(Some(&alone), &[], None).ok(), Some(None));
     }

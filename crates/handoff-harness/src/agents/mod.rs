@@ -2,19 +2,23 @@
 //!
 //! Which harness reads which file is data, in `templates/agents/harnesses.json`. `json` edits a
 //! configuration without changing the rest of its text, `guide` is the marked block in an
-//! instructions file, `table` a server in a configuration as TOML, `plan` computes the changes and applies them, `leftovers` finds temporary
-//! files of killed processes, `doctor` checks an installation. Nothing here reads a ledger.
+//! instructions file, `placement` which files have one, `table` a server in a configuration as TOML, `plan` computes the changes and applies them, `leftovers` finds temporary
+//! files of killed processes, `consent` what a person has to allow, `doctor` checks an installation. Nothing here reads a ledger.
 
+mod consent;
 mod doctor;
 mod guide;
 mod leftovers;
+mod placement;
 mod plan;
 mod table;
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use consent::Consent;
 
 pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
@@ -34,10 +38,12 @@ pub struct Harness {
     pub title: String,
     /// The instructions file that it reads.
     pub instructions: String,
-    /// Another instructions file that it reads only in the absence of its own: one that is created
-    /// beside it imports it.
+    /// The line that imports the text into its instructions, where others read this file as well.
     #[serde(default)]
-    imports: Option<String>,
+    import: Option<String>,
+    /// When it reads `AGENTS.md` as well.
+    #[serde(default)]
+    agents_md: Option<AgentsMd>,
     /// The path where it looks for the skill.
     #[serde(default)]
     pub skill: Option<String>,
@@ -56,9 +62,35 @@ pub struct Harness {
     /// Settings that disable its hooks.
     #[serde(default)]
     switches: Vec<Switch>,
+    /// Its program, and the version that was tried.
+    #[serde(default)]
+    pub program: Option<HarnessProgram>,
+    /// What a person has to allow.
+    #[serde(default)]
+    consents: Vec<Consent>,
     /// A required step that no file shows.
     #[serde(default)]
     pub note: Option<String>,
+}
+
+/// A harness's program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HarnessProgram {
+    /// Its name on the PATH.
+    pub name: String,
+    /// The version that was tried with what is installed.
+    tried: String,
+}
+
+/// When a harness reads `AGENTS.md` beside its own instructions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgentsMd {
+    /// Pages of its own that may import it.
+    pages: Vec<String>,
+    /// Whether it reads it where none of these pages exists.
+    alone: bool,
 }
 
 /// The configuration file of a harness's hooks.
@@ -90,6 +122,9 @@ pub struct Mcp {
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
+    /// Members without which the harness writes the file anew.
+    #[serde(default)]
+    with: Map<String, Value>,
 }
 
 impl Mcp {
@@ -389,7 +424,7 @@ mod tests {
 
     #[test]
     fn the_table_of_harnesses_is_whole() {
-        assert_eq!(HARNESSES.len(), 11);
+        assert_eq!(HARNESSES.len(), 12);
         for harness in HARNESSES.iter() {
             for event in [Event::SessionStart, Event::Stop] {
                 let answer = harness.answer(event, "a text").to_string();

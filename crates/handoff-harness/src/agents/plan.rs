@@ -1,6 +1,6 @@
 //! Installing and uninstalling a harness's files: all changes are planned first, then applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,9 @@ use handoff_contract::edit::{self, EditError, Leaf};
 use handoff_git::{git_directory_of, led_to};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::placement::{Placed, TEXT_FILE, installed_names, placements};
 use super::table::{Table, TableFault};
 use super::{Acts, ExpectedHook, HARNESSES, Harness, Mcp, SKILL, guide, is_installed, leftovers};
 use crate::hooks::{Found, WriteError, read_path, replace_as};
@@ -122,14 +123,12 @@ impl Plan {
         mcp: bool,
     ) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
+        let mut names = installed_names(root);
+        names.extend(harnesses.iter().map(|harness| harness.name.clone()));
+        draft.guides(&names)?;
         for harness in harnesses {
-            draft.guide(harness, |names| {
-                names.push(harness.name.clone());
-                names.sort();
-                names.dedup();
-            })?;
             if let Some(path) = &harness.skill {
-                draft.skill(path, Some(SKILL))?;
+                draft.own_file(path, Some(SKILL))?;
             }
             if let Some(hooks) = &harness.hooks {
                 for expected in harness.entries(acts) {
@@ -152,18 +151,18 @@ impl Plan {
     /// [`AgentsError`] with everything that prevents it.
     pub fn uninstall(root: &Path, harnesses: &[&Harness]) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
+        let mut names = installed_names(root);
+        names.retain(|name| !harnesses.iter().any(|gone| gone.name == *name));
+        draft.guides(&names)?;
         for harness in harnesses {
             let was_installed = is_installed(harness, root);
-            draft.guide(harness, |names| {
-                names.retain(|name| *name != harness.name);
-            })?;
             let is_left = |other: &&Harness| !harnesses.iter().any(|gone| gone.name == other.name);
             let mut sharing = HARNESSES
                 .iter()
                 .filter(|other| other.skill == harness.skill);
             let is_shared = sharing.any(|other| is_left(&other) && is_installed(other, root));
             if let Some(path) = harness.skill.as_ref().filter(|_| !is_shared) {
-                draft.skill(path, None)?;
+                draft.own_file(path, None)?;
             }
             // In the reverse order, since both may be in one file. A server alone may be the user's
             // own.
@@ -256,6 +255,27 @@ fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditErro
         }
         None => edit::add(text, &expected.at, Leaf::Element(&expected.entry)),
     }
+}
+
+/// A configuration with these members, unless it has some of these names.
+fn with_members(text: &str, members: &Map<String, Value>) -> Result<String, EditError> {
+    let config = edit::read(text)?;
+    let missing = members.iter().filter(|(key, _)| config.get(key).is_none());
+    missing
+        .into_iter()
+        .try_fold(text.to_owned(), |text, (key, value)| {
+            edit::add(&text, &[], Leaf::Member(key, value))
+        })
+}
+
+/// A configuration without these members.
+fn without_members(text: &str, members: &Map<String, Value>) -> Result<String, EditError> {
+    members
+        .iter()
+        .try_fold(text.to_owned(), |text, (name, own)| {
+            let is_it = |key: Option<&str>, value: &Value| key == Some(name) && value == own;
+            Ok(edit::remove(&text, &[], is_it)?.unwrap_or(text))
+        })
 }
 
 /// A configuration without our hooks; `None` if it has none.
@@ -376,25 +396,33 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn guide(
-        &mut self,
-        harness: &Harness,
-        change: impl Fn(&mut Vec<String>),
-    ) -> Result<(), AgentsError> {
-        let path = &harness.instructions;
-        let root = self.root;
+    /// Places the text for these harnesses: each reads it once, whichever files it reads.
+    fn guides(&mut self, names: &BTreeSet<String>) -> Result<(), AgentsError> {
+        let placed = placements(self.root, names);
+        let imports = |placed: &Placed| placed.import.is_some() && !placed.names.is_empty();
+        let imported = placed.iter().any(imports);
+        for placed in placed {
+            self.guide(&placed)?;
+        }
+        let text = guide::imported();
+        self.own_file(TEXT_FILE, imported.then_some(&*text))
+    }
+
+    fn guide(&mut self, placed: &Placed) -> Result<(), AgentsError> {
+        let path = &placed.path;
+        let bytes = std::fs::read(self.root.join(path)).unwrap_or_default();
+        let known = guide::names(&bytes);
+        if placed.names.is_empty() && matches!(known, Ok(None)) {
+            return Ok(());
+        }
         let Some(file) = self.file(path)? else {
             return Ok(());
         };
-        let known = guide::names(file.after.as_deref().unwrap_or_default());
-        let after = known.and_then(|known| {
-            let mut names = known.unwrap_or_default();
-            change(&mut names);
-            let import = harness.imports.as_deref();
-            let import = import.filter(|path| names.is_empty() || root.join(path).is_file());
-            guide::with(file.after.as_deref(), &names, import)
-        });
-        match after {
+        match guide::with(
+            file.after.as_deref(),
+            &placed.names,
+            placed.import.as_deref(),
+        ) {
             Ok(after) => file.after = after,
             Err(fault) => {
                 let text = format!("the block in {path} can't be told from the rest: {fault}");
@@ -409,29 +437,28 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn skill(&mut self, path: &str, text: Option<&str>) -> Result<(), AgentsError> {
+    /// A file that is wholly ours: its last line says so.
+    fn own_file(&mut self, path: &str, text: Option<&str>) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
             return Ok(());
         };
         let mark = SKILL.lines().last().unwrap_or_default().as_bytes();
-        let foreign = file
-            .before
-            .as_ref()
-            .is_some_and(|bytes| !bytes.trim_ascii_end().ends_with(mark));
+        let before = file.before.as_deref();
+        let foreign = before.is_some_and(|bytes| !bytes.trim_ascii_end().ends_with(mark));
         match (foreign, text) {
             (true, Some(_)) => {
                 let text = format!(
-                    "{path} is a skill of the same name that was not written by this program"
+                    "{path} is a file of the same name that was not written by this program"
                 );
                 self.refuse(
                     FindingCode::AgentsSkill,
                     path,
                     text,
-                    "rename its folder, or put back its last line, and run the same again",
+                    "rename it, or put back its last line, and run the same again",
                 );
             }
             (true, None) => {}
-            (false, Some(_)) if file.before.as_deref().is_some_and(guide::is_skill) => {}
+            (false, Some(text)) if before.is_some_and(|bytes| guide::is_same(bytes, text)) => {}
             (false, text) => file.after = text.map(|text| text.as_bytes().to_vec()),
         }
         Ok(())
@@ -525,6 +552,7 @@ impl<'a> Draft<'a> {
         }
         let named = serde_json::json!({ SERVER: server });
         self.config(&mcp.file, EMPTY, (&at, &named), |text| {
+            let text = &with_members(text, &mcp.with)?;
             let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
             let is_same = |key: Option<&str>, value: &Value| own(key, value) && value == server;
             if edit::replace(text, &at, is_same, server)?.is_some() {
@@ -544,9 +572,11 @@ impl<'a> Draft<'a> {
         let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
         let named = serde_json::json!({ SERVER: mcp.value });
         self.remove_from(&mcp.file, EMPTY, (&at, &named), |text| {
-            edit::remove(text, &at, |key, value| {
+            let server = edit::remove(text, &at, |key, value| {
                 key == Some(SERVER) && harness.is_our_server(value)
-            })
+            })?;
+            let without = server.map(|text| without_members(&text, &mcp.with));
+            without.transpose()
         })
     }
 

@@ -57,7 +57,7 @@ impl Table<'_> {
         }
         let [begin, end] = MARKS;
         let block = format!("{begin}\n{}{end}\n", self.text(server));
-        let new = guide::put(bytes, MARKS, Some(&block), None)?;
+        let new = guide::put(bytes, MARKS, Some(&block))?;
         match self.server(new.as_deref().unwrap_or_default()) {
             Ok(Some(own)) if own == *server => Ok(new),
             _ => Err(TableFault::Shape(self.at.join("."))),
@@ -73,7 +73,7 @@ impl Table<'_> {
         let old = bytes.unwrap_or_default();
         let is_marked = find_between(old, MARKS)?.is_some();
         if is_marked && self.server(old)?.is_some_and(|own| is_ours(&own)) {
-            return Ok(guide::put(bytes, MARKS, None, None)?);
+            return Ok(guide::put(bytes, MARKS, None)?);
         }
         Ok(bytes.map(<[u8]>::to_vec))
     }

@@ -1,0 +1,99 @@
+//! What a person has to allow before a harness uses what is installed, by the harness's own files.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::filled;
+
+/// The place of the worktree, or of a folder above it.
+const ROOT: &str = "{{root}}";
+
+/// Something that a person has to allow.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Consent {
+    /// What is missing without it.
+    pub(super) text: String,
+    /// How it is given.
+    pub(super) fix: String,
+    /// Whether only an installed server needs it.
+    #[serde(default)]
+    pub(super) server: bool,
+    /// The settings that give it, each by itself.
+    any: Vec<Setting>,
+}
+
+/// A setting in a harness's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setting {
+    /// The file, in the worktree or below the home folder.
+    file: String,
+    /// The keys that lead to the value. `{{root}}` is the worktree or a folder above it, and a `*` at
+    /// the end any ending.
+    at: Vec<String>,
+    /// The value, or an element of it, which may be `{{root}}` too; any value if it is left out.
+    #[serde(default)]
+    is: Option<Value>,
+}
+
+impl Consent {
+    /// Whether a person has allowed it for this worktree.
+    pub(super) fn is_given(&self, root: &Path, home: Option<&Path>) -> bool {
+        self.any.iter().any(|setting| setting.is_set(root, home))
+    }
+}
+
+impl Setting {
+    fn is_set(&self, root: &Path, home: Option<&Path>) -> bool {
+        let file = match (self.file.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return false,
+            (None, _) => root.join(&self.file),
+        };
+        let Some(config) = read(&file) else {
+            return false;
+        };
+        root.ancestors().any(|folder| {
+            let folder = folder.to_string_lossy();
+            let at = self.at.iter().map(|key| key.replace(ROOT, &folder));
+            let found = at.fold(vec![&config], |values, key| {
+                let values = values.into_iter();
+                values.flat_map(|value| members(value, &key)).collect()
+            });
+            let is = self.is.as_ref().map(|is| filled(is, ROOT, &folder));
+            found.into_iter().any(|value| match (&is, value) {
+                (None, _) => true,
+                (Some(own), Value::Array(items)) => items.contains(own),
+                (Some(own), value) => value == own,
+            })
+        })
+    }
+}
+
+/// The members of a value with this key.
+fn members<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
+    match (key.strip_suffix('*'), value) {
+        (Some(prefix), Value::Object(members)) => {
+            let named = members.iter().filter(|(name, _)| name.starts_with(prefix));
+            named.map(|(_, value)| value).collect()
+        }
+        _ => value.get(key).into_iter().collect(),
+    }
+}
+
+/// A harness's file; `None` if it can't be read.
+fn read(file: &Path) -> Option<Value> {
+    let text = fs::read_to_string(file).ok()?;
+    if file.extension().is_some_and(|ending| ending == "toml") {
+        return toml::from_str(&text).ok();
+    }
+    // Some begin with lines of comment.
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    serde_json::from_str(&lines.collect::<Vec<_>>().join("\n")).ok()
+}

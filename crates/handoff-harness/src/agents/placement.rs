@@ -1,0 +1,95 @@
+//! Which instructions file has the text for which harness, so that each reads it once.
+//!
+//! Some harnesses read other harnesses' files too: Copilot reads `AGENTS.md`, `GEMINI.md`, Claude's
+//! pages and rules, and what `CLAUDE.md` imports. So whoever reads `AGENTS.md` gets the text there,
+//! if it is there for another one; and in a file that Copilot reads as well, a line imports it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::{AgentsMd, HARNESSES, Harness, guide};
+
+/// The page that most harnesses read.
+const AGENTS_MD: &str = "AGENTS.md";
+
+/// The file with the text, for harnesses that import it.
+pub(super) const TEXT_FILE: &str = ".agents/git-handoff.md";
+
+/// An instructions file, and its block.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// The file's path.
+    pub(super) path: String,
+    /// The harnesses that read the text there; none if it has no block.
+    pub(super) names: Vec<String>,
+    /// The line that imports the text; `None` if the text itself is there.
+    pub(super) import: Option<String>,
+}
+
+/// The harnesses that are named in any block.
+pub(super) fn installed_names(root: &Path) -> BTreeSet<String> {
+    let files = HARNESSES.iter().map(|harness| &harness.instructions);
+    let blocks = files.filter_map(|path| {
+        let bytes = fs::read(root.join(path)).ok()?;
+        guide::names(&bytes).ok().flatten()
+    });
+    blocks.flatten().collect()
+}
+
+/// Each instructions file with the block that it should have for these harnesses.
+pub(super) fn placements(root: &Path, names: &BTreeSet<String>) -> Vec<Placed> {
+    let mut files = BTreeMap::new();
+    for harness in HARNESSES.iter() {
+        let own = real(root, &harness.instructions);
+        // Several paths may link to one file.
+        let file = files.entry(own).or_insert_with(|| Placed {
+            path: harness.instructions.clone(),
+            names: Vec::new(),
+            import: harness.import.clone(),
+        });
+        if harness.import.is_none() {
+            file.import = None;
+        }
+    }
+    for harness in HARNESSES.iter().filter(|h| names.contains(&h.name)) {
+        let path = place(harness, root, names);
+        if let Some(file) = files.get_mut(&real(root, path)) {
+            file.names.push(harness.name.clone());
+            file.names.sort();
+        }
+    }
+    files.into_values().collect()
+}
+
+/// The file where a harness reads the text, if these are installed.
+pub(super) fn place<'a>(harness: &'a Harness, root: &Path, names: &BTreeSet<String>) -> &'a str {
+    let mut named = HARNESSES.iter().filter(|other| names.contains(&other.name));
+    let is_there = named.any(|other| real(root, &other.instructions) == real(root, AGENTS_MD));
+    let reads = harness.agents_md.as_ref();
+    match reads.is_some_and(|reads| reads.agents_md_in(root)) && is_there {
+        true => AGENTS_MD,
+        false => &harness.instructions,
+    }
+}
+
+impl AgentsMd {
+    /// Whether the harness reads `AGENTS.md` in this worktree.
+    fn agents_md_in(&self, root: &Path) -> bool {
+        let pages = self.pages.iter().map(|page| root.join(page));
+        let pages: Vec<_> = pages.filter(|page| page.exists()).collect();
+        let imports = pages.iter().any(|page| {
+            let text = fs::read_to_string(page).unwrap_or_default();
+            let mut words = text.split_whitespace();
+            words.any(|word| ["@AGENTS.md", "@./AGENTS.md", "@../AGENTS.md"].contains(&word))
+                || page.canonicalize().ok() == root.join(AGENTS_MD).canonicalize().ok()
+        });
+        imports || pages.is_empty() && self.alone
+    }
+}
+
+/// A file's path without links.
+fn real(root: &Path, path: &str) -> std::path::PathBuf {
+    let path = root.join(path);
+    path.canonicalize().unwrap_or(path)
+}
