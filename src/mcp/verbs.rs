@@ -269,6 +269,9 @@ mod tests {
             if ["claim", "gate", "graph", "send", "wait"].contains(&verb.words[0]) {
                 line.push("1".to_owned());
             }
+            if verb.words[0] == "annotate" {
+                line.push("--note=1".to_owned());
+            }
             let parsed = crate::Cli::try_parse_from(&line);
             let parsed: Cli = parsed.unwrap_or_else(|error| panic!("{line:?}: {error}"));
             if parsed.command.is_some_and(|command| command.only_reads()) {
