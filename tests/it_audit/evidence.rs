@@ -651,7 +651,6 @@ fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
     let [first, _] = desk.work();
     let main = desk.git(&["rev-parse", "main"]);
     desk.git(&["branch", "-M", "main", "trunk"]);
-    desk.git(&["checkout", "-q", "--detach"]);
     let found = desk.refused(
         &desk.implemented(2, &["deadbeef", &first]),
         &["evidence.commits"],

@@ -54,8 +54,7 @@ impl Repository {
         found.map(ToOid::oid)
     }
 
-    /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`, else the one
-    /// that the main working tree has checked out.
+    /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`.
     pub fn base_branch(&self) -> Option<String> {
         let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
         let named = remote
@@ -67,12 +66,7 @@ impl Repository {
                 .find(|n| self.find_code_branch(n).is_some())
                 .map(str::to_owned)
         };
-        let head = || {
-            let head = self.refs.head_of(self.common_dir())?;
-            let branch = head.strip_prefix("refs/heads/")?.to_owned();
-            self.find_code_branch(&branch).is_some().then_some(branch)
-        };
-        named.or_else(usual).or_else(head)
+        named.or_else(usual)
     }
 
     /// The commits of a branch that another branch or commit lacks: the oldest first, without
