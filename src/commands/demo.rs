@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use handoff_contract::FILL;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -417,11 +416,12 @@ impl<'o> Stage<'o> {
     }
 }
 
-/// Replaces the marks of a skeleton in order; marks without a value stay.
+/// Replaces the marks of a skeleton in order; marks without a value stay, and so do those that `send`
+/// fills in.
 fn filled(skeleton: &str, values: &[&str]) -> String {
     let mut text = skeleton.to_owned();
     for value in values {
-        let Some(start) = text.find(FILL) else { break };
+        let Some(start) = text.find("{{fill: ") else { break };
         let end = text[start..]
             .find("}}")
             .map_or(text.len(), |at| start + at + 2);

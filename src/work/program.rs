@@ -40,7 +40,15 @@ const OFF: [&str; 8] = [
 ];
 
 /// The commands of git that may run filters.
-const FILTERING: [&str; 5] = ["update-index", "status", "reset", "switch", "worktree"];
+const FILTERING: [&str; 7] = [
+    "checkout",
+    "ls-files",
+    "reset",
+    "status",
+    "switch",
+    "update-index",
+    "worktree",
+];
 
 /// Who runs a command.
 #[derive(Clone, Debug)]

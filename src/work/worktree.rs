@@ -231,7 +231,7 @@ impl Worktrees {
             }
             // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
             // next step says so.
-            let _ = within.git(&["switch", "--quiet", "--detach"]);
+            let _ = self.let_go(&checkout);
             return Ok(None);
         }
         if wanted.restores {
@@ -333,18 +333,16 @@ impl Worktrees {
         };
         let path = Path::new(other);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let known = self.remembered(&name).and_then(|known| known.checkout);
-        let known = known.filter(|known| fs::canonicalize(path).is_ok_and(|at| at == known.path));
-        let Some(known) = known else {
+        let known = self.remembered(&name);
+        let known = known.filter(|known| known.path == path || is_same(&known.path, path));
+        let Some(known) = known.and_then(|known| known.checkout) else {
             return Err(Trouble::CheckedOut(other.to_owned()));
         };
         let begun = Instant::now();
         // Usually, whoever handed this on is just ending.
         while begun.elapsed() < ENDING {
             if let Ok(Some(_lock)) = self.lock(&name) {
-                known.repair().map_err(Trouble::Other)?;
-                let other = self.program.within(&known);
-                let _ = other.git(&["switch", "--quiet", "--detach"]);
+                self.let_go(&known).map_err(Trouble::Other)?;
                 return within.git(words).map(drop).map_err(Trouble::Other);
             }
             thread::sleep(Duration::from_millis(20));
@@ -353,6 +351,17 @@ impl Worktrees {
             "branch {} is in use in {other}",
             wanted.branch
         )))
+    }
+
+    /// Takes the branch from a worktree, and nothing else: the folder may be another by now.
+    fn let_go(&self, checkout: &Checkout) -> Result<(), String> {
+        let git_dir = word(&checkout.git_dir);
+        let at = |words: &[&str]| {
+            let all = [&["--git-dir", git_dir.as_str()], words].concat();
+            self.program.git(&all)
+        };
+        let head = at(&["rev-parse", "--verify", "HEAD"])?;
+        at(&["update-ref", "--no-deref", "HEAD", &head]).map(drop)
     }
 
     /// Brings the branch to where the remote has it, unless it has commits that the remote lacks.
@@ -592,6 +601,12 @@ impl Program {
         let count = self.git(&["rev-list", "--count", branch, "--not", &remotes]);
         count.is_ok_and(|count| count == "0")
     }
+}
+
+/// Whether two paths lead to one folder.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(one).is_some() && real(one) == real(other)
 }
 
 /// Whether nothing is at a path, or a folder with nothing in it.

@@ -354,7 +354,7 @@ fn the_doctor_finds_each_fault() {
     let root = env.repo().canonicalize().unwrap();
     let trusted =
         json!({ "projects": { root.to_str().unwrap(): { "hasTrustDialogAccepted": true } } });
-    test_support::files::write(&env.root().join("home/.claude.json"), &trusted.to_string());
+    test_support::files::write(&env.root().join("home/.claude.json"), trusted.to_string());
     let codes = |agent: &[&str]| -> Vec<String> {
         let ran = env.handoff(&[&["agents", "doctor", "claude-code", "--json"], agent].concat());
         let data = ran.json()["data"].clone();
@@ -1033,7 +1033,7 @@ fn servers_are_added_in_the_form_that_each_harness_reads() {
     [mcp_servers.git-handoff]
     command = "git-handoff"
     args = ["mcp"]
-    env_vars = ["GIT_HANDOFF_AGENT","GIT_HANDOFF_WORKER","GIT_HANDOFF_CONTRACT","GIT_HANDOFF_ISSUE","GIT_HANDOFF_ID","GIT_HANDOFF_BRANCH","GIT_HANDOFF_BASE","GIT_HANDOFF_USAGE"]
+    env_vars = ["GIT_HANDOFF_AGENT","GIT_HANDOFF_WORKER","GIT_HANDOFF_CONTRACT","GIT_HANDOFF_ISSUE","GIT_HANDOFF_ID","GIT_HANDOFF_BRANCH","GIT_HANDOFF_BASE","GIT_HANDOFF_USAGE","GIT_HANDOFF_RUN"]
     # <<< git-handoff <<<
     "#);
     // No file names an agent unless that was asked for.

@@ -194,7 +194,10 @@ fn a_run_on_a_branch_that_is_not_the_issues_moves_no_branch() {
 fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
     let env = user_at_work();
     let evil = env.root().join("evil.sh");
-    script(&evil, "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n");
+    script(
+        &evil,
+        "#!/bin/sh\necho \"$(tr "\\0" " " < /proc/$PPID/cmdline)\" >> \"$(dirname \"$0\")/ran\"\n[ $# -gt 0 ] || cat\n",
+    );
     let text = format!(
         "git config filter.evil.clean $OUT/evil.sh; git config filter.evil.smudge $OUT/evil.sh\n\
          git config core.fsmonitor $OUT/evil.sh; git config core.hooksPath $OUT\n\
@@ -220,7 +223,8 @@ fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
         .env_remove("GIT_COMMITTER_DATE");
     let ran = env.run(command, &args, None);
     assert_eq!(outcome(&ran), "handed_on", "{}", ran.shown);
-    assert!(!env.root().join("ran").exists());
+    let told = fs::read_to_string(env.root().join("ran"));
+    assert!(told.is_err(), "it was run: {told:?}");
     let log = env.git(
         &env.repo(),
         &[
@@ -296,6 +300,7 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
             &agent,
             "#!/bin/sh\necho x > evil; git add evil; git commit -q -m evil; exit 3\n",
         );
+        let path = agent.to_str().unwrap();
         let args = [
             "work",
             "--as",
@@ -303,14 +308,10 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
             "--once",
             "--json",
             "--",
-            "./agent.sh",
+            path,
         ];
         let mut command = env.program(&args);
-        command.current_dir(env.root());
-        let args = [&["-C", "repo"], &args[..]].concat();
-        let mut command = env.program(&args);
         command
-            .current_dir(env.root())
             .env_remove("GIT_AUTHOR_DATE")
             .env_remove("GIT_COMMITTER_DATE");
         let ran = env.run(command, &args, None);
@@ -323,7 +324,10 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
 fn only_listed_variables_reach_an_agent() {
     let env = user_at_work();
     let agent = env.root().join("agent.sh");
-    script(&agent, "#!/bin/sh\nenv > seen.txt; exit 3\n");
+    script(
+        &agent,
+        "#!/bin/sh\nenv | grep -E '^(PATH|MINE_TOO|GITHUB_TOKEN|AWS_SECRET_ACCESS_KEY|SSH_AUTH_SOCK)=' > seen.txt; exit 3\n",
+    );
     assert!(fs::metadata(&agent).unwrap().permissions().mode() & 0o100 > 0);
     let args = [
         "work",

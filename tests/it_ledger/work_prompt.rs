@@ -23,6 +23,8 @@ fn work(env: &TestEnvironment, role: &str, text: &str) -> Ran {
     let command = path.to_str().unwrap();
     let args = [
         "work",
+        "--env",
+        "OUT",
         "--as",
         role,
         "--until-idle",

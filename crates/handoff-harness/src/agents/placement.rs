@@ -67,9 +67,10 @@ pub(super) fn place<'a>(harness: &'a Harness, root: &Path, names: &BTreeSet<Stri
     let mut named = HARNESSES.iter().filter(|other| names.contains(&other.name));
     let is_there = named.any(|other| real(root, &other.instructions) == real(root, AGENTS_MD));
     let reads = harness.agents_md.as_ref();
-    match reads.is_some_and(|reads| reads.agents_md_in(root)) && is_there {
-        true => AGENTS_MD,
-        false => &harness.instructions,
+    if is_there && reads.is_some_and(|reads| reads.agents_md_in(root)) {
+        AGENTS_MD
+    } else {
+        &harness.instructions
     }
 }
 
