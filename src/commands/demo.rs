@@ -421,7 +421,9 @@ impl<'o> Stage<'o> {
 fn filled(skeleton: &str, values: &[&str]) -> String {
     let mut text = skeleton.to_owned();
     for value in values {
-        let Some(start) = text.find("{{fill: ") else { break };
+        let Some(start) = text.find("{{fill: ") else {
+            break;
+        };
         let end = text[start..]
             .find("}}")
             .map_or(text.len(), |at| start + at + 2);

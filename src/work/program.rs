@@ -39,15 +39,17 @@ const OFF: [&str; 8] = [
     "maintenance.auto=false",
 ];
 
-/// The commands of git that may run filters.
-const FILTERING: [&str; 7] = [
-    "checkout",
-    "ls-files",
-    "reset",
-    "status",
-    "switch",
-    "update-index",
-    "worktree",
+/// The commands of git that read no file of a working tree, and so run no filter.
+const PLAIN: [&str; 9] = [
+    "check-ref-format",
+    "config",
+    "fetch",
+    "for-each-ref",
+    "push",
+    "rev-list",
+    "rev-parse",
+    "symbolic-ref",
+    "update-ref",
 ];
 
 /// Who runs a command.
@@ -212,7 +214,7 @@ impl Program {
             .map(str::to_owned)
             .collect();
         let mut git = self.clone();
-        if words.first().is_some_and(|word| FILTERING.contains(word)) {
+        if !words.first().is_some_and(|word| PLAIN.contains(word)) {
             git.variables.extend(self.filters_off());
         }
         let output = git.start(Path::new("git"), &all, input);

@@ -196,7 +196,7 @@ fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
     let evil = env.root().join("evil.sh");
     script(
         &evil,
-        "#!/bin/sh\necho \"$(tr "\\0" " " < /proc/$PPID/cmdline)\" >> \"$(dirname \"$0\")/ran\"\n[ $# -gt 0 ] || cat\n",
+        "#!/bin/sh\ntr '\\0' ' ' < /proc/$PPID/cmdline >> \"$(dirname \"$0\")/ran\"\n[ $# -gt 0 ] || cat\n",
     );
     let text = format!(
         "git config filter.evil.clean $OUT/evil.sh; git config filter.evil.smudge $OUT/evil.sh\n\
