@@ -585,6 +585,7 @@ impl<'a> Supervisor<'a> {
         tip: &Snapshot<'_>,
     ) {
         self.claimed += 1;
+        let is_beside = self.is_beside(&id);
         let (sender, notices) = channel();
         self.running.insert(
             slot.number,
@@ -600,6 +601,7 @@ impl<'a> Supervisor<'a> {
             worktrees: self.worktrees.marked(&group),
             role: self.plan.roles[role].clone(),
             only_looks: only_looks(tip, &claimed, &actor.agent),
+            is_beside,
             remote: self.remote.clone(),
             is_shared: self.is_shared(),
             ledger: self.ledger.clone(),
@@ -623,6 +625,22 @@ impl<'a> Supervisor<'a> {
             let (slot, outcome) = piece.run(&|text| tell(News::Runs(text)));
             tell(News::Ended(slot, outcome));
         });
+    }
+
+    /// Whether a run works on another handoff of the same issue, and has not handed it on yet.
+    fn is_beside(&self, id: &HandoffId) -> bool {
+        let mut same = self
+            .running
+            .values()
+            .filter(|run| run.id.issue() == id.issue());
+        same.any(|run| {
+            let actor = Actor {
+                agent: self.plan.roles[run.role].agent.clone(),
+                worker: run.worker.clone(),
+            };
+            let words = ["show", &run.id.to_string(), "--offline"];
+            self.program.run(&actor, &words).data()["record"]["state"] == "in_progress"
+        })
     }
 
     /// When something can be claimed that can't be yet.

@@ -43,6 +43,8 @@ pub(super) struct Piece {
     pub(super) id: HandoffId,
     /// What `claim` answered.
     pub(super) claimed: Value,
+    /// Whether another run works on the same issue: then this one has a branch of its own.
+    pub(super) is_beside: bool,
     /// Whether the role only looks at the code.
     pub(super) only_looks: bool,
     /// The remote that code is pushed to.
@@ -297,6 +299,8 @@ impl Piece {
         } else {
             self.may_write(&branch).map_err(Trouble::Refused)?;
         }
+        // Who handed this on may just be ending.
+        let waits = !self.is_beside;
         let has_failed = self.claimed["failures"]
             .as_array()
             .is_some_and(|all| !all.is_empty());
@@ -308,6 +312,7 @@ impl Piece {
             restores: has_failed,
             remote: self.remote.as_deref(),
             base: &self.base(),
+            waits,
         })?;
         Ok(Place {
             folder: worktree.checkout.path.clone(),
@@ -328,10 +333,20 @@ impl Piece {
         Ok(())
     }
 
-    /// The issue's branch: the one that its contracts name, else one for the issue.
+    /// The branch: the one that the issue's contracts name, else one for the issue; for a part that is
+    /// worked on beside another, one for the handoff.
     pub(super) fn branch(&self) -> String {
         let named = self.claimed["work"]["branch"]["name"].as_str();
-        named.map_or_else(|| format!("handoff/{}", self.id.issue()), str::to_owned)
+        named.map_or_else(|| self.unnamed_branch(), str::to_owned)
+    }
+
+    /// The branch where no contract names one.
+    pub(super) fn unnamed_branch(&self) -> String {
+        let own = format!("handoff/{}", self.id);
+        if self.is_beside || self.worktrees.has_branch(&own) {
+            return own;
+        }
+        format!("handoff/{}", self.id.issue())
     }
 
     /// Where the issue's branch begins, and goes: as its facts have it, else the repository's main one.
@@ -569,16 +584,16 @@ impl Piece {
         {
             return Ok(self.give_back(&now.reason, now.retry_after, used));
         }
-        if end.stopped.is_none() {
-            if let Some(question) = self.role.question(&end.tail) {
-                let mut reason = format!("its agent waits for a permission: {}", question.text);
-                if let Some(rule) = question.rule {
-                    reason += &format!("; {rule} in the file of roles allows it");
-                }
-                return Ok(self.block(&reason, used));
+        if end.stopped.is_none()
+            && let Some(question) = self.role.question(&end.tail)
+        {
+            let mut reason = format!("its agent waits for a permission: {}", question.text);
+            if let Some(rule) = question.rule {
+                reason += &format!("; {rule} in the file of roles allows it");
             }
+            return Ok(self.block(&reason, used));
         }
-        let (code, message) = why(end, &self.role.program(), self.time());
+        let (code, message) = why(end, self.role.program(), self.time());
         let details = match pushed {
             Pushed::Refused(why) | Pushed::Unreachable(why) => Some(why),
             Pushed::Done => None,

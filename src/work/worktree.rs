@@ -69,6 +69,8 @@ pub(super) struct Wanted<'a> {
     pub(super) remote: Option<&'a str>,
     /// Where the branch begins if it is made.
     pub(super) base: &'a str,
+    /// Whether to wait for the end of other work on the same issue.
+    pub(super) waits: bool,
 }
 
 /// A worktree that is as it is wanted.
@@ -149,8 +151,14 @@ impl Worktrees {
             _ => format!("{key}.{number}"),
         });
         for name in begun.chain(others) {
+            let is_issues = name == key.as_str();
+            let patience = if wanted.waits && is_issues {
+                ENDING
+            } else {
+                LOOKING
+            };
             let lock = self
-                .lock_soon(&name)
+                .lock_soon(&name, patience)
                 .map_err(|error| failed(error, &self.notes))?;
             let Some(lock) = lock else { continue };
             let path = self.folder.join(&name);
@@ -382,7 +390,7 @@ impl Worktrees {
         }
     }
 
-    fn has_branch(&self, branch: &str) -> bool {
+    pub(super) fn has_branch(&self, branch: &str) -> bool {
         let name = format!("refs/heads/{branch}");
         self.program
             .git(&["rev-parse", "--verify", "--quiet", &name])
@@ -565,12 +573,12 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Locks a worktree, which others may look at for a moment.
-    fn lock_soon(&self, name: &str) -> std::io::Result<Option<File>> {
+    /// Locks a worktree, which others may look at for a moment, or be about to leave.
+    fn lock_soon(&self, name: &str, patience: Duration) -> std::io::Result<Option<File>> {
         let begun = Instant::now();
         loop {
             let lock = self.lock(name)?;
-            if lock.is_some() || begun.elapsed() > LOOKING {
+            if lock.is_some() || begun.elapsed() > patience {
                 return Ok(lock);
             }
             thread::sleep(Duration::from_millis(20));

@@ -20,6 +20,7 @@ mod flow;
 mod gate;
 mod gate_changes;
 mod give_up;
+#[cfg(target_os = "linux")]
 mod hostile_agents;
 mod housekeeping;
 mod leases;
@@ -45,5 +46,7 @@ mod wait;
 mod watch;
 #[cfg(target_os = "linux")]
 mod work;
+#[cfg(target_os = "linux")]
+mod work_outcomes;
 #[cfg(target_os = "linux")]
 mod work_prompt;

@@ -1,0 +1,297 @@
+//! What comes of a run that does not simply hand on: it is told apart, and nothing is passed over.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use test_support::contracts::opening;
+use test_support::files::script;
+use test_support::remote::bare;
+use test_support::{Ran, TestEnvironment};
+
+/// What prep-agent sets in its contract.
+const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
+     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
+     --set validation.dev_server=started";
+
+fn opened() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env
+}
+
+fn run(env: &TestEnvironment, args: &[&str]) -> Ran {
+    let all = [
+        &["work", "--env", "OUT", "--json", "--grace", "300ms"],
+        args,
+    ]
+    .concat();
+    let mut command: Command = env.program(&all);
+    command
+        .env("OUT", env.root())
+        .env_remove("GIT_AUTHOR_DATE")
+        .env_remove("GIT_COMMITTER_DATE");
+    env.run(command, &all, None)
+}
+
+fn agent(env: &TestEnvironment, text: &str) -> PathBuf {
+    let path = env.root().join("agent.sh");
+    script(&path, format!("#!/bin/sh\n{text}\n"));
+    path
+}
+
+/// Runs prep-agent's script for one piece of work.
+fn once(env: &TestEnvironment, text: &str) -> Ran {
+    let agent = agent(env, text);
+    run(
+        env,
+        &[
+            "--as",
+            "prep-agent",
+            "--once",
+            "--",
+            agent.to_str().unwrap(),
+        ],
+    )
+}
+
+/// Runs a file of roles with one role for prep-agent, and these lines above it.
+fn by_role(env: &TestEnvironment, text: &str, above: &str, more: &str) -> Ran {
+    let agent = agent(env, text);
+    let roles = format!(
+        "{above}\n[[role]]\nagent = \"prep-agent\"\ncommand = [\"{}\"]\n{more}\n",
+        agent.display()
+    );
+    let roles = env.file("roles.toml", roles);
+    run(env, &["--file", &roles, "--once"])
+}
+
+fn piece(ran: &Ran) -> Value {
+    ran.json()["data"]["pieces"][0].clone()
+}
+
+/// The outcome and why.
+fn outcome(ran: &Ran) -> (String, String) {
+    let piece = piece(ran);
+    let text = |name: &str| piece[name].as_str().unwrap_or_default().to_owned();
+    (text("outcome"), text("why"))
+}
+
+fn record(env: &TestEnvironment) -> Value {
+    env.data(&["show", "87.1"])["record"].clone()
+}
+
+#[test]
+fn what_can_not_run_now_is_given_back_and_was_no_attempt() {
+    let env = opened();
+    let ran = once(&env, "echo 'slow down: 429' >&2; exit 75");
+    let (came, why) = outcome(&ran);
+    assert_eq!(
+        (ran.status, came.as_str()),
+        (1, "given_back"),
+        "{}",
+        ran.shown
+    );
+    assert!(why.contains("429"), "{why}");
+    let record = record(&env);
+    assert_eq!(
+        (&record["state"], &record["attempt"]),
+        (&"pending".into(), &1.into())
+    );
+    let ran = once(&env, &format!("git handoff send {PREPARED}"));
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    assert_eq!(self::record(&env)["attempt"], 1);
+    env.assert_sound();
+}
+
+#[test]
+fn a_worktree_that_can_not_be_set_up_is_the_machines_fault() {
+    let env = opened();
+    let setup = env.root().join("setup.sh");
+    script(
+        &setup,
+        "#!/bin/sh\npwd >> $OUT/set-up\n[ -e $OUT/ready ] || { echo 'git-lfs is missing'; exit 1; }\n",
+    );
+    let above = format!(
+        "setup = {{command = [\"{}\"], time = \"1m\"}}",
+        setup.display()
+    );
+    let send = format!("git handoff send {PREPARED}");
+    let ran = by_role(&env, &send, &above, "");
+    let (came, why) = outcome(&ran);
+    assert_eq!(came, "given_back", "{}", ran.shown);
+    assert!(
+        why.contains("can't be set up") && why.contains("git-lfs is missing"),
+        "{why}"
+    );
+    fs::write(env.root().join("ready"), "").unwrap();
+    env.handoff(&["work", "--prune", "--discard", "87"])
+        .success();
+    let ran = by_role(&env, &send, &above, "");
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let places = fs::read_to_string(env.root().join("set-up")).unwrap();
+    assert!(
+        places
+            .lines()
+            .all(|line| line.ends_with("repo.worktrees/87")),
+        "{places}"
+    );
+}
+
+#[test]
+fn what_is_in_no_commit_is_sent_back_to_the_agent_or_committed_for_it() {
+    let new = format!("git handoff new {PREPARED} > .git-handoff/contract");
+    let env = opened();
+    let text = format!(
+        "cat > $OUT/prompt; echo edited > edited.txt; [ ! -e $OUT/again ] || git add edited.txt\n[ ! -e $OUT/again ] || git commit -q -m edited\ntouch $OUT/again\n{new}"
+    );
+    let ran = once(&env, &text);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let prompt = fs::read_to_string(env.root().join("prompt")).unwrap();
+    assert!(prompt.contains("not committed: \"edited.txt\""), "{prompt}");
+    // One that never commits has failed.
+    let env = opened();
+    let ran = once(&env, &format!("echo edited > edited.txt\n{new}"));
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+    // Where the worker commits, the agent needs no right on the repository.
+    let env = opened();
+    let text = format!("mkdir -p new; echo edited > 'new/a file.txt'\n{new}");
+    let ran = by_role(&env, &text, "", "commit = \"worker\"");
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let log = env.git(
+        &env.repo(),
+        &["log", "-1", "--format=%an|%B", "handoff/87", "--name-only"],
+    );
+    assert!(
+        log.starts_with("prep-agent|") && log.contains("Handoff-Id: 87.1"),
+        "{log}"
+    );
+    assert!(
+        log.contains("new/a file.txt") && !log.contains(".git-handoff"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_question_and_a_failure_may_be_left_in_files() {
+    let env = opened();
+    let ran = once(
+        &env,
+        "printf 'Which port?\\nIt is not said.\\n' > .git-handoff/blocked.md",
+    );
+    assert_eq!(
+        outcome(&ran),
+        (
+            "blocked".to_owned(),
+            "Which port? It is not said.".to_owned()
+        )
+    );
+    assert_eq!(record(&env)["state"], "blocked");
+    let env = opened();
+    let ran = once(
+        &env,
+        "printf 'The build needs Java 21\\nOnly 17 is here.\\n' > .git-handoff/failed.md",
+    );
+    assert_eq!(
+        outcome(&ran),
+        ("failed".to_owned(), "The build needs Java 21".to_owned())
+    );
+    let failure = record(&env)["transitions"][2]["failure"].clone();
+    assert_eq!(failure["code"], "AGENT_FAILED");
+    assert!(
+        failure["details"].as_str().unwrap().contains("Only 17"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_the_agent_recorded_itself_is_told_as_it_is() {
+    let env = opened();
+    let ran = once(
+        &env,
+        "git handoff fail 87.1 --message 'no such port' --code X",
+    );
+    assert_eq!(
+        (ran.status, outcome(&ran).0.as_str()),
+        (1, "failed"),
+        "{}",
+        ran.shown
+    );
+    assert!(outcome(&ran).1.contains("no such port"), "{}", ran.shown);
+    let env = opened();
+    let ran = once(&env, "git handoff block 87.1 --reason 'which port?'");
+    assert_eq!(
+        outcome(&ran),
+        ("blocked".to_owned(), "which port?".to_owned())
+    );
+    let env = opened();
+    let ran = once(
+        &env,
+        "git handoff release 87.1 --reason 'the context is full'",
+    );
+    assert_eq!(outcome(&ran).0, "given_back", "{}", ran.shown);
+}
+
+#[test]
+fn an_agent_can_push_to_a_remote_by_a_relative_path() {
+    let env = TestEnvironment::with_repository();
+    env.git(env.root(), &["init", "-q", "--bare", "origin.git"]);
+    let origin = env.root().join("origin.git");
+    env.git(&env.repo(), &["remote", "add", "origin", "../origin.git"]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin"]).success();
+    env.send(opening(87)).success();
+    // An agent's own push by a relative path, which git takes as relative to the worktree.
+    let text = format!(
+        "echo x > x.txt; git add x.txt; git commit -q -m x; git push -q origin HEAD 2> $OUT/push || touch $OUT/refused\n\
+         git handoff new {PREPARED} > .git-handoff/contract"
+    );
+    let ran = once(&env, &text);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    assert!(
+        !env.root().join("refused").exists(),
+        "{:?}",
+        fs::read_to_string(env.root().join("push"))
+    );
+    let there = env.git(&origin, &["rev-parse", "handoff/87"]);
+    assert_eq!(there, env.git(&env.repo(), &["rev-parse", "handoff/87"]));
+}
+
+#[test]
+fn a_branch_without_commits_is_pushed_so_that_the_next_one_has_it() {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    let address = origin.to_str().unwrap();
+    env.git(&env.repo(), &["remote", "add", "origin", address]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin", "--evidence", "enforce"])
+        .success();
+    env.send(opening(87)).success();
+    let ran = once(
+        &env,
+        &format!("git handoff new {PREPARED} > .git-handoff/contract"),
+    );
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    env.git(&origin, &["rev-parse", "--verify", "handoff/87"]);
+}
+
+#[test]
+fn statements_that_the_repository_contradicts_are_shown() {
+    let env = opened();
+    let ran = once(&env, &format!("git handoff send {PREPARED}"));
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let text = "echo x > x.txt; git add x.txt; git commit -q -m x\n\
+         git handoff new --to reviewer-agent --issue 87 --set summary=s --set tests_added=0 --set coverage=80% \
+         --set pr_number=13 --set pr_url=https://github.com/octo/parcels/pull/13 --set files_changed=7 \
+         > .git-handoff/contract";
+    let agent = agent(&env, text);
+    let agent = agent.to_str().unwrap();
+    let ran = run(&env, &["--as", "implementer-agent", "--once", "--", agent]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let contradicted = piece(&ran)["contradicted"].to_string();
+    assert!(
+        contradicted.contains("files_changed: the contract says 7"),
+        "{contradicted}"
+    );
+}
