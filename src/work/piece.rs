@@ -688,6 +688,10 @@ impl Piece {
                 ))));
             }
         }
+        if let Some(remote) = &self.remote {
+            // What was merged there meanwhile, `send` may have to name.
+            self.worktrees.refresh(remote, &self.base());
+        }
         // A copy: what was checked is what is sent.
         let copy = site.files.own.write("contract", contract.as_bytes());
         let copy = match copy {

@@ -452,6 +452,12 @@ impl Worktrees {
         Some(main)
     }
 
+    /// Brings what is known of a branch of the remote up to date.
+    pub(super) fn refresh(&self, remote: &str, branch: &str) {
+        let name = branch.strip_prefix(&format!("{remote}/")).unwrap_or(branch);
+        let _ = self.fetched(remote, name);
+    }
+
     /// A branch as the remote has it, as far as that can be read now.
     fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
         let tracking = format!("refs/remotes/{remote}/{branch}");

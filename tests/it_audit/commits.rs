@@ -1,7 +1,6 @@
 //! Lists of commits: what `new` fills in, and what a claim may say of each.
 
 use insta::assert_snapshot;
-use serde_json::Value;
 
 use crate::desk::{BRANCH, Desk, listing};
 
@@ -58,7 +57,7 @@ fn more_commits_than_fit_in_a_line_are_counted() {
 }
 
 #[test]
-fn what_new_lists_is_what_a_check_accepts() {
+fn what_send_lists_is_what_a_check_accepts() {
     let desk = Desk::new("enforce");
     desk.git(&["init", "-q", "--bare", "../origin.git"]);
     desk.git(&["remote", "add", "origin", "../origin.git"]);
@@ -67,41 +66,37 @@ fn what_new_lists_is_what_a_check_accepts() {
     desk.commit("main", &[("theirs.txt", "1\n")], "theirs");
     desk.git(&["push", "-q", "origin", "main"]);
     desk.git(&["branch", "-f", BRANCH, "main"]);
-    desk.work();
+    let [first, second] = desk.work();
     desk.git(&["branch", "-f", "main", &old]);
-    let new = desk.env.handoff(&[
-        "new",
-        "--issue",
-        "87",
-        "--from",
-        "implementer-agent",
-        "--to",
-        "reviewer-agent",
-        "--format",
-        "json",
-    ]);
-    let new: Value = serde_json::from_str(&new.success().stdout).unwrap();
-    let commits: Vec<(String, String)> = new["commits"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|commit| {
-            let text = |key: &str| commit[key].as_str().unwrap().to_owned();
-            (text("sha"), text("message"))
-        })
-        .collect();
-    let messages: Vec<&str> = commits
-        .iter()
-        .map(|(_, message)| message.as_str())
-        .collect();
-    assert_eq!(
-        messages,
-        ["export: write rows as CSV", "history: offer the download"]
-    );
-    assert_eq!(new["files_changed"], 2);
+    let commits = [
+        named(&first, "export: write rows as CSV"),
+        named(&second, "history: offer the download"),
+    ];
     // The hint names the base that the check uses, too.
     let sent = desk.env.send(listing(2, &commits[..1])).exits(3);
     sent.says("`git log --no-merges origin/main..enhancement/87-csv-export`");
-    desk.env.send(listing(2, &commits)).success();
+    // What is left to `send` is what it would have been told.
+    let whole = listing(2, &commits);
+    let (start, rest) = whole.split_once("<files_changed>2<").unwrap();
+    let open = format!("{start}<files_changed>{{{{fill by send: files}}}}<{rest}");
+    let (start, rest) = open.split_once("<commits>").unwrap();
+    let (_, end) = rest.split_once("</commits>").unwrap();
+    let open = format!("{start}<commits>{{{{fill by send: commits}}}}</commits>{end}");
+    desk.env.send(open).success();
+    let shown = desk.env.handoff(&["show", "87.3", "--contract"]).success();
+    for (id, message) in &commits {
+        assert!(
+            shown
+                .stdout
+                .contains(&format!("<commit sha=\"{id}\">{message}</commit>")),
+            "{}",
+            shown.stdout
+        );
+    }
+    assert!(
+        shown.stdout.contains("<files_changed>2</files_changed>"),
+        "{}",
+        shown.stdout
+    );
     desk.env.assert_sound();
 }

@@ -283,7 +283,7 @@ fn statements_that_the_repository_contradicts_are_shown() {
     assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
     let text = "echo x > x.txt; git add x.txt; git commit -q -m x\n\
          git handoff new --to reviewer-agent --issue 87 --set summary=s --set tests_added=0 --set coverage=80% \
-         --set pr_number=13 --set pr_url=https://github.com/octo/parcels/pull/13 --set files_changed=7 \
+         --set pr_number=13 --set pr_url=https://github.com/quayside/parcel-desk/pull/13 --set files_changed=7 \
          > .git-handoff/contract";
     let agent = agent(&env, text);
     let agent = agent.to_str().unwrap();

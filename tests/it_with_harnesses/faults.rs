@@ -69,7 +69,9 @@ pub(crate) fn refusals(harness: &'static Harness) {
         let options: &[&str] = if ends { &["--time", "40s"] } else { &[] };
         let (outcome, why, story) = outcome(&trial, issue, options);
         let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
-        let says = if why.contains(&status.to_string()) {
+        // Codex says it in words.
+        let in_words = status == 500 && why.contains("high demand");
+        let says = if in_words || why.contains(&status.to_string()) {
             "it says so"
         } else {
             ""

@@ -59,7 +59,6 @@ pub(crate) static CLAUDE: Harness = Harness {
     // The package's own program would have to be put there by a script of the package.
     program: "@anthropic-ai/claude-code-*/claude",
     is_required: true,
-    by_command: false,
     session: &["--allowedTools", "Bash,mcp__git-handoff", "-p"],
     ..HARNESS
 };
