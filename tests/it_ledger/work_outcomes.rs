@@ -279,6 +279,8 @@ fn a_branch_without_commits_is_pushed_so_that_the_next_one_has_it() {
 #[test]
 fn statements_that_the_repository_contradicts_are_shown() {
     let env = opened();
+    env.handoff(&["protocol", "set", "issue-to-pr", "evidence", "warn"])
+        .success();
     let ran = once(&env, &format!("git handoff send {PREPARED}"));
     assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
     let text = "echo x > x.txt; git add x.txt; git commit -q -m x\n\
