@@ -554,6 +554,7 @@ impl Piece {
             let fault = Fault::new("NO_WORKTREE", one_line(&why));
             return Ok(self.fail_without(end, fault, used, site));
         }
+        let pushed = self.push(site);
         if let Some(outcome) = self.ended_by_agent(used) {
             if matches!(outcome, Outcome::HandedOn(_)) {
                 self.tell_left_behind(site);
@@ -572,7 +573,6 @@ impl Piece {
                 }
             }
         }
-        let pushed = self.push(site);
         if let Some(outcome) = self.said_in_a_file(site, end, used) {
             return Ok(outcome);
         }

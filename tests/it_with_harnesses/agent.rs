@@ -186,7 +186,7 @@ impl Obedient {
             turns.push(put(&told, name, text));
             if self.by_command {
                 turns.push(Turn::Shell(format!(
-                    "git add {name} && git commit -q -m 'Add {name}' && git push -q origin HEAD"
+                    "git add {name} && git commit -q -m 'Add {name}'"
                 )));
             }
         }
