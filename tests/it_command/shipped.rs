@@ -18,7 +18,7 @@ fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
         "(exit 3)",
         "7.4 reviewer-agent → fixer-agent: pending",
         "<commits_added>{{fill by send: ",
-        "<review_iterations>2</review_iterations>",
+        "<review_iterations>{{fill by send: ",
         "7.8 closer-agent → workflow-complete: completed",
         "issue 7 is completed: nothing can be added to it",
         "the ledger is sound: 16 commits, 8 handoffs",
