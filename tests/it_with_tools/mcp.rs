@@ -84,7 +84,7 @@ fn the_tools_are_the_verbs() {
     handoff_reassign (writes): id! to! reason offline:boolean as
     handoff_pause (writes): issue! except[] reason! offline:boolean as
     handoff_reopen (writes): issue! reason! offline:boolean as
-    handoff_annotate (writes): id! note! fact[] offline:boolean as
+    handoff_annotate (writes): id! note fact[] offline:boolean as
     handoff_restore (writes): id! attempt:integer worktree new_branch attachments as
     handoff_status (reads): issue idle:boolean offline:boolean as
     handoff_show (reads): id! as
