@@ -49,6 +49,8 @@ fn everything(env: &TestEnvironment) -> BTreeMap<PathBuf, Vec<u8>> {
                 ".git/refs/heads/handoff",
                 ".git/refs/remotes",
                 ".git/refs/handoff",
+                // Refs in tables are asked for below.
+                ".git/reftable",
             ];
             if others.iter().any(|other| name.ends_with(other)) {
                 continue;
@@ -68,6 +70,15 @@ fn everything(env: &TestEnvironment) -> BTreeMap<PathBuf, Vec<u8>> {
     for root in [env.repo(), env.root().join("theirs")] {
         walk(&root, &root, &mut all);
     }
+    let words = [
+        "-c",
+        "core.fsmonitor=false",
+        "for-each-ref",
+        "refs/heads/main",
+        "refs/tags",
+    ];
+    let refs = env.git(&env.repo(), &words) + &env.git(&env.repo(), &["symbolic-ref", "HEAD"]);
+    all.insert(PathBuf::from("refs"), refs.into_bytes());
     all
 }
 
