@@ -7,6 +7,7 @@ use handoff_protocol::State;
 use handoff_templates::known;
 
 use crate::context::Context;
+use crate::context::worker::holder;
 use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted, before_work};
 use crate::environment::SystemClock;
@@ -80,7 +81,9 @@ impl Arguments {
         let now = to_millisecond(clock.author());
         let branch = self.set.iter().find_map(|setting| setting.of("branch"));
         let protocol = rules.protocol();
-        let known = known(&repository, protocol, &folder, &from, &to, (branch, now))?;
+        let worker = context.worker(&repository)?;
+        let by = holder(&from, worker.as_ref());
+        let known = known(&repository, protocol, &folder, by, &to, (branch, now))?;
         let issue = folder.issue()?;
         let mut open = issue.iter().flat_map(|issue| &issue.open);
         let is_at_work = open.any(|open| open.to == from && open.state == State::InProgress);

@@ -160,7 +160,7 @@ impl Arguments {
             protocol: protocol.as_ref(),
             set: &self.set,
         };
-        let composer = Composer::new(&repository, &tip, wanted, &key)?;
+        let composer = Composer::new(&repository, &tip, wanted, &key, session.worker.as_ref())?;
         if !self.edit {
             let text = composer.complete()?;
             let bytes = text.as_bytes();
@@ -216,6 +216,7 @@ impl Arguments {
             (Some(file), _) => input::contract(context, file)?,
             (None, Some(to)) => {
                 let from = context.acting_agent(repository)?;
+                let worker = context.worker(repository)?;
                 let wanted = Wanted {
                     from: &from,
                     to,
@@ -224,7 +225,13 @@ impl Arguments {
                     protocol: protocol.as_ref(),
                     set: &self.set,
                 };
-                let composer = Composer::new(repository, &tip, wanted, &issue)?;
+                let composer = Composer::new(
+                    repository,
+                    &tip,
+                    wanted,
+                    &issue,
+                    worker.as_ref().map(|worker| &worker.id),
+                )?;
                 composer.before_work()?.into_bytes()
             }
             (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
@@ -298,7 +305,10 @@ pub(super) fn deliver(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let text = match ledger.tip_id()? {
-        Some(_) => by_send::filled(ledger.repository(), &ledger.tip()?, offer)?,
+        Some(_) => {
+            let worker = session.worker.as_ref();
+            by_send::filled(ledger.repository(), &ledger.tip()?, offer, worker)?
+        }
         None => None,
     };
     let input = text.as_ref().map(|text| Input::read(text.as_bytes()));

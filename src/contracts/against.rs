@@ -119,7 +119,7 @@ impl<'r> Against<'r> {
     ) -> Result<Review, Failure> {
         match self {
             Self::Ledger(ledger, snapshot) => {
-                let text = by_send::filled(ledger.repository(), snapshot, offer)?;
+                let text = by_send::filled(ledger.repository(), snapshot, offer, worker)?;
                 let input = text.as_ref().map(|text| Input::read(text.as_bytes()));
                 let offer = &Offer {
                     input: input.as_ref().unwrap_or(offer.input),

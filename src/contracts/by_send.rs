@@ -1,12 +1,13 @@
 //! What `send` fills in of a contract that was written before the work was done: the places marked
 //! `{{fill by send: …}}`, by what the repository and the issue tell now.
 
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{BY_SEND, FILL, Source};
 use handoff_git::Repository;
 use handoff_ledger::{ContractMatch, Offer, Rules, Snapshot};
 use handoff_model::Schemas;
 use handoff_model::intake::Opened;
+use handoff_model::planner::Holder;
 use handoff_protocol::ContractType;
 use handoff_templates::{known, left_to_fill, skeleton};
 
@@ -82,6 +83,7 @@ pub(crate) fn filled(
     repository: &Repository,
     tip: &Snapshot<'_>,
     offer: &Offer<'_>,
+    worker: Option<&WorkerId>,
 ) -> Result<Option<String>, Failure> {
     let open = Open::new(tip, offer)?;
     let Some((open, kind)) = open.as_ref().and_then(|open| Some((open, open.kind()?))) else {
@@ -105,7 +107,11 @@ pub(crate) fn filled(
         .filter(|branch| !branch.contains(FILL));
     let folder = tip.issue(&issue)?;
     let at = (branch.as_deref(), now()?);
-    let known = known(repository, protocol, &folder, &from, &to, at)?;
+    let by = Holder {
+        agent: &from,
+        worker,
+    };
+    let known = known(repository, protocol, &folder, by, &to, at)?;
     let told = skeleton(&open.rules, kind, &known)?;
     let value = |pointer: &str| {
         let value = told.pointer(pointer)?;

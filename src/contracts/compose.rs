@@ -1,11 +1,12 @@
 //! Contracts that `send` writes: what is known, what the command line gives, and what is edited.
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, base_branch, overview};
+use handoff_model::planner::Holder;
 use handoff_model::{Issue, LeaseRefusal, View};
 use handoff_protocol::{Protocol, State, Style};
 use handoff_templates::{Known, known};
@@ -134,12 +135,23 @@ impl<'a> Composer<'a> {
         tip: &Snapshot<'a>,
         wanted: Wanted<'a>,
         issue: &'a IssueKey,
+        worker: Option<&WorkerId>,
     ) -> Result<Self, Failure> {
         let folder = tip.issue(issue)?;
         let rules = wanted.rules(tip, &folder)?;
         let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
         let (protocol, when) = (rules.protocol(), (branch, now()?));
-        let known = known(repository, protocol, &folder, wanted.from, wanted.to, when)?;
+        let known = known(
+            repository,
+            protocol,
+            &folder,
+            Holder {
+                agent: wanted.from,
+                worker,
+            },
+            wanted.to,
+            when,
+        )?;
         let state = folder.issue()?;
         let branch = known.get("branch").and_then(Value::as_str);
         let of_issue = state.as_ref().map(|issue| (issue, protocol.definition()));

@@ -5,6 +5,7 @@ use handoff_base::moment::Moment;
 use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{Rules, Snapshot};
+use handoff_model::planner::Holder;
 use handoff_model::{Record, View};
 use handoff_protocol::Ends;
 use handoff_templates::{Known, known_at_tip, with_current_branch, with_workspace};
@@ -175,12 +176,17 @@ impl Onward<'_, '_> {
         let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
         let folder = self.tip.issue(&key)?;
         let issue = folder.issue()?.filter(|_| work.is_some());
+        let lease = work.and_then(|work| work.lease.as_ref());
+        let by = Holder {
+            agent,
+            worker: lease.map(|lease| &lease.worker),
+        };
         let mut known = known_at_tip(
             self.repository,
             self.rules.protocol(),
             &folder,
             issue.as_ref(),
-            (agent, &next.to),
+            (by, &next.to),
             self.now,
         )?;
         if work.is_none() {

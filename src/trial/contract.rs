@@ -7,6 +7,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::parts;
 use handoff_contract::Input;
 use handoff_ledger::{Done, LedgerError, Offer};
+use handoff_model::planner::Holder;
 use handoff_model::{ContractRefusal, Record, Refusal, View};
 use handoff_protocol::{ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types};
 use handoff_templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
@@ -187,7 +188,11 @@ impl Trial<'_> {
             let rules = tip.rules(self.protocol.name())?;
             let folder = tip.issue(&ask.issue)?;
             let issue = folder.issue()?;
-            let parties = (&ask.from, &ask.to);
+            let from = Holder {
+                agent: &ask.from,
+                worker: None,
+            };
+            let parties = (from, &ask.to);
             let (protocol, now) = (&self.protocol, self.now());
             let known = known_at_tip(
                 self.repository,

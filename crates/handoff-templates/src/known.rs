@@ -10,7 +10,8 @@ use handoff_base::pointer::parts;
 use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
-use handoff_model::{Issue, OpenHandoff, Question, ReviewFinding, Task, View};
+use handoff_model::planner::Holder;
+use handoff_model::{Issue, OpenHandoff, Question, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, State, TaskState};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +23,7 @@ const MERGED: &str = "merge_sha";
 /// The most commits that a skeleton lists.
 const COMMITS: usize = 1000;
 
-/// Gathers the known values for a contract that this agent is about to write.
+/// Gathers the known values for a contract that this worker of an agent is about to write.
 ///
 /// Facts from the issue's contracts come first; the repository supplies the rest: the code branch,
 /// its commits, the changed files, the merge commit, the working tree. The commits are counted if
@@ -34,7 +35,7 @@ pub fn known(
     repository: &Repository,
     protocol: &Protocol,
     folder: &IssueFolder<'_>,
-    from: &AgentName,
+    from: Holder<'_>,
     to: &AgentName,
     (branch, now): (Option<&str>, Moment),
 ) -> Result<Known, LedgerError> {
@@ -128,9 +129,10 @@ pub fn known_at_tip(
     protocol: &Protocol,
     folder: &IssueFolder<'_>,
     issue: Option<&Issue>,
-    (from, to): (&AgentName, &AgentName),
+    (by, to): (Holder<'_>, &AgentName),
     now: Moment,
 ) -> Result<Known, LedgerError> {
+    let from = by.agent;
     let mut known = Known::default();
     let answers = issue.map_or_else(Vec::new, answers);
     for (key, value) in &answers {
@@ -155,21 +157,13 @@ pub fn known_at_tip(
     }
     set("now", json!(rfc3339(now)));
 
-    let open = issue.iter().flat_map(|issue| &issue.open);
-    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
-    // A report on a task is not the task.
-    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
-    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
-    for open in held.filter(is_task) {
-        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
-            set("task", json!(task.id));
-            if let (Some(parent), Some(issue)) = (task.parent, issue) {
-                for (name, value) in beside(issue, &parent, &task.id) {
-                    set(name, value);
-                }
-                set("parent_task", json!(parent));
+    if let Some(task) = task_of(folder, issue, by)? {
+        set("task", json!(task.id));
+        if let (Some(parent), Some(issue)) = (task.parent, issue) {
+            for (name, value) in beside(issue, &parent, &task.id) {
+                set(name, value);
             }
-            break;
+            set("parent_task", json!(parent));
         }
     }
     if let Some(only) = only_held(issue, from)
@@ -215,6 +209,30 @@ pub fn known_at_tip(
         set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     Ok(known)
+}
+
+/// The task that a worker of an agent works on, else the first that its agent does.
+fn task_of(
+    folder: &IssueFolder<'_>,
+    issue: Option<&Issue>,
+    by: Holder<'_>,
+) -> Result<Option<TaskName>, LedgerError> {
+    let open = issue.iter().flat_map(|issue| &issue.open);
+    let held = open.filter(|open| open.to == *by.agent && open.state == State::InProgress);
+    // A report on a task is not the task.
+    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
+    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
+    let mut first = None;
+    for open in held.filter(is_task) {
+        let Some(record) = folder.record(open.id.number())? else {
+            continue;
+        };
+        if by.holds(&record) && record.task.is_some() {
+            return Ok(record.task);
+        }
+        first = first.or(record.task);
+    }
+    Ok(first)
 }
 
 /// The tasks with the same parent, as they are once this one is completed.

@@ -6,6 +6,7 @@ use handoff_base::pointer::parts;
 use handoff_base::to_millisecond;
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, Done, LedgerError, Offer, Target};
+use handoff_model::planner::Holder;
 use handoff_model::{Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, Update, View};
 use handoff_protocol::{
     ContractRule, ContractType, Definition, Event as Happens, EventRule, FactRule, Protocol, State,
@@ -416,7 +417,11 @@ impl Work<'_, '_, '_> {
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
         let branch = (None, now);
-        let mut known = known(ledger.repository(), protocol, &folder, from, to, branch)?;
+        let by = Holder {
+            agent: from,
+            worker: None,
+        };
+        let mut known = known(ledger.repository(), protocol, &folder, by, to, branch)?;
         // The program runs elsewhere than the agent works.
         known.remove("workspace_path");
         if let Some(issue) = folder.issue()? {
