@@ -6,23 +6,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use test_support::contracts::opening;
+use test_support::TestEnvironment;
+use test_support::agents::{PREPARED, agent, once, opened, outcome, retry, work, work_as, worker};
 use test_support::files::script;
 use test_support::remote::bare;
-use test_support::{Ran, TestEnvironment};
-
-/// What prep-agent sets in its contract.
-const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
-     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
-     --set validation.dev_server=started";
 
 /// A ledger in which issue 87 waits for prep-agent, and a user in the middle of something: with staged
 /// content that no file has, a changed file and one that git does not know.
 fn user_at_work() -> TestEnvironment {
-    let env = TestEnvironment::with_ledger();
-    env.send(opening(87)).success();
+    let env = opened();
     let repo = env.repo();
     fs::write(repo.join("staged.txt"), "only staged\n").unwrap();
     env.git(&repo, &["add", "staged.txt"]);
@@ -82,44 +75,6 @@ fn everything(env: &TestEnvironment) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-fn work(env: &TestEnvironment, text: &str, more: &[&str]) -> Ran {
-    let agent = env.root().join("agent.sh");
-    script(&agent, format!("#!/bin/sh\n{text}\n"));
-    let mut args = vec![
-        "work",
-        "--as",
-        "prep-agent",
-        "--once",
-        "--json",
-        "--grace",
-        "300ms",
-    ];
-    args.extend(["--env", "OUT", "--env", "REPO"]);
-    args.extend(more);
-    args.extend(["--", agent.to_str().unwrap()]);
-    let mut command: Command = env.program(&args);
-    command
-        .env("OUT", env.root())
-        .env("REPO", env.repo())
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    env.run(command, &args, None)
-}
-
-fn outcome(ran: &Ran) -> String {
-    let pieces = &ran.json()["data"]["pieces"];
-    pieces[0]["outcome"].as_str().unwrap_or_default().to_owned()
-}
-
-fn retry(env: &TestEnvironment) {
-    let args = ["retry", "87.1", "--as", "orchestrator", "--reason", "again"];
-    let mut command = env.program(&args);
-    command
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    env.run(command, &args, None).success();
-}
-
 /// Plays an agent that fails after this, and insists that nothing of the user's changed, that nothing
 /// it named was run, and that an honest agent's next attempt hands on.
 #[track_caller]
@@ -131,8 +86,8 @@ fn harms_nobody(text: &str) {
         "#!/bin/sh\necho \"$0 $*\" >> \"$(dirname \"$0\")/ran\"\ncat\n",
     );
     let before = everything(&env);
-    let ran = work(&env, &format!("{text}\nexit 3"), &[]);
-    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    let ran = once(&env, &format!("{text}\nexit 3"));
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
     let told = fs::read_to_string(env.root().join("ran"));
     assert!(told.is_err(), "it was run: {told:?}");
     let after = everything(&env);
@@ -147,8 +102,8 @@ fn harms_nobody(text: &str) {
     assert_eq!(before.len(), after.len(), "new: {:?}", after.keys());
     env.assert_sound();
     retry(&env);
-    let ran = work(&env, &format!("git handoff send {PREPARED}"), &[]);
-    assert_eq!(outcome(&ran), "handed_on", "{}", ran.shown);
+    let ran = once(&env, &format!("git handoff send {PREPARED}"));
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
     let after = everything(&env);
     assert!(
         before
@@ -226,14 +181,8 @@ fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
         ),
     );
     script(&env.root().join("agent.sh"), format!("#!/bin/sh\n{text}\n"));
-    let args = ["work", "--file", &roles, "--once", "--json", "--env", "OUT"];
-    let mut command = env.program(&args);
-    command
-        .env("OUT", env.root())
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    let ran = env.run(command, &args, None);
-    assert_eq!(outcome(&ran), "handed_on", "{}", ran.shown);
+    let ran = work(&env, &["--file", &roles, "--once", "--json"]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
     let told = fs::read_to_string(env.root().join("ran"));
     assert!(told.is_err(), "it was run: {told:?}");
     let log = env.git(
@@ -266,12 +215,8 @@ fn no_process_of_a_run_outlives_it() {
             "(trap '' TERM HUP; env -i setsid sh -c 'trap \"\" TERM HUP; (/bin/sleep {name}) & wait' &) &"
         ),
     ];
-    let ran = work(
-        &env,
-        &format!("{}\nsleep 0.2\nexit 3", hidden.join("\n")),
-        &[],
-    );
-    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    let ran = once(&env, &format!("{}\nsleep 0.2\nexit 3", hidden.join("\n")));
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
     assert_eq!(living(&name), Vec::<String>::new());
 }
 
@@ -303,30 +248,15 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
             "git handoff send {}",
             PREPARED.replace("$GIT_HANDOFF_BRANCH", branch)
         );
-        assert_eq!(outcome(&work(&env, &sent, &[])), "handed_on");
+        assert_eq!(outcome(&once(&env, &sent)).0, "handed_on");
         let at = |folder: &Path| env.git(folder, &["rev-parse", branch]);
         let before = (at(&env.repo()), at(&origin));
-        let agent = env.root().join("agent.sh");
-        script(
-            &agent,
-            "#!/bin/sh\necho x > evil; git add evil; git commit -q -m evil; exit 3\n",
+        let evil = agent(
+            &env,
+            "echo x > evil; git add evil; git commit -q -m evil; exit 3",
         );
-        let path = agent.to_str().unwrap();
-        let args = [
-            "work",
-            "--as",
-            "implementer-agent",
-            "--once",
-            "--json",
-            "--",
-            path,
-        ];
-        let mut command = env.program(&args);
-        command
-            .env_remove("GIT_AUTHOR_DATE")
-            .env_remove("GIT_COMMITTER_DATE");
-        let ran = env.run(command, &args, None);
-        assert_eq!(outcome(&ran), "failed", "{branch}: {}", ran.shown);
+        let ran = work_as(&env, "implementer-agent", &evil, &["--once"]);
+        assert_eq!(outcome(&ran).0, "failed", "{branch}: {}", ran.shown);
         assert_eq!((at(&env.repo()), at(&origin)), before, "{branch}");
     }
 }
@@ -341,7 +271,6 @@ fn only_listed_variables_reach_an_agent() {
     );
     assert!(fs::metadata(&agent).unwrap().permissions().mode() & 0o100 > 0);
     let args = [
-        "work",
         "--as",
         "prep-agent",
         "--once",
@@ -351,16 +280,14 @@ fn only_listed_variables_reach_an_agent() {
         "--",
         agent.to_str().unwrap(),
     ];
-    let mut command = env.program(&args);
+    let mut command = worker(&env, &args);
     command
         .env("GITHUB_TOKEN", "secret-1")
         .env("AWS_SECRET_ACCESS_KEY", "secret-2")
         .env("SSH_AUTH_SOCK", "secret-3")
-        .env("MINE_TOO", "shown")
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
+        .env("MINE_TOO", "shown");
     let ran = env.run(command, &args, None);
-    assert_eq!(outcome(&ran), "failed", "{}", ran.shown);
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
     let place = env.root().join("again");
     env.handoff(&["restore", "87.1", "--worktree", place.to_str().unwrap()])
         .success();

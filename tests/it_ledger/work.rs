@@ -3,83 +3,25 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::json;
+use test_support::agents::{PREPARED, agent, opened, outcome, record, retry, work_as, worker};
 use test_support::contracts::opening;
-use test_support::files::script;
 use test_support::remote::{bare, clone};
 use test_support::running::Running;
 use test_support::team::with_protocol;
 use test_support::time::{RESEARCH, WRITER, asks, own, sample, traced};
 use test_support::{Ran, TestEnvironment, until};
 
-/// What prep-agent sets in its contract.
-const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
-     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
-     --set validation.dev_server=started";
-
-/// A ledger in which issue 87 waits for prep-agent.
-fn opened() -> TestEnvironment {
-    let env = TestEnvironment::with_ledger();
-    env.send(opening(87)).success();
-    env
-}
-
-/// A script that is an agent.
-fn agent(env: &TestEnvironment, text: &str) -> PathBuf {
-    let path = env.root().join("agent.sh");
-    script(&path, format!("#!/bin/sh\n{text}\n"));
-    path
-}
-
-/// A worker that has not started yet. Its leases end by the true time.
-fn worker(env: &TestEnvironment, args: &[&str]) -> Command {
-    let mut all = vec!["work", "--env", "OUT"];
-    all.extend(args);
-    let mut command = env.program(&all);
-    command.env("OUT", env.root());
-    command
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    command
-}
-
 /// Runs prep-agent's script for what waits.
 fn work(env: &TestEnvironment, options: &[&str], command: &Path) -> Ran {
-    let mut args = vec!["--as", "prep-agent", "--until-idle", "--json"];
-    args.extend(options);
-    args.extend(["--", command.to_str().unwrap()]);
-    env.run(worker(env, &args), &args, None)
-}
-
-/// What came of the only piece of work: the outcome, and why.
-#[track_caller]
-fn outcome(ran: &Ran) -> (String, String) {
-    let pieces = &ran.json()["data"]["pieces"];
-    assert_eq!(pieces.as_array().unwrap().len(), 1, "{}", ran.shown);
-    let text = |name: &str| pieces[0][name].as_str().unwrap_or_default().to_owned();
-    (text("outcome"), text("why"))
+    let options = [&["--until-idle"], options].concat();
+    work_as(env, "prep-agent", command, &options)
 }
 
 fn said(env: &TestEnvironment, name: &str) -> String {
     fs::read_to_string(env.root().join(name)).unwrap()
-}
-
-/// Retries 87.1 as the orchestrator.
-fn retry(env: &TestEnvironment) {
-    let args = ["retry", "87.1", "--as", "orchestrator", "--reason", "again"];
-    let mut command = env.program(&args);
-    command
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    env.run(command, &args, None).success();
-}
-
-/// The record of 87.1.
-fn record(env: &TestEnvironment) -> serde_json::Value {
-    env.data(&["show", "87.1"])["record"].clone()
 }
 
 #[test]

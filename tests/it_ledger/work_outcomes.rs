@@ -1,59 +1,16 @@
 //! What comes of a run that does not simply hand on: it is told apart, and nothing is passed over.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use serde_json::Value;
+use test_support::agents::{PREPARED, agent, once, opened, outcome, record, work};
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::remote::bare;
 use test_support::{Ran, TestEnvironment};
 
-/// What prep-agent sets in its contract.
-const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
-     --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
-     --set validation.dev_server=started";
-
-fn opened() -> TestEnvironment {
-    let env = TestEnvironment::with_ledger();
-    env.send(opening(87)).success();
-    env
-}
-
 fn run(env: &TestEnvironment, args: &[&str]) -> Ran {
-    let all = [
-        &["work", "--env", "OUT", "--json", "--grace", "300ms"],
-        args,
-    ]
-    .concat();
-    let mut command: Command = env.program(&all);
-    command
-        .env("OUT", env.root())
-        .env_remove("GIT_AUTHOR_DATE")
-        .env_remove("GIT_COMMITTER_DATE");
-    env.run(command, &all, None)
-}
-
-fn agent(env: &TestEnvironment, text: &str) -> PathBuf {
-    let path = env.root().join("agent.sh");
-    script(&path, format!("#!/bin/sh\n{text}\n"));
-    path
-}
-
-/// Runs prep-agent's script for one piece of work.
-fn once(env: &TestEnvironment, text: &str) -> Ran {
-    let agent = agent(env, text);
-    run(
-        env,
-        &[
-            "--as",
-            "prep-agent",
-            "--once",
-            "--",
-            agent.to_str().unwrap(),
-        ],
-    )
+    work(env, &[&["--json", "--grace", "300ms"], args].concat())
 }
 
 /// Runs a file of roles with one role for prep-agent, and these lines above it.
@@ -71,17 +28,6 @@ fn piece(ran: &Ran) -> Value {
     ran.json()["data"]["pieces"][0].clone()
 }
 
-/// The outcome and why.
-fn outcome(ran: &Ran) -> (String, String) {
-    let piece = piece(ran);
-    let text = |name: &str| piece[name].as_str().unwrap_or_default().to_owned();
-    (text("outcome"), text("why"))
-}
-
-fn record(env: &TestEnvironment) -> Value {
-    env.data(&["show", "87.1"])["record"].clone()
-}
-
 #[test]
 fn what_can_not_run_now_is_given_back_and_was_no_attempt() {
     let env = opened();
@@ -94,14 +40,14 @@ fn what_can_not_run_now_is_given_back_and_was_no_attempt() {
         ran.shown
     );
     assert!(why.contains("429"), "{why}");
-    let record = record(&env);
+    let given_back = record(&env);
     assert_eq!(
-        (&record["state"], &record["attempt"]),
+        (&given_back["state"], &given_back["attempt"]),
         (&"pending".into(), &1.into())
     );
     let ran = once(&env, &format!("git handoff send {PREPARED}"));
     assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
-    assert_eq!(self::record(&env)["attempt"], 1);
+    assert_eq!(record(&env)["attempt"], 1);
     env.assert_sound();
 }
 
