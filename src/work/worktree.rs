@@ -208,30 +208,30 @@ impl Worktrees {
             return self.create(wanted, path).map(Some);
         }
         // Only one that is remembered was made here; a person may have made one in this folder, too.
+        let is_made = self
+            .noted(name)
+            .is_some_and(|known| known.checkout.is_some());
         let Some(known) = self.remembered(name).filter(|known| known.path == path) else {
             return Ok(None);
         };
-        let is_made = known.checkout.is_some();
-        let checkout = known
-            .checkout
-            .map_or_else(|| Checkout::of(&self.program, path), Ok);
-        let checkout = checkout.and_then(|checkout| checkout.repair().map(|_| checkout));
-        let Ok(checkout) = checkout else {
+        let checkout = known.checkout.filter(|checkout| checkout.repair().is_ok());
+        let Some(checkout) = checkout else {
             return Ok(None);
         };
         if !is_whole(&checkout) {
             // It was being made or removed: no work was done there since.
-            self.discard(path)?;
+            self.discard(name, path)?;
             return self.create(wanted, path).map(Some);
         }
-        if !is_made {
+        let within = self.program.within(&checkout);
+        let head = within.git(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
+        if !is_made && head.is_ok_and(|head| head != wanted.branch) {
             return Ok(None);
         }
-        let within = self.program.within(&checkout);
         let found = |has_earlier_work| Prepared {
             checkout: checkout.clone(),
             has_earlier_work,
-            is_new: false,
+            is_new: !is_made,
         };
         if !self.loses(&checkout).is_empty() {
             if known.last == *wanted.id {
@@ -246,17 +246,28 @@ impl Worktrees {
             // Whoever finds it half removed knows by this that it is.
             let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
             self.program.git(&words).map_err(Trouble::Other)?;
-            self.discard(path)?;
+            self.discard(name, path)?;
             return self.create(wanted, path).map(Some);
         }
         self.check_out(wanted, &within)?;
         Ok(Some(found(false)))
     }
 
-    /// Removes a worktree with what is in it.
-    fn discard(&self, path: &Path) -> Result<(), Trouble> {
+    /// Removes a worktree with what is in it. What is there from then on is another one.
+    fn discard(&self, name: &str, path: &Path) -> Result<(), Trouble> {
         let words = ["worktree", "remove", "--force", "--force", &word(path)];
-        self.program.git(&words).map(drop).map_err(Trouble::Other)
+        self.program.git(&words).map_err(Trouble::Other)?;
+        let Some(known) = self.noted(name) else {
+            return Ok(());
+        };
+        let noted = self.remember(
+            name,
+            &Remembered {
+                checkout: None,
+                ..known
+            },
+        );
+        noted.map_err(|error| Trouble::Other(error.to_string()))
     }
 
     /// Makes a new worktree.
@@ -595,7 +606,18 @@ impl Worktrees {
         locked(&self.notes.join(format!("{name}.lock")))
     }
 
+    /// What is remembered; of one whose worker was killed before it noted how it was made, with what is
+    /// there: no agent has worked there yet.
     fn remembered(&self, name: &str) -> Option<Remembered> {
+        let known = self.noted(name)?;
+        if known.checkout.is_some() || is_empty(&known.path) {
+            return Some(known);
+        }
+        let checkout = Checkout::of(&self.program, &known.path).ok();
+        Some(Remembered { checkout, ..known })
+    }
+
+    fn noted(&self, name: &str) -> Option<Remembered> {
         let bytes = fs::read(self.notes.join(format!("{name}.json"))).ok()?;
         serde_json::from_slice(&bytes).ok()
     }

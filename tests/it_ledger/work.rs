@@ -477,6 +477,39 @@ fn a_worktree_that_a_person_made_in_its_folder_is_left_alone() {
 }
 
 #[test]
+fn a_worktree_whose_worker_was_killed_before_it_noted_how_it_was_made_is_used_and_removed() {
+    let env = opened();
+    work(&env, &[], &agent(&env, "exit 3"));
+    retry(&env);
+    let note = env.repo().join(".git/handoff/work/worktrees/87.json");
+    let cut_off = || {
+        let text = fs::read_to_string(&note).unwrap();
+        let mut noted: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(noted["checkout"].is_object(), "{noted}");
+        noted["checkout"].take();
+        fs::write(&note, noted.to_string()).unwrap();
+    };
+    cut_off();
+    let text = format!("pwd > $OUT/place; git handoff send {PREPARED}");
+    let ran = work(&env, &[], &agent(&env, &text)).success();
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let place = env.root().join("repo.worktrees/87");
+    assert_eq!(said(&env, "place").trim(), place.to_str().unwrap());
+    cut_off();
+    env.handoff(&["work", "--prune"]).success();
+    assert!(!place.exists());
+    // One of a person, who made it there in between, is left alone.
+    let path = place.to_str().unwrap();
+    env.git(&env.repo(), &["worktree", "add", "-q", "-b", "mine", path]);
+    let noted = json!({"issue": "87", "path": place, "last": "87.2"});
+    fs::write(&note, noted.to_string()).unwrap();
+    let next = agent(&env, "pwd > $OUT/place; exit 3");
+    work_as(&env, "implementer-agent", &next, &["--once"]).exits(1);
+    assert_eq!(said(&env, "place").trim(), format!("{path}.2"));
+    assert_eq!(env.git(&place, &["branch", "--show-current"]), "mine\n");
+}
+
+#[test]
 fn a_contract_that_a_run_left_which_went_wrong_is_kept_and_not_sent() {
     let env = opened();
     let text = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT; exit 4");
