@@ -214,7 +214,7 @@ impl Piece {
                 Some(end) => Ok(end),
                 None => self.run_once(site, &prompt, &mut lease, (&used, &share)),
             };
-            let ended = match ended {
+            let mut ended = match ended {
                 Ok(end) => end,
                 Err(why) => {
                     let fault = Fault::new("NOT_STARTED", one_line(&why));
@@ -226,6 +226,8 @@ impl Piece {
                     "{}: what it reports to have used is not recorded: {why}",
                     self.id
                 ));
+                let spent = share.exceeded_by(|| ended.used.clone());
+                ended.stopped = ended.stopped.or(spent.map(Stop::Spent));
             }
             usage::add(&mut used, ended.used.usage.clone());
             let option = usage::option(&used);

@@ -641,6 +641,34 @@ fn a_run_ends_at_its_share_and_nothing_is_claimed_beyond_the_budget() {
 }
 
 #[test]
+fn a_report_that_can_not_be_read_when_a_run_has_ended_counts_as_spent() {
+    let env = budgeted(json!({"run": {"per": "run", "tokens": 100}}));
+    let new = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT");
+    let unreadable = agent(
+        &env,
+        &format!("{new}\necho '{{\"output_' > $GIT_HANDOFF_USAGE"),
+    );
+    let (came_of_it, why) = outcome(&work(&env, &[], &unreadable));
+    assert_eq!(came_of_it, "failed", "{why}");
+    assert!(
+        why.starts_with("what it reports to have used can't be read, and counts as spent: "),
+        "{why}"
+    );
+    let failure = record(&env)["transitions"][2]["failure"].clone();
+    assert_eq!(failure["code"], "BUDGET_SPENT");
+    retry(&env);
+    let readable = agent(
+        &env,
+        &format!("{new}\necho '{{\"output_tokens\": 9}}' > $GIT_HANDOFF_USAGE"),
+    );
+    let ran = work(&env, &[], &readable).success();
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let used = record(&env)["usage"].to_string();
+    assert!(used.contains("\"output_tokens\":9"), "{used}");
+    env.assert_sound();
+}
+
+#[test]
 fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
     let env = opened();
     let odd = [
