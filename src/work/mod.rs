@@ -627,7 +627,7 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Whether a run works on another handoff of the same issue, and has not handed it on yet.
+    /// Whether a run works on another handoff of the same issue, and is not known to have handed it on.
     fn is_beside(&self, id: &HandoffId) -> bool {
         let mut same = self
             .running
@@ -638,8 +638,8 @@ impl<'a> Supervisor<'a> {
                 agent: self.plan.roles[run.role].agent.clone(),
                 worker: run.worker.clone(),
             };
-            let words = ["show", &run.id.to_string(), "--offline"];
-            self.program.run(&actor, &words).data()["record"]["state"] == "in_progress"
+            let said = self.program.run(&actor, &["show", &run.id.to_string()]);
+            said.exit != 0 || said.data()["record"]["state"] == "in_progress"
         })
     }
 

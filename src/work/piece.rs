@@ -1,6 +1,7 @@
 //! One piece of work, from its claim to its end: a worktree, a run of the command, and what came of
 //! it on record.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -342,13 +343,37 @@ impl Piece {
         named.map_or_else(|| self.unnamed_branch(), str::to_owned)
     }
 
-    /// The branch where no contract names one.
+    /// The branch where no contract names one: for each attempt the same.
     pub(super) fn unnamed_branch(&self) -> String {
         let own = format!("handoff/{}", self.id);
-        if self.is_beside || self.worktrees.has_branch(&own) {
-            return own;
-        }
-        format!("handoff/{}", self.id.issue())
+        let shared = format!("handoff/{}", self.id.issue());
+        let is_own = match self.worktrees.begun_on(&self.id) {
+            Some(begun) if begun == shared => false,
+            Some(begun) if begun == own => true,
+            _ => self.is_beside || self.worktrees.has_branch(&own),
+        };
+        if is_own { own } else { shared }
+    }
+
+    /// The branches of parts of the issue that were worked on beside others, and whose commits are not
+    /// here.
+    fn parts(&self, within: &Program) -> Vec<String> {
+        let issue = self.id.issue();
+        let own = format!("refs/heads/handoff/{issue}.*");
+        let remote = self.remote.as_deref();
+        let theirs = remote.map(|remote| format!("refs/remotes/{remote}/handoff/{issue}.*"));
+        let mut words = vec![
+            "for-each-ref",
+            "--format=%(refname)",
+            "--no-merged=HEAD",
+            &own,
+        ];
+        words.extend(theirs.as_deref());
+        let found = within.git(&words).unwrap_or_default();
+        let part = |name: &str| name.rsplit_once("/handoff/")?.1.parse::<HandoffId>().ok();
+        let parts: BTreeSet<HandoffId> = found.lines().filter_map(part).collect();
+        let parts = parts.iter().filter(|part| part.issue() == issue);
+        parts.map(|part| format!("handoff/{part}")).collect()
     }
 
     /// Where the issue's branch begins, and goes: as its facts have it, else the repository's main one.
@@ -373,6 +398,7 @@ impl Piece {
             claimed: &self.claimed,
             branch: &self.branch(),
             base: &self.base(),
+            parts: &self.parts(&within),
             has_worktree: site.place.worktree.is_some(),
             detached: self.only_looks,
             has_earlier_work: site.place.has_earlier_work,

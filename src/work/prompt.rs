@@ -23,6 +23,8 @@ pub(super) struct Work<'a> {
     pub(super) claimed: &'a Value,
     pub(super) branch: &'a str,
     pub(super) base: &'a str,
+    /// The branches of other parts of the issue that this one lacks.
+    pub(super) parts: &'a [String],
     /// The folder of the files by which agent and worker talk.
     pub(super) folder: &'a Path,
     /// Whether the worker commits what the agent changed.
@@ -176,6 +178,12 @@ fn head(work: &Work<'_>, claimed: &Value) -> String {
         cut(&role, 500),
         place(work)
     );
+    if !work.parts.is_empty() {
+        head += &format!(
+            "Other parts of the issue are on branches of their own, which this one lacks: {}\n",
+            work.parts.join(", ")
+        );
+    }
     if work.has_earlier_work {
         head += "What an earlier attempt left is in it: see `git status` and `git log` before you begin.\n";
     }

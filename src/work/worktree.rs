@@ -5,6 +5,7 @@
 //! has: one with unfinished work of another handoff is set aside, and so is one that is no longer
 //! what was made (`checkout`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,9 @@ pub(super) struct Remembered {
     /// The branches that were made for its issue by runs there.
     #[serde(default)]
     pub(super) made: Vec<String>,
+    /// The branch of each handoff that was begun there.
+    #[serde(default)]
+    begun: BTreeMap<HandoffId, String>,
 }
 
 /// A worktree that is there.
@@ -167,6 +171,10 @@ impl Worktrees {
                 issue: key.clone(),
                 last: wanted.id.clone(),
                 checkout: known.as_ref().and_then(|known| known.checkout.clone()),
+                begun: known
+                    .as_ref()
+                    .map(|known| known.begun.clone())
+                    .unwrap_or_default(),
                 made: known.map_or_else(Vec::new, |known| known.made),
                 path: path.clone(),
             };
@@ -184,6 +192,8 @@ impl Worktrees {
                 remembered.made.push(wanted.branch.to_owned());
             }
             remembered.checkout = Some(found.checkout.clone());
+            let branch = wanted.branch.to_owned();
+            remembered.begun.insert(wanted.id.clone(), branch);
             let noted = self.remember(&name, &remembered);
             noted.map_err(|error| failed(error, &self.notes))?;
             return Ok(Worktree {
@@ -488,6 +498,13 @@ impl Worktrees {
         let all = self.all();
         let mut own = all.iter().filter(|found| found.remembered.issue == *issue);
         own.any(|found| found.remembered.made.iter().any(|made| made == branch))
+    }
+
+    /// The branch on which a handoff was begun here.
+    pub(super) fn begun_on(&self, id: &HandoffId) -> Option<String> {
+        let all = self.all().into_iter();
+        all.filter_map(|found| found.remembered.begun.get(id).cloned())
+            .next_back()
     }
 
     /// The branches of the repository.

@@ -49,4 +49,6 @@ mod work;
 #[cfg(target_os = "linux")]
 mod work_outcomes;
 #[cfg(target_os = "linux")]
+mod work_parts;
+#[cfg(target_os = "linux")]
 mod work_prompt;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::{is_misleading, quoted};
 use regex::Regex;
 
@@ -117,8 +117,8 @@ fn named_after(named: Option<&IssueKey>) -> String {
 const USUAL_BASES: [&str; 2] = ["main", "master"];
 
 /// Decides whether commits of agents may be written to a branch: it is none that work is merged into,
-/// and not the ledger's, and it is the issue's: named after it, `handoff/ISSUE` or below it, or made
-/// for it. Upper and lower case count as equal, as in some file systems.
+/// and not the ledger's, and it is the issue's: named after it, `handoff/ISSUE`, below that, a part's, or
+/// made for it. Upper and lower case count as equal, as in some file systems.
 ///
 /// # Errors
 /// A [`BranchRefusal`].
@@ -146,8 +146,10 @@ pub fn branch_for_agents(branch: &str, context: &BranchContext<'_>) -> Result<()
     }
     let own = format!("handoff/{issue}");
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    let part = branch.strip_prefix("handoff/").map(str::parse::<HandoffId>);
     if context.made_here
         || branch.strip_prefix(&own).is_some_and(is_below)
+        || part.is_some_and(|part| part.is_ok_and(|part| part.issue() == issue))
         || context.patterns.is_named_after(branch, issue)
     {
         return Ok(());
@@ -458,6 +460,7 @@ mod tests {
             ("copilot/fix-12", "12"),
             ("handoff/12", "12"),
             ("handoff/12/second-try", "12"),
+            ("handoff/12.3", "12"),
             ("handoff/PROJ-12", "PROJ-12"),
             ("PROJ-12", "PROJ-12"),
             ("feature/PROJ-12-more", "PROJ-12"),
@@ -598,6 +601,8 @@ mod tests {
             ("3/12-title", "3"),
             ("handoff/120", "12"),
             ("handoff/12x", "12"),
+            ("handoff/120.1", "12"),
+            ("handoff/12.x", "12"),
             ("Handoff/PROJ-12/x", "PROJ-1"),
             ("tidy-up", "12"),
             ("release/12", "12"),
