@@ -1,6 +1,7 @@
 //! A hermetic environment: a folder of its own, real git, the real program, a
 //! cleared environment, and a clock that only tests move.
 
+#[cfg(unix)]
 pub mod agents;
 pub mod contracts;
 pub mod dice;
