@@ -125,14 +125,18 @@ impl Fleet {
         (1..=issues).filter(is).count()
     }
 
-    /// The processes that agents started and that still run.
+    /// The processes that agents started and that still run. git's maintenance, which a worker's own
+    /// commands start, ends by itself.
     fn orphans(&self) -> Vec<String> {
         let mark = format!("FAULTS={}", self.faults.display());
         let entries = fs::read_dir("/proc").unwrap().flatten();
         let is_agent = |folder: &Path| {
             let variables = fs::read(folder.join("environ")).unwrap_or_default();
-            let mut variables = variables.split(|byte| *byte == 0);
-            variables.any(|one| one == mark.as_bytes())
+            let has = |start: &[u8]| {
+                let mut all = variables.split(|byte| *byte == 0);
+                all.any(|one| one.starts_with(start))
+            };
+            has(mark.as_bytes()) && has(b"GIT_HANDOFF_ID=")
         };
         entries
             .filter(|entry| is_agent(&entry.path()))
