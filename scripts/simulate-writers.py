@@ -148,46 +148,6 @@ class Run:
         return done[min(len(done) - 1, int(share * len(done)))] if done else math.nan
 
 
-class Presuming(Run):
-    """Writer 0 writes without a pause, the others now and then. Each presumes where the branch is for at most `row` steps in a row
-    before it looks again, from its third step in a row on, or from its ninth once others came in between."""
-
-    def play_beside(self, others, writes, row):
-        self.row, self.quick = row, []
-        return self.play(1 + others, writes, until=writes * sum(self.parts))
-
-    def begin(self, writer):
-        writer.own, writer.last = getattr(writer, "own", 0), getattr(writer, "last", -1)
-        writer.presumes = 2 <= writer.own < 2 + self.row
-        if not writer.presumes:
-            return super().begin(writer)
-        writer.begun = writer.tried = self.now
-        writer.losses, writer.tip = 0, writer.last
-        return self.begin_part(writer, 2)
-
-    def end_part(self, writer):
-        if writer.part == 0 and self.tip == writer.last:
-            writer.own = min(writer.own, 1)
-        elif writer.part == 0:
-            writer.own = -6 if writer.own < 0 or writer.own >= 2 else 0
-        if writer.part == 5 and self.tip == writer.tip:
-            writer.own, writer.last = writer.own + 1, self.tip + 1
-        super().end_part(writer)
-
-    def lose(self, writer):
-        if not writer.presumes:
-            return super().lose(writer)
-        writer.presumes = False
-        return self.again(writer)
-
-    def next(self, writer):
-        if writer.number == 0:
-            self.quick.append(self.now - writer.begun)
-            self.done.pop()
-        self.think = 20 * sum(self.parts) if writer.number else 0
-        super().next(writer)
-
-
 def open_span(parts):
     """From when an attempt reads the tip until it moves it: no two that succeed overlap in it."""
     return sum(parts[1:6])
@@ -282,24 +242,6 @@ def ways():
         )
 
 
-def presumed():
-    """Steps in a row without a look: what a clone gains that writes without a pause, and what others lose beside it."""
-    print("| remote | others | steps in a row without a look | a write of the quick clone, mean | of the others: median, mean, 95 %, longest |")
-    print("|---|---:|---:|---:|---|")
-    for name in ("a path on one machine", "HTTPS, 30 ms"):
-        parts = attempt(*REMOTES[name])
-        whole = sum(parts)
-        for others in (1, 3):
-            for row in (0, 1, 2, 6):
-                runs = [Presuming(parts, f"presumed/{name}/{seed}").play_beside(others, 400, row) for seed in range(24)]
-                done = sorted(time / whole for run in runs for time in run.done)
-                quick = statistics.mean(time / whole for run in runs for time in run.quick)
-                print(
-                    f"| {name} | {others} | {row} | {quick:.2f} | {statistics.median(done):.1f}, {statistics.mean(done):.1f}, "
-                    f"{done[int(0.95 * len(done))]:.1f}, {done[-1]:.1f} |"
-                )
-
-
 def check(own, trip, clones, each, cores):
     """Clones that write without a pause, against one that does it all."""
     parts = attempt(own, trip)
@@ -322,5 +264,3 @@ else:
     bursts()
     print()
     ways()
-    print()
-    presumed()

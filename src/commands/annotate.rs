@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use crate::args::text;
 use crate::args::usage::UsageReport;
 use crate::context::Context;
-use crate::context::writer::decided;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -85,12 +84,11 @@ impl Arguments {
             approval: None,
         };
         let repository = context.repository()?;
-        let (mut ledger, mut session) = context.requester(&repository, output)?;
-        session.usage = self.usage.read(context)?;
         let agent = context.acting_agent(&repository)?;
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            ledger.update(&session, &agent, &issue, &annotate)
-        })??;
+        let usage = self.usage.read(context)?;
+        let (mut ledger, mut session) = context.writer(&repository, output)?;
+        session.usage = usage;
+        let done = ledger.update(&session, &agent, &issue, &annotate)?;
         output.follow(&ledger);
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {

@@ -6,7 +6,6 @@ use handoff_ledger::{Done, Snapshot};
 use handoff_model::{Annotation, Approval, Record, Refusal, Update, View};
 
 use crate::args::text;
-use crate::context::writer::decided;
 use crate::context::{Context, commit_id, handoff_id};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -49,30 +48,28 @@ impl Arguments {
         let head = head.map(|text| commit_id(&repository, text)).transpose()?;
         let tree = head.map(|head| repository.commit(head)).transpose()?;
         let tree = tree.map(|commit| commit.tree.to_string());
-        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            let tip = ledger.tip()?;
-            let id = handoff_id(&tip, &self.id, Some(&agent))?;
-            let folder = tip.issue(id.issue())?;
-            let record = folder.record(id.number())?;
-            let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
-            let code = head.map(|head| Code {
-                branch: branch(&tip, &record).unwrap_or_else(|| head.to_string()),
-                commit: head.to_string(),
-                tree: tree.clone(),
-            });
-            let approve = Update::Annotate {
-                handoff: Some(id.number()),
-                note: note.clone().unwrap_or_default(),
-                facts: serde_json::Map::new(),
-                approval: Some(Approval {
-                    approved: true,
-                    code,
-                }),
-            };
-            Ok::<_, Failure>(ledger.update(&session, &agent, id.issue(), &approve)?)
-        })??;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let tip = ledger.tip()?;
+        let id = handoff_id(&tip, &self.id, Some(&agent))?;
+        let folder = tip.issue(id.issue())?;
+        let record = folder.record(id.number())?;
+        let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
+        let code = head.map(|head| Code {
+            branch: branch(&tip, &record).unwrap_or_else(|| head.to_string()),
+            commit: head.to_string(),
+            tree,
+        });
+        let approve = Update::Annotate {
+            handoff: Some(id.number()),
+            note: note.unwrap_or_default(),
+            facts: serde_json::Map::new(),
+            approval: Some(Approval {
+                approved: true,
+                code,
+            }),
+        };
+        let done = ledger.update(&session, &agent, id.issue(), &approve)?;
         output.follow(&ledger);
         let text = said(&done, &agent).unwrap_or_default();
         output.answer(&ReceiptView::new(&done, output)?.with_text(text))

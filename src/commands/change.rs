@@ -14,7 +14,7 @@ use crate::args::usage::UsageReport;
 use crate::commands::approve;
 use crate::commands::send::deliver;
 use crate::context::left_for_worker::BLOCKED;
-use crate::context::writer::decided;
+use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
 use crate::environment::drawn;
@@ -297,21 +297,17 @@ impl Cancel {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let (cancelled, done) = decided(&mut ledger, &session, output, |ledger| {
-            let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
-            let reason = reason.clone();
-            let (issue, update) = match &cancelled {
-                Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
-                    let change = Update::change(id.number(), Event::Cancel, because(reason));
-                    (id.issue(), change)
-                }
-                Cancelled::Issue(issue) => (issue, given_up(issue, reason)?),
-            };
-            let done = ledger.update(&session, &agent, issue, &update)?;
-            Ok::<_, Failure>((cancelled, done))
-        })??;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
+        let (issue, update) = match &cancelled {
+            Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
+                let change = Update::change(id.number(), Event::Cancel, because(reason));
+                (id.issue(), change)
+            }
+            Cancelled::Issue(issue) => (issue, given_up(issue, reason)?),
+        };
+        let done = ledger.update(&session, &agent, issue, &update)?;
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output)?;
         let text = match (&cancelled, done.commit) {
@@ -404,7 +400,7 @@ impl Block {
         }
         let session = Session { usage, ..session };
         act((ledger, session), context, output, &self.id, |_, _| {
-            Ok((Event::Block, args.clone()))
+            Ok((Event::Block, args))
         })
     }
 
@@ -472,7 +468,7 @@ pub(super) fn change(
     let (ledger, session) = context.requester(&repository, output)?;
     let session = Session { usage, ..session };
     act((ledger, session), context, output, id, |_, _| {
-        Ok((event, args.clone()))
+        Ok((event, args))
     })
 }
 
@@ -482,17 +478,15 @@ pub(super) fn act(
     context: &Context,
     output: &mut Output,
     id: &str,
-    choose: impl Fn(&Snapshot<'_>, &HandoffId) -> Result<(Event, EventArgs), Failure>,
+    choose: impl FnOnce(&Snapshot<'_>, &HandoffId) -> Result<(Event, EventArgs), Failure>,
 ) -> Result<(), Failure> {
     let agent = context.acting_agent(ledger.repository())?;
-    let (event, done) = decided(&mut ledger, &session, output, |ledger| {
-        let tip = ledger.tip()?;
-        let id = handoff_id(&tip, id, Some(&agent))?;
-        let (event, args) = choose(&tip, &id)?;
-        let change = Update::change(id.number(), event, args);
-        let done = ledger.update(&session, &agent, id.issue(), &change)?;
-        Ok::<_, Failure>((event, done))
-    })??;
+    catch_up(&mut ledger, &session, output)?;
+    let tip = ledger.tip()?;
+    let id = handoff_id(&tip, id, Some(&agent))?;
+    let (event, args) = choose(&tip, &id)?;
+    let change = Update::change(id.number(), event, args);
+    let done = ledger.update(&session, &agent, id.issue(), &change)?;
     output.follow(&ledger);
     let receipt = ReceiptView::new(&done, output)?;
     // A person's no to work that was taken up already.

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::args::{duration, text};
 use crate::context::worker::holder;
-use crate::context::writer::decided;
 use crate::context::{Context, handoff_id};
 use crate::contracts::onward::{NextContract, Onward, only_notes};
 use crate::environment::now;
@@ -72,7 +71,6 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let args = EventArgs {
             lease: self.lease,
@@ -84,14 +82,14 @@ impl Arguments {
         } else {
             Event::Claim
         };
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            let target = match &self.id {
-                Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
-                None => Target::Next,
-            };
-            let claimed = ledger.claim(&session, &agent, &target, event, &args);
-            claimed.map_err(|error| self.held_instead(context, ledger, &agent, error.into()))
-        })??;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let target = match &self.id {
+            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
+            None => Target::Next,
+        };
+        let claimed = ledger.claim(&session, &agent, &target, event, &args);
+        let done =
+            claimed.map_err(|error| self.held_instead(context, &ledger, &agent, error.into()))?;
         output.follow(&ledger);
         let record = &done.receipt.record;
         let tip = ledger.tip()?;

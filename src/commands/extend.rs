@@ -46,7 +46,7 @@ impl Arguments {
             ..EventArgs::default()
         };
         let repository = context.repository()?;
-        let (ledger, mut session) = context.requester(&repository, output)?;
+        let (ledger, mut session) = context.writer(&repository, output)?;
         session.usage = self.usage.read(context)?;
         let id = match &self.id {
             Some(id) => id.clone(),
@@ -56,7 +56,7 @@ impl Arguments {
             }
         };
         act((ledger, session), context, output, &id, |_, _| {
-            Ok((Event::Extend, args.clone()))
+            Ok((Event::Extend, args))
         })
     }
 }

@@ -13,7 +13,7 @@ use handoff_protocol::RunFailure;
 use crate::args::text;
 use crate::args::usage::UsageReport;
 use crate::context::left_for_worker::FAILED;
-use crate::context::writer::decided;
+use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
@@ -122,10 +122,9 @@ impl Arguments {
             attached: attached(&self.attach)?,
             snapshot: self.snapshot,
         };
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
-            Ok::<_, Failure>(ledger.fail(&session, &agent, &id, &args, &keep)?)
-        })??;
+        catch_up(&mut ledger, &session, output)?;
+        let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
+        let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output)?;
         output.answer(&receipt)?;

@@ -4,7 +4,6 @@ use handoff_model::{Issue, Update};
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
-use crate::context::writer::decided;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -39,11 +38,9 @@ impl Arguments {
             said_at: None,
         };
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            ledger.update(&session, &agent, &issue, &pause)
-        })??;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let done = ledger.update(&session, &agent, &issue, &pause)?;
         output.follow(&ledger);
         let text = match done.commit {
             Some(commit) => {

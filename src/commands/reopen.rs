@@ -4,7 +4,6 @@ use handoff_model::Update;
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
-use crate::context::writer::decided;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -30,15 +29,13 @@ impl Arguments {
         let issue: IssueKey = self.issue.parse()?;
         let reason = text::kept(&self.why.reason)?;
         let repository = context.repository()?;
-        let (mut ledger, session) = context.requester(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let reopen = Update::Reopen {
             reason,
             said_at: None,
         };
-        let done = decided(&mut ledger, &session, output, |ledger| {
-            ledger.update(&session, &agent, &issue, &reopen)
-        })??;
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let done = ledger.update(&session, &agent, &issue, &reopen)?;
         output.follow(&ledger);
         let text = match done.commit {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),

@@ -10,7 +10,7 @@ use handoff_model::Reports;
 use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
-use crate::context::writer::decided;
+use crate::context::writer::catch_up;
 use crate::contracts::by_send;
 use crate::contracts::compose::{Composer, issue_held};
 use crate::contracts::draft::about_findings;
@@ -304,6 +304,7 @@ pub(super) fn deliver(
     composer: Option<&Composer<'_>>,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    catch_up(ledger, session, output)?;
     let text = match ledger.tip_id()? {
         Some(_) => {
             let worker = session.worker.as_ref();
@@ -316,10 +317,7 @@ pub(super) fn deliver(
         input: input.as_ref().unwrap_or(offer.input),
         ..*offer
     };
-    let sent = decided(ledger, session, output, |ledger| {
-        ledger.send(session, offer)
-    })?;
-    let mut done = match sent {
+    let mut done = match ledger.send(session, offer) {
         Ok(done) => done,
         Err(error) => {
             let failure = refused(ledger, session, offer, error);

@@ -26,7 +26,7 @@ impl Context {
         Ok((ledger, session))
     }
 
-    /// Opens the ledger for a request that [`decided`] makes.
+    /// Opens the ledger for writing. Before anything is read, call [`catch_up`].
     ///
     /// # Errors
     /// A [`Failure`] of usage or the environment.
@@ -100,31 +100,11 @@ impl Context {
     }
 }
 
-/// Makes a request that ends in one step, in a ledger that was not synchronized yet. It may be made
-/// twice: first where the remote's branch is presumed to be, and if it comes to anything but a step
-/// there, once more where the branch is. So it reads the ledger only within `request`, and tells
-/// nobody of an outcome.
+/// Synchronizes a ledger with its remote, if it has one and that was not done yet.
 ///
 /// # Errors
-/// A [`Failure`] of synchronizing, before anything was written.
-pub(crate) fn decided<'r, T>(
-    ledger: &mut Ledger<'r>,
-    session: &Session,
-    output: &mut Output,
-    mut request: impl FnMut(&mut Ledger<'r>) -> T,
-) -> Result<T, Failure> {
-    if ledger.presume(session)? {
-        let outcome = request(ledger);
-        if !ledger.is_presumed() {
-            return Ok(outcome);
-        }
-    }
-    catch_up(ledger, session, output)?;
-    Ok(request(ledger))
-}
-
-/// Synchronizes a ledger with its remote, if it has one.
-fn catch_up(
+/// A [`Failure`], before anything was written.
+pub(crate) fn catch_up(
     ledger: &mut Ledger<'_>,
     session: &Session,
     output: &mut Output,

@@ -16,8 +16,6 @@ mod fleet;
 #[cfg(unix)]
 mod fresh;
 #[cfg(unix)]
-mod group;
-#[cfg(unix)]
 mod killed;
 mod killing;
 mod light_clones;
@@ -28,7 +26,6 @@ mod obstacles;
 mod offline;
 #[cfg(unix)]
 mod partial_clones;
-mod presume;
 mod pruned;
 mod races;
 #[cfg(unix)]
@@ -46,3 +43,5 @@ mod torture_field;
 mod wait_remote;
 mod workers;
 mod worktrees_remote;
+#[cfg(target_os = "linux")]
+mod writing;

@@ -40,10 +40,6 @@ const TIMES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(5);
 pub(super) const PAUSES: u32 = 200;
 
-/// How long after a step was added to a group, or published with it, its writer may still have to
-/// write objects again.
-const ACTIVE: Duration = Duration::from_secs(2);
-
 /// How many bytes of written objects are kept to write them again.
 const KEPT_BYTES: usize = 32 << 20;
 
@@ -121,15 +117,6 @@ impl Repository {
         Ok(id)
     }
 
-    /// Makes sure that what this process wrote survives a `git gc` that runs beside, once another
-    /// process moved a ref to it.
-    ///
-    /// # Errors
-    /// [`GitError`] when it has to be written again and can't be.
-    pub fn keep_written(&self) -> Result<(), GitError> {
-        self.keep_fresh()
-    }
-
     /// Makes sure that the objects behind a ref that just moved survive a `git gc` that runs
     /// beside.
     ///
@@ -182,14 +169,10 @@ impl Repository {
     }
 
     /// Whether objects may be missing for a moment: git collects garbage, or a writer that is
-    /// publishing a step, or whose step another one just published, has not looked for its objects
-    /// yet.
+    /// publishing a step has not looked for its objects yet.
     fn is_unsettled(&self) -> bool {
         let note = self.common_dir().join("handoff").join(Queue::WRITERS);
-        self.is_collected()
-            || note.metadata().is_ok_and(|note| note.len() > 0)
-            // What a partial clone lacks, nobody here wrote.
-            || (!self.is_partial() && Queue::is_group_active(self.common_dir(), ACTIVE))
+        self.is_collected() || note.metadata().is_ok_and(|note| note.len() > 0)
     }
 
     /// Reads an object again for a moment if it is missing while a `git gc` runs: the writer that

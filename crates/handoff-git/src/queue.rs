@@ -26,21 +26,6 @@ impl Queue {
     /// The file of those who publish steps; its note is the commit that is being published.
     pub const WRITERS: &'static str = "queue.lock";
 
-    /// How the files of those begin who publish steps together on a remote.
-    pub const GROUP: &'static str = "group-";
-
-    /// Whether steps were added to a group, or published with one, within this time.
-    pub(super) fn is_group_active(common_dir: &Path, within: Duration) -> bool {
-        let entries = fs::read_dir(common_dir.join("handoff"));
-        let mut entries = entries.into_iter().flatten().flatten();
-        entries.any(|entry| {
-            let name = entry.file_name();
-            let modified = entry.metadata().and_then(|found| found.modified());
-            let age = modified.ok().and_then(|at| at.elapsed().ok());
-            name.to_string_lossy().starts_with(Self::GROUP) && age.is_some_and(|age| age < within)
-        })
-    }
-
     /// Waits for the head of the queue in this file, at most this long.
     pub fn join(common_dir: &Path, name: &str, patience: Duration) -> Self {
         let dir = common_dir.join("handoff");

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, ObjectId, to_second};
-use handoff_git::{Proposal, PublishError};
+use handoff_git::Proposal;
 use handoff_model::screening::screen_protocol;
 use handoff_model::stored::VERSION;
 use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 
-use super::error::{LedgerError, WriteError};
+use super::error::LedgerError;
 use super::remote::Upstream;
 use super::session::Session;
 use super::signing::signed;
 use super::snapshot::SHAPE;
-use super::write::{Ledger, back_off, in_turn};
+use super::write::Ledger;
 
 /// What a new ledger starts with.
 pub struct Founding {
@@ -109,30 +109,13 @@ impl Ledger<'_> {
                 self.repository().prepare(&proposal)?
             };
             let reflog = "handoff: start the ledger";
-            let published = match &mut queue {
-                Some(queue) => in_turn(queue, prepared, reflog),
-                None => {
-                    let published = self.with_upstream(|ledger, upstream| {
-                        ledger.publish_there(upstream, session, prepared, reflog, attempts)
-                    })?;
-                    published.ok_or(PublishError::Moved)
-                }
-            };
-            match published {
-                Ok(commit) => {
-                    self.memory().wrote(None, commit);
-                    self.settle(Some(commit))?;
-                    return Ok(Some(commit));
-                }
-                Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
-                    return Err(WriteError::Locked(path).into());
-                }
-                Err(PublishError::Locked(_)) => back_off(session, attempts),
-                // Another process created it first; that ledger is just as good.
-                Err(PublishError::Moved) if queue.is_some() => break,
-                // The same there, or its branch is locked; its own time budget ends the attempts.
-                Err(PublishError::Moved) => {}
-                Err(PublishError::Git(error)) => return Err(error.into()),
+            let attempt = (attempts, start);
+            let published =
+                self.publish_step(session, queue.as_mut(), prepared, reflog, attempt)?;
+            // If another process created it first, that ledger is just as good.
+            if let Some(commit) = published {
+                self.settle(Some(commit))?;
+                return Ok(Some(commit));
             }
         }
         self.tip().map(|_| None)

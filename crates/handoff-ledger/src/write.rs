@@ -23,7 +23,7 @@ use super::error::{BranchError, ContractError, LedgerError, UpstreamError, Write
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::remote::{GroupStep, MADE_OFFLINE, OnDemand, Place, SYNCED_FROM, Unpublished, Upstream};
+use super::remote::{MADE_OFFLINE, OnDemand, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, SHAPE, Snapshot};
@@ -578,204 +578,122 @@ impl<'r> Ledger<'r> {
     }
 
     /// The write path: decide on the tip, publish, and repeat if the tip moved. `known` is the tip
-    /// if it was just read.
+    /// if it was just read. With a remote, this process has its turn to talk to it until the end.
     pub(super) fn write<T>(
+        &mut self,
+        session: &Session,
+        known: Option<Snapshot<'r>>,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        self.guard(session)?;
+        // Opening a ledger for writing catches up once and reports the outcome.
+        debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
+        if let Some(upstream) = self.upstream_mut() {
+            upstream.ensure_turn(session);
+        }
+        let written = self.attempt(session, known, decide);
+        match &written {
+            Ok((_, commit)) => self.settle(*commit)?,
+            Err(_) => self.upstream_mut().into_iter().for_each(Upstream::end),
+        }
+        written
+    }
+
+    fn attempt<T>(
         &mut self,
         session: &Session,
         mut known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
-        self.guard(session)?;
-        // Opening a ledger for writing catches up once and reports the outcome.
-        debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         let start = Instant::now();
         let mut attempts = 0;
         let mut queue = None;
-        // What was put into a group of steps for this request, with the outcomes.
-        let mut made: Vec<(ObjectId, Option<T>)> = Vec::new();
         loop {
             attempts += 1;
             let is_reached = self.upstream().is_some_and(Upstream::is_reached);
-            let place = self.place_of(session, &made, attempts)?;
-            if let Place::Settled(commit) = place {
-                let at = made.iter().position(|(made, _)| *made == commit);
-                match at.and_then(|at| made.swap_remove(at).1) {
-                    Some(outcome) => return self.ended(Some(commit), outcome),
-                    None => continue,
-                }
-            }
             if self.chain.is_none() && !is_reached && queue.is_none() {
                 queue = Some(self.join_queue(session));
             }
-            let base = place.base().map_or_else(|| self.existing(), Ok)?;
             let tip = match known.take() {
-                Some(known) if base == known.commit() => known,
-                _ => self.at(base)?,
+                Some(known) if self.tip_id()? == Some(known.commit()) => known,
+                _ => self.tip()?,
             };
             let now = session.clock.author();
-            let decided = decide(self, &tip, to_millisecond(now));
-            let (decided, place) = match (decided, place.waits_on()) {
-                // What waits may never be published, so it refuses nothing.
-                (Ok(Decided::Nothing(_)) | Err(_), Some(published)) => {
-                    drop(place);
-                    match decide(self, &self.at(published)?, to_millisecond(now))? {
-                        Decided::Nothing(outcome) => (Decided::Nothing(outcome), Place::Branch),
-                        Decided::Write(..) | Decided::First(_) => {
-                            self.await_group(session, base, attempts)?;
-                            continue;
-                        }
-                    }
-                }
-                (decided, _) => (decided?, place),
-            };
-            let (mut draft, outcome) = match decided {
-                Decided::Nothing(outcome) => return self.ended(None, outcome),
+            let (mut draft, outcome) = match decide(self, &tip, to_millisecond(now))? {
+                Decided::Nothing(outcome) => return Ok((outcome, None)),
                 Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
                     Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
                     None => (draft, Some(outcome)),
                 },
                 Decided::First(draft) => (draft, None),
             };
-            self.name_origin(session, &mut draft, is_reached, outcome.is_some());
+            if outcome.is_some() {
+                self.name_origin(session, &mut draft, is_reached);
+            }
             let prepared = self.prepared_step(session, &tip, &draft, now, start)?;
             let reflog = reflog_of(&draft);
-            let late = start.elapsed() >= session.patience;
-            let (published, outcome) = if let Place::Group(place) = place {
-                let commit = place.add(&prepared);
-                made.push((commit, outcome));
-                if !self.publish_in_group(session, commit, &reflog, attempts)? {
-                    continue;
-                }
-                (Ok(commit), made.pop().and_then(|(_, outcome)| outcome))
-            } else {
-                let queue = queue.as_mut();
-                (
-                    self.publish_step(session, queue, prepared, &reflog, attempts)?,
-                    outcome,
-                )
-            };
+            let published = self.publish_step(
+                session,
+                queue.as_mut(),
+                prepared,
+                &reflog,
+                (attempts, start),
+            )?;
             match (published, outcome) {
-                (Ok(commit), Some(outcome)) => return self.ended(Some(commit), outcome),
-                (Ok(_), None) => attempts = 0,
-                // With a remote, its own time budget ends the attempts.
-                (Err(PublishError::Moved), _) if late && !is_reached => {
-                    return Err(WriteError::Contended(attempts).into());
-                }
-                (Err(PublishError::Locked(path)), _) if late => {
-                    return Err(WriteError::Locked(path).into());
-                }
-                (Err(PublishError::Moved), _) => {}
-                (Err(PublishError::Locked(_)), _) => back_off(session, attempts),
-                (Err(PublishError::Git(error)), _) => return Err(error.into()),
+                (Some(commit), Some(outcome)) => return Ok((outcome, Some(commit))),
+                (Some(_), None) => attempts = 0,
+                (None, _) => {}
             }
         }
     }
 
-    /// Ends a write, with its outcome.
-    fn ended<T>(
-        &mut self,
-        commit: Option<ObjectId>,
-        outcome: T,
-    ) -> Result<(T, Option<ObjectId>), LedgerError> {
-        if commit.is_some() {
-            self.confirm_presumed();
-        }
-        self.settle(commit)?;
-        Ok((outcome, commit))
-    }
-
     /// Adds the trailer that says where a step comes from, if it needs one.
-    fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool, is_asked: bool) {
-        if let (Some(origin), true) = (self.origin, is_asked) {
+    fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool) {
+        if let Some(origin) = self.origin {
             draft.message += &format!("{SYNCED_FROM}: {origin}\n");
-        } else if self.is_shared() && !is_reached && is_asked {
+        } else if self.is_shared() && !is_reached {
             // Another clone may make the very same step now; only one of them is the first.
             let own = (session.jitter)(u64::MAX);
             draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
         }
     }
 
-    /// Where to plan the next step of a request, for which these were made before. A request that
-    /// was planned on a presumed state is planned there once.
-    fn place_of<T>(
-        &mut self,
-        session: &Session,
-        made: &[(ObjectId, Option<T>)],
-        attempts: u32,
-    ) -> Result<Place, LedgerError> {
-        let place = if self.chain.is_some() || !self.upstream().is_some_and(Upstream::is_reached) {
-            Place::Branch
-        } else {
-            let earlier: Vec<ObjectId> = made.iter().map(|(commit, _)| *commit).collect();
-            self.with_upstream(|ledger, upstream| ledger.place(session, upstream, &earlier))?
-        };
-        let is_over = attempts > 1 && self.is_presumed();
-        if is_over && !matches!(place, Place::Settled(_)) {
-            // What the request names may have been read from the presumed state too.
-            return Err(WriteError::Contended(attempts - 1).into());
-        }
-        Ok(place)
-    }
-
-    /// Publishes a step by itself: on the remote if it can be reached, else here.
-    fn publish_step(
+    /// Publishes a step: on the remote if it can be reached, else here. Returns `None` if it must be
+    /// planned again.
+    pub(super) fn publish_step(
         &mut self,
         session: &Session,
         queue: Option<&mut Queue>,
         prepared: Prepared<'_>,
         reflog: &str,
-        attempts: u32,
-    ) -> Result<Result<ObjectId, PublishError>, LedgerError> {
+        (attempts, start): (u32, Instant),
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        // With a remote, its own time budget ends the attempts.
         if self.upstream().is_some_and(Upstream::is_reached) {
-            let published = self.with_upstream(|ledger, upstream| {
+            return self.with_upstream(|ledger, upstream| {
                 ledger.publish_there(upstream, session, prepared, reflog, attempts)
-            })?;
-            return Ok(published.ok_or(PublishError::Moved));
+            });
         }
         let (parent, commit) = (prepared.parent(), prepared.commit());
         let Some(queue) = queue else {
             self.set_chain_tip(commit);
-            return Ok(Ok(commit));
+            return Ok(Some(commit));
         };
-        let published = in_turn(queue, prepared, reflog);
-        if published.is_ok() {
-            self.memory().wrote(parent, commit);
+        let late = start.elapsed() >= session.patience;
+        match in_turn(queue, prepared, reflog) {
+            Ok(commit) => {
+                self.memory().wrote(parent, commit);
+                Ok(Some(commit))
+            }
+            Err(PublishError::Moved) if late => Err(WriteError::Contended(attempts).into()),
+            Err(PublishError::Moved) => Ok(None),
+            Err(PublishError::Locked(path)) if late => Err(WriteError::Locked(path).into()),
+            Err(PublishError::Locked(_)) => {
+                back_off(session, attempts);
+                Ok(None)
+            }
+            Err(PublishError::Git(error)) => Err(error.into()),
         }
-        Ok(published)
-    }
-
-    /// Publishes a step that waits in a group; returns `false` if it has to be planned again.
-    fn publish_in_group(
-        &mut self,
-        session: &Session,
-        commit: ObjectId,
-        reflog: &str,
-        attempts: u32,
-    ) -> Result<bool, LedgerError> {
-        let step = GroupStep {
-            commit,
-            is_own: true,
-            reflog,
-            attempts,
-        };
-        self.with_upstream(|ledger, upstream| ledger.publish_waiting(upstream, session, step))
-    }
-
-    /// Waits until it is decided what becomes of the steps that wait, up to this one.
-    fn await_group(
-        &mut self,
-        session: &Session,
-        commit: ObjectId,
-        attempts: u32,
-    ) -> Result<(), LedgerError> {
-        let step = GroupStep {
-            commit,
-            is_own: false,
-            reflog: "",
-            attempts,
-        };
-        self.with_upstream(|ledger, upstream| ledger.publish_waiting(upstream, session, step))
-            .map(drop)
     }
 
     /// Writes the commit of a step on a tip; nothing points to it yet. `start` is when the write

@@ -279,36 +279,23 @@ impl Remote {
         Ok(())
     }
 
-    /// Pushes a commit to the branch, which must be an ancestor of it. With `expected`, it must be
-    /// exactly there.
+    /// Pushes a commit to the branch, which must be an ancestor of it.
     ///
     /// # Errors
     /// [`RemoteError`]. After [`RemoteError::Failed`], [`RemoteError::TimedOut`] and
     /// [`RemoteError::Interrupted`] the branch may have moved all the same.
-    pub fn push(
-        &self,
-        commit: ObjectId,
-        expected: Option<ObjectId>,
-        patience: &Patience<'_>,
-    ) -> Result<Pushed, RemoteError> {
-        match self.push_once(commit, expected, patience) {
+    pub fn push(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
+        match self.push_once(commit, patience) {
             // A git that collects this repository's objects beside it can take a file from under it.
             Err(RemoteError::Failed { message }) if tells_of_damage(&message) => {
-                self.push_once(commit, expected, patience)
+                self.push_once(commit, patience)
             }
             outcome => outcome,
         }
     }
 
-    fn push_once(
-        &self,
-        commit: ObjectId,
-        expected: Option<ObjectId>,
-        patience: &Patience<'_>,
-    ) -> Result<Pushed, RemoteError> {
+    fn push_once(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
         let mut command = self.git("push");
-        // Its commit descends from that one, so nothing is forced.
-        command.args(expected.map(|id| format!("--force-with-lease={}:{id}", self.refname)));
         command.args([
             "--porcelain",
             "--no-verify",

@@ -2,18 +2,15 @@
 //! a step counts only once the remote has it.
 //!
 //! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
-//! the remote. `publish` pushes one commit, and `group` those of all processes of this clone that
-//! write at the same moment; `presume` lets a lone writer push without a look. `sync` brings both
-//! sides together; `rerun` makes a step that was made offline again, on the remote's state, and
-//! `rejected` keeps those that are refused there. `look` looks at the remote for commands that
-//! wait, and `ask` for commands that read; `on_demand` fetches what they lack in a light clone.
+//! the remote. `publish` pushes one commit. `sync` brings both sides together; `rerun` makes a step
+//! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
+//! there. `look` looks at the remote for commands that wait, and `ask` for commands that read;
+//! `on_demand` fetches what they lack in a light clone.
 
 mod apart;
 mod ask;
-mod group;
 mod look;
 mod on_demand;
-mod presume;
 mod publish;
 mod rejected;
 mod repair;
@@ -32,7 +29,6 @@ use handoff_git::{Contents, Depth, Patience, Queue, Remote, RemoteError, Reposit
 use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
 
-pub(super) use group::{GroupStep, Place};
 pub use look::RemoteLook;
 pub(super) use on_demand::{OnDemand, ensure_here};
 pub use rejected::{Rejected, RejectedStep};
@@ -109,7 +105,7 @@ pub struct Unpublished {
 enum Reach {
     /// It was not contacted yet.
     Unasked,
-    /// It was reached, and its branch is where the tracking ref is; or that is presumed.
+    /// It was reached, and its branch is where the tracking ref is.
     Reached,
     /// It is not to be contacted.
     Offline,
@@ -165,14 +161,10 @@ pub(super) struct Upstream<'r> {
     /// Set by others to end looks at the remote.
     interrupted: Arc<AtomicBool>,
     reach: Reach,
-    /// Where the branch is presumed to be, if this process did not see it there.
-    presumed: Option<ObjectId>,
     /// This process's turn among those of this clone, while it has it.
     turn: Option<Queue>,
     attempts: Attempts,
     pushes: Pushes,
-    /// Whether this process publishes its step by itself.
-    is_alone: bool,
     /// Whether to fetch what seems to be here already.
     anew: bool,
     /// Whether a partial clone gets all objects, and not those that a command reads.
@@ -194,11 +186,9 @@ impl<'r> Upstream<'r> {
             tracking: format!("{TRACKING}/{}/{branch}", folder(name)),
             interrupted: Arc::default(),
             reach: Reach::Unasked,
-            presumed: None,
             turn: None,
             attempts: Attempts::within(Duration::ZERO),
             pushes: Pushes::default(),
-            is_alone: false,
             anew: false,
             brings_all: false,
             set_aside: false,
@@ -267,23 +257,23 @@ impl<'r> Upstream<'r> {
             let common_dir = self.repository.common_dir();
             // Half of the time is kept for the remote, in case the turn never comes.
             let turn = Queue::join(common_dir, TURN, session.patience / 2);
-            self.take_turn(turn, session);
+            if turn.is_held() {
+                let lock = common_dir.join(format!("{}.lock", self.tracking));
+                remove_abandoned(&lock, session);
+            }
+            self.turn = Some(turn);
         }
     }
 
-    /// Begins this process's turn.
-    fn take_turn(&mut self, turn: Queue, session: &Session) {
-        if turn.is_held() {
-            let common_dir = self.repository.common_dir();
-            let lock = common_dir.join(format!("{}.lock", self.tracking));
-            remove_abandoned(&lock, session);
+    /// Begins another write of this process, if it is to go to the remote.
+    pub(super) fn ensure_turn(&mut self, session: &Session) {
+        if self.is_reached() && self.turn.is_none() {
+            self.begin(session);
         }
-        self.attempts.began = Instant::now();
-        self.turn = Some(turn);
     }
 
     /// Passes the turn to the next process.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.turn = None;
     }
 
@@ -303,7 +293,6 @@ impl<'r> Upstream<'r> {
         if let Some(turn) = &mut self.turn {
             turn.leave(Some(&note));
         }
-        self.tell_seen(nanoseconds(at), tip);
     }
 
     /// The note that the remote's branch was at a commit.
@@ -344,9 +333,6 @@ impl<'r> Upstream<'r> {
                 let tip = self.known()?;
                 if let Some(tip) = tip {
                     self.saw(at, tip);
-                }
-                if tip.is_some() && tip == self.presumed {
-                    self.confirm();
                 }
                 self.reach = Reach::Reached;
                 Ok(tip)
@@ -446,7 +432,6 @@ impl<'r> Upstream<'r> {
     /// Ends the operation, and records whether the remote has a commit.
     pub(super) fn settle(&mut self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
         self.end();
-        self.is_alone = false;
         if matches!(self.reach, Reach::Unasked | Reach::Reached) {
             return Ok(());
         }

@@ -37,27 +37,9 @@ impl Upstream<'_> {
         session: &Session,
         commit: ObjectId,
     ) -> Result<Landing, LedgerError> {
-        self.push_from(session, commit, None)
-    }
-
-    /// Pushes a commit, if the remote's branch is exactly at `expected`, should that be given.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the remote refuses it.
-    pub(super) fn push_from(
-        &mut self,
-        session: &Session,
-        commit: ObjectId,
-        expected: Option<ObjectId>,
-    ) -> Result<Landing, LedgerError> {
         let at = (session.wall)();
         let doubted = self.is_doubtful(commit);
-        // A fast-forward alone would also undo that the branch went back, or was removed.
-        let expected = match expected {
-            None if self.is_presumed() => self.known()?,
-            expected => expected,
-        };
-        match (self.remote).push(commit, expected, &self.patience(&NEVER)) {
+        match self.remote.push(commit, &self.patience(&NEVER)) {
             Ok(Pushed::Done) => {}
             // If it was not pushed from here before, someone else made the very same commit.
             Ok(Pushed::Already) if doubted => {}
@@ -73,7 +55,7 @@ impl Upstream<'_> {
                 if !doubted {
                     self.pushes.doubtful.push(commit);
                 }
-                // Nothing but a note leads to the step: a `git gc` may have removed its objects.
+                // Nothing leads to the step yet: a `git gc` may have removed its objects.
                 if !self.repository.put_back_lost()? {
                     self.pushes.failures += 1;
                 }
@@ -83,12 +65,8 @@ impl Upstream<'_> {
                 return Ok(Landing::Doubtful);
             }
             // It refuses the step itself, whatever its branch has.
-            Err(error) => {
-                self.confirm();
-                return Err(self.refused(error));
-            }
+            Err(error) => return Err(self.refused(error)),
         }
-        self.confirm();
         self.follow(commit);
         self.saw(at, commit);
         Ok(Landing::There)
@@ -118,16 +96,10 @@ impl Upstream<'_> {
     /// shrinks with each loss: one of the writers always wins, so many writers make progress without
     /// ever longer pauses, and a growing window would starve those that lost most. `docs/scale.md`
     /// has the measurements.
-    ///
-    /// Who only presumed where the branch is lost to a step that may be there for long: that is no
-    /// contest.
-    pub(super) fn pause(&mut self, session: &Session, landing: &Landing) {
+    pub(super) fn pause(&mut self, session: &Session) {
         const WIDE: u32 = 8;
         const WIDEST: Duration = Duration::from_millis(500);
         const SHRINKS: f64 = 0.8;
-        if self.is_presumed() && matches!(landing, Landing::Behind) {
-            return;
-        }
         let attempt = self.attempts.began.elapsed();
         let losses = self.attempts.lost;
         self.attempts.lost += 1;
@@ -154,7 +126,7 @@ impl Upstream<'_> {
     }
 
     /// Whether it is unknown if the remote took a commit.
-    pub(super) fn is_doubtful(&self, commit: ObjectId) -> bool {
+    fn is_doubtful(&self, commit: ObjectId) -> bool {
         self.pushes.doubtful.contains(&commit)
     }
 
@@ -199,7 +171,7 @@ impl Ledger<'_> {
                 }
                 Landing::Behind | Landing::Doubtful => {}
             }
-            upstream.pause(session, &landing);
+            upstream.pause(session);
             if upstream.is_reached() {
                 upstream.look(session, Depth::Missing)?;
             }
@@ -241,7 +213,7 @@ impl Ledger<'_> {
     /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
     /// that were made here offline meanwhile, this one was taken; an error about them comes up again
     /// in the next write.
-    pub(super) fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
+    fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
         let _ = self.reconcile(session, upstream);
     }
 

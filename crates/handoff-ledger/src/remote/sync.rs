@@ -11,7 +11,7 @@ use super::apart::Apart;
 use super::publish::Landing;
 use super::rejected::Rejected;
 use super::rerun::{Renamed, Rerun};
-use super::{Attempts, Reach, Upstream};
+use super::{Reach, Upstream};
 use crate::error::{LedgerError, UpstreamError, WriteError};
 use crate::session::Session;
 use crate::tally::Work;
@@ -90,17 +90,11 @@ impl Ledger<'_> {
         if session.offline {
             upstream.reach = Reach::Offline;
         }
-        if upstream.is_presumed() {
-            upstream.forget_presumed();
-        } else if upstream.is_settled() {
+        if upstream.is_settled() {
             return Ok(Synced::default());
-        } else {
-            upstream.attempts = Attempts::within(session.patience);
         }
         self.guard(session)?;
-        if self.is_told(session, upstream)? {
-            return Ok(Synced::default());
-        }
+        upstream.begin(session);
         if upstream.was_seen_since(session, upstream.known()?) {
             upstream.reach = Reach::Reached;
             return self.reconcile(session, upstream);
@@ -440,7 +434,7 @@ impl Ledger<'_> {
             }
             Landing::Behind | Landing::Doubtful => {}
         }
-        upstream.pause(session, &landing);
+        upstream.pause(session);
         if upstream.is_reached() {
             upstream.look(session, Depth::Missing)?;
         }
