@@ -124,7 +124,10 @@ impl Repository {
     /// before the ref moved and is over shows in missing files. One that is still under way (git
     /// holds `gc.pid`) may yet remove loose files, but no pack that was not there when it began;
     /// and one that begins now finds the ref. So a pack that is written after the ref moved stays.
-    pub(super) fn keep_fresh(&self) -> Result<(), GitError> {
+    ///
+    /// # Errors
+    /// [`GitError`] when they have to be written again and can't be.
+    pub fn keep_fresh(&self) -> Result<(), GitError> {
         let fresh = self.fresh.borrow_mut().take();
         if self.are_lost(&fresh)? || (self.is_collected() && !fresh.is_empty()) {
             self.pack(&fresh)?;

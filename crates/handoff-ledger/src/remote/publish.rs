@@ -132,12 +132,22 @@ impl Upstream<'_> {
 
     /// Whether the remote has a commit whose push had an unknown outcome.
     fn has_taken(&self, commit: ObjectId) -> Result<bool, LedgerError> {
-        match self.known()? {
-            Some(known) if self.is_doubtful(commit) => {
-                Ok(self.repository.is_in_history(commit, known)?)
+        let Some(known) = self.known()?.filter(|_| self.is_doubtful(commit)) else {
+            return Ok(false);
+        };
+        // As long as that is unknown, no ref need lead to the commit.
+        self.repository.put_back_lost()?;
+        let is_there = loop {
+            match self.repository.is_in_history(commit, known) {
+                Err(_) if self.repository.put_back_lost()? => {}
+                found => break found?,
             }
-            _ => Ok(false),
+        };
+        if is_there {
+            // git moved the ref to it, which does not look for the objects afterwards.
+            self.repository.keep_fresh()?;
         }
+        Ok(is_there)
     }
 }
 
