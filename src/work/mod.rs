@@ -45,6 +45,7 @@ use std::time::{Duration, Instant};
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::text::cut;
 use handoff_git::{Repository, Waker};
 use handoff_ledger::{Snapshot, claimable};
 use handoff_model::{IssueStatus, Record, View};
@@ -77,6 +78,9 @@ const AGAIN: Duration = Duration::from_secs(15);
 
 /// How often the supervisor looks although nothing woke it: leases run out without a step.
 const GLANCE: Duration = Duration::from_secs(20);
+
+/// How much of a reason is shown, in characters; the ledger has it whole.
+const SHOWN: usize = 1000;
 
 /// What a worker is to do.
 pub(crate) struct Plan {
@@ -361,21 +365,24 @@ impl<'a> Supervisor<'a> {
         let pause = match &outcome {
             Outcome::GivenBack(why, after) => Some(self.breakers.open(&profile, why, *after)),
             Outcome::Left(Some(why)) => Some(self.breakers.open(&profile, why, None)),
-            Outcome::HandedOn(_) | Outcome::Failed(_) | Outcome::Blocked(_) => {
+            Outcome::HandedOn(_) | Outcome::Failed(_) | Outcome::Blocked(..) => {
                 self.breakers.close(&profile);
                 None
             }
             Outcome::Lost(_) | Outcome::Left(None) => None,
         };
         let agent = self.plan.roles[running.role].agent.clone();
-        let mut contradicted = Vec::new();
+        let (mut contradicted, mut answer) = (Vec::new(), None);
         let (word, why) = match outcome {
             Outcome::HandedOn(said) => {
                 contradicted = said;
                 ("handed_on", None)
             }
             Outcome::Failed(why) => ("failed", Some(why)),
-            Outcome::Blocked(why) => ("blocked", Some(why)),
+            Outcome::Blocked(why, command) => {
+                answer = command.map(|command| format!("{}: next: {command}", running.id));
+                ("blocked", Some(why))
+            }
             Outcome::GivenBack(why, _) => ("given_back", Some(why)),
             Outcome::Lost(why) => ("lost", Some(why)),
             Outcome::Left(why) => ("left", why),
@@ -386,11 +393,11 @@ impl<'a> Supervisor<'a> {
             output.say(&format!("{id} {agent}: contradicted: {statement}"));
         }
         output.say(&match &why {
-            Some(why) => format!("{id} {agent}: {shown}: {why}"),
+            Some(why) => format!("{id} {agent}: {shown}: {}", cut(why, SHOWN)),
             None => format!("{id} {agent}: {shown}"),
         });
-        if let Some(pause) = pause {
-            output.say(&pause);
+        for more in pause.into_iter().chain(answer) {
+            output.say(&more);
         }
         self.done.pieces.push(PieceView {
             id,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use handoff_base::ids::HandoffId;
+use handoff_contract::Secrets;
 use handoff_model::{BranchPatterns, ModelUsage};
 use serde_json::Value;
 
@@ -33,6 +34,9 @@ const CUT_OFF: u32 = 3;
 
 /// The longest reason that an agent gives in a file, in bytes.
 const MOST_OF_REASON: u64 = 64 * 1024;
+
+/// The longest text of a step, in bytes: the ledger takes 64 KiB.
+const MOST_OF_TEXT: usize = 60 * 1024;
 
 /// A piece of work that this process does.
 pub(super) struct Piece {
@@ -71,8 +75,8 @@ pub(super) enum Outcome {
     HandedOn(Vec<String>),
     /// It failed, for this reason.
     Failed(String),
-    /// It waits for a person, for this reason.
-    Blocked(String),
+    /// It waits for a person, for this reason; with the command that answers.
+    Blocked(String, Option<String>),
     /// It could not be done now, for this reason, and is pending again.
     GivenBack(String, Option<Duration>),
     /// Somebody else has it now, for this reason.
@@ -687,7 +691,13 @@ impl Piece {
                 let message = last.and_then(|last| last["failure"]["message"].as_str());
                 Outcome::Failed(message.map_or(reason, one_line))
             }
-            "blocked" => Outcome::Blocked(one_line(&reason)),
+            "blocked" => {
+                let options = said.data()["options"].as_array();
+                let mut options = options.into_iter().flatten();
+                let answer = options.find(|one| one["action"] == "ask");
+                let answer = answer.and_then(|one| one["command"].as_str());
+                Outcome::Blocked(one_line(&reason), answer.map(str::to_owned))
+            }
             "pending" => Outcome::GivenBack(one_line(&reason), None),
             _ => Outcome::HandedOn(Vec::new()),
         })
@@ -814,12 +824,13 @@ impl Piece {
     ) -> Outcome {
         let id = self.id.to_string();
         let token = self.claimed["token"].to_string();
-        let message = format!("--message={}", fault.message);
+        let said = recordable(&fault.message);
+        let message = format!("--message={said}");
         let mut words = vec!["fail", &id, "--run-failure", fault.code, &message];
         words.extend(["--token", &token]);
         let details = fault.details.filter(|details| !details.trim().is_empty());
         // In one word, since a text may begin with a dash.
-        let details = details.map(|details| format!("--details={details}"));
+        let details = details.map(|details| format!("--details={}", recordable(&details)));
         words.extend(details.as_deref());
         if fault.recoverable {
             words.push("--recoverable");
@@ -837,23 +848,23 @@ impl Piece {
         let mut last = None;
         let attempts = [(within, words), (within, without), (&self.program, bare)];
         for (program, words) in attempts {
-            let said = program.run_again(&self.actor, &words, (TRIES, PAUSE));
-            match said.exit {
+            let answer = program.run_again(&self.actor, &words, (TRIES, PAUSE));
+            match answer.exit {
                 0 | 8 => {
                     let is_kept = words.contains(&"--snapshot");
                     let place = place.filter(|place| is_kept && place.worktree.is_some());
                     if let Some(place) = place {
                         self.tidy(place);
                     }
-                    return Outcome::Failed(fault.message);
+                    return Outcome::Failed(said);
                 }
-                5 | 6 => return Outcome::Lost(said.message().to_owned()),
-                _ if said.may_pass() => return self.kept(&said),
-                _ => last = Some(said.message().to_owned()),
+                5 | 6 => return Outcome::Lost(answer.message().to_owned()),
+                _ if answer.may_pass() => return self.kept(&answer),
+                _ => last = Some(answer.message().to_owned()),
             }
         }
         let why = last.unwrap_or_default();
-        Outcome::Lost(format!("{}; that can't be recorded: {why}", fault.message))
+        Outcome::Lost(format!("{said}; that can't be recorded: {why}"))
     }
 
     /// Removes from a worktree what the ledger keeps of it now; the next attempt gets it from there.
@@ -878,19 +889,23 @@ impl Piece {
 
     /// Records that only a person can decide something.
     fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
-        let reason_word = format!("--reason={reason}");
-        self.step(&["block", &self.id.to_string(), &reason_word], used, |_| {
-            Outcome::Blocked(one_line(reason))
+        let reason = recordable(reason);
+        let words = ["block", &self.id.to_string(), &format!("--reason={reason}")];
+        self.step(&words, used, |said| {
+            let answer = said.data()["next"][0].as_str().map(str::to_owned);
+            Outcome::Blocked(one_line(&reason), answer)
         })
     }
 
     /// Gives the claim back: the work could not be done now, through no fault of its agent.
     fn give_back(&self, reason: &str, after: Option<Duration>, used: Option<&str>) -> Outcome {
-        let reason_word = format!("--reason={reason}");
-        let id = self.id.to_string();
-        self.step(&["release", &id, &reason_word], used, |_| {
-            Outcome::GivenBack(reason.to_owned(), after)
-        })
+        let reason = recordable(reason);
+        let words = [
+            "release",
+            &self.id.to_string(),
+            &format!("--reason={reason}"),
+        ];
+        self.step(&words, used, |_| Outcome::GivenBack(reason.clone(), after))
     }
 
     fn step(
@@ -972,6 +987,14 @@ fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, Strin
             format!("{program} exited with {}", code.unwrap_or_default()),
         ),
     }
+}
+
+/// What an agent or its program said, as a reason can have it: whoever is to learn that the work did
+/// not go well learns it, also if a secret or a byte that no argument has is in the text.
+fn recordable(text: &str) -> String {
+    let mut text = text[..text.floor_char_boundary(MOST_OF_TEXT)].replace('\0', " ");
+    Secrets::in_value(&Value::from(text.as_str())).mask_text(&mut text);
+    text
 }
 
 /// A text on one line.

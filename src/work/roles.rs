@@ -288,11 +288,13 @@ impl Role {
         let name = self.command[0].clone();
         let behind = self.program().to_owned();
         let missing = |name: &str| {
-            let text = format!(
-                "{} can't be run for {}: there is no such program",
-                quoted(name),
-                self.agent
-            );
+            let is_file = name.contains('/') && Path::new(name).is_file();
+            let why = if is_file {
+                "it is not executable"
+            } else {
+                "there is no such program"
+            };
+            let text = format!("{} can't be run for {}: {why}", quoted(name), self.agent);
             Failure::usage(text)
                 .advice("nothing was claimed; name a program on the PATH, or its path")
         };

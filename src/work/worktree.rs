@@ -310,6 +310,15 @@ impl Worktrees {
             (false, true) => words.extend([path.as_str(), wanted.branch]),
             (false, false) => words.extend(["--no-track", "-b", wanted.branch, &path, &start]),
         }
+        let begins = format!("{start}^{{commit}}");
+        if self
+            .program
+            .git(&["rev-parse", "--verify", "--quiet", &begins])
+            .is_err()
+        {
+            let why = format!("{start}, where its branch begins, names no commit here");
+            return Err(Trouble::Other(why));
+        }
         let added = self.program.git(&words).or_else(|error| {
             if !error.contains("already registered") {
                 return Err(error);

@@ -243,3 +243,86 @@ fn statements_that_the_repository_contradicts_are_shown() {
         "{contradicted}"
     );
 }
+
+#[test]
+fn a_reason_that_can_not_be_recorded_as_it_is_is_recorded_without_its_secrets() {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let cases = [
+        ("echo \"no: $TEXT\" > .git-handoff/failed.md", "failed"),
+        (
+            "printf 'no:\\nsee %s' \"$TEXT\" > .git-handoff/failed.md",
+            "failed",
+        ),
+        ("printf 'no:\\0' > .git-handoff/failed.md", "failed"),
+        (
+            "{ printf no:; head -c 60000 /dev/zero | tr '\\0' '\\377'; } > .git-handoff/failed.md",
+            "failed",
+        ),
+        ("echo \"no: $TEXT\" > .git-handoff/blocked.md", "blocked"),
+        ("echo \"no: $TEXT\"; exit 75", "given_back"),
+    ];
+    for (script, wanted) in cases {
+        let env = opened();
+        let ran = once(&env, &format!("TEXT={token}\n{script}"));
+        let (came, why) = outcome(&ran);
+        assert_eq!(came, wanted, "{script}\n{}", ran.shown);
+        assert!(why.contains("no:"), "{why}");
+        let record = record(&env);
+        let state = if wanted == "given_back" {
+            "pending"
+        } else {
+            wanted
+        };
+        assert_eq!(record["state"], state, "{script}");
+        let told = format!("{}{record}", ran.shown);
+        assert!(!told.contains(&token[..12]), "{told}");
+        env.assert_sound();
+    }
+    let env = opened();
+    let above = format!("setup = {{command = [\"sh\", \"-c\", \"echo no: {token}; exit 1\"]}}");
+    let ran = by_role(&env, "exit 0", &above, "");
+    assert_eq!(outcome(&ran).0, "given_back", "{}", ran.shown);
+    assert!(!ran.shown.contains(&token[..12]), "{}", ran.shown);
+}
+
+#[test]
+fn who_is_asked_is_shown_the_command_that_answers() {
+    for script in [
+        "echo 'which port?' > .git-handoff/blocked.md",
+        "git handoff block 87.1 --reason 'which port?'",
+    ] {
+        let env = opened();
+        let agent = agent(&env, script);
+        let agent = agent.to_str().unwrap();
+        let args = ["work", "--as", "prep-agent", "--once", "--", agent];
+        let mut command = env.program(&args);
+        command
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        let ran = env.run(command, &args, None);
+        let answer = "87.1: next: git handoff answer 87.1 ANSWER --as orchestrator";
+        assert!(
+            ran.stderr.lines().any(|line| line == answer),
+            "{}",
+            ran.shown
+        );
+    }
+}
+
+#[test]
+fn without_a_commit_to_begin_at_the_work_waits_for_one() {
+    let env = TestEnvironment::new();
+    env.git(env.root(), &["init", "-q", "repo"]);
+    env.handoff(&["init"]).success();
+    env.send(opening(87)).success();
+    let send = format!("git handoff send {PREPARED}");
+    let ran = once(&env, &send);
+    let wanted = "there is no worktree for it: main, where its branch begins, names no commit here";
+    assert_eq!(outcome(&ran), ("given_back".into(), wanted.into()));
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Start"],
+    );
+    let ran = once(&env, &send);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+}
