@@ -527,6 +527,11 @@ mod tests {
         ),
         (
             "qwen",
+            r#"{"type":"result","is_error":true,"error":{"message":"[API Error: 429 stub says 429]\nPossible quota limitations in place or slow response times detected. Please wait and try again later."}}"#,
+            "stub says 429",
+        ),
+        (
+            "qwen",
             r#"{"type":"result","is_error":true,"error":{"message":"[API Error: Connection error. (cause: fetch failed)]"}}"#,
             "Connection error. (cause: fetch failed)",
         ),
@@ -558,7 +563,9 @@ mod tests {
             // It went well, so whatever it printed is about its work.
             assert_eq!(role.unavailable(Some(0), end), None, "{name}");
         }
-        let told = role("opencode").unavailable(Some(1), ENDS[17].1);
+        let asks = |end: &&(&str, &'static str, &str)| end.1.contains("\"34\"");
+        let asking = ENDS.iter().find(asks).expect("one asks to wait").1;
+        let told = role("opencode").unavailable(Some(1), asking);
         assert_eq!(
             told.and_then(|told| told.retry_after),
             Some(Duration::from_secs(34))

@@ -25,8 +25,6 @@ pub(crate) struct Harness {
     program: &'static str,
     /// Whether CI must have it.
     pub(crate) is_required: bool,
-    /// Whether what is installed for it has a skill, and a server.
-    pub(crate) has_tools: bool,
     /// Whether it has hooks for a session's start and stop.
     pub(crate) has_hooks: bool,
     /// Whether its profile lets an agent commit and hand on by commands; else it writes files only.
@@ -44,7 +42,6 @@ const HARNESS: Harness = Harness {
     packages: "",
     program: "",
     is_required: false,
-    has_tools: true,
     has_hooks: true,
     by_command: true,
     retries_for_ever: false,
@@ -118,9 +115,7 @@ pub(crate) static GEMINI: Harness = Harness {
 pub(crate) static QWEN: Harness = Harness {
     title: "Qwen Code",
     name: "qwen",
-    installed_as: "agents-md",
-    has_tools: false,
-    has_hooks: false,
+    installed_as: "qwen",
     packages: "harness-tools/qwen",
     program: ".bin/qwen",
     session: &["--approval-mode", "yolo", "-p"],
@@ -165,6 +160,8 @@ impl Harness {
                 ".claude/settings.json",
                 json!({"env": {
                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "3", "DISABLE_AUTOUPDATER": "1",
+                    // A server that starts slowly is waited for.
+                    "MCP_CONNECTION_NONBLOCKING": "false", "MCP_TIMEOUT": "120000",
                 }})
                 .to_string(),
             ),
@@ -199,8 +196,11 @@ impl Harness {
                 json!({
                     "security": {"auth": {"selectedType": if self.name == "qwen" { "openai" } else { "gemini-api-key" }}},
                     "general": {"disableAutoUpdate": true, "maxAttempts": 4},
-                    "model": {"generationConfig": {"maxRetries": 3}}, "privacy": {"usageStatisticsEnabled": false},
+                    // It has two kinds of retries within each other: these wait for minutes.
+                    "model": {"generationConfig": {"maxRetries": 0}}, "privacy": {"usageStatisticsEnabled": false},
                     "telemetry": {"enabled": false},
+                    // Qwen Code offers the tools of servers only once they are searched for.
+                    "tools": {"toolSearch": {"enabled": false}},
                 })
                 .to_string(),
             ),

@@ -14,8 +14,7 @@ const SKILL: &str = "Take over, do and hand on work";
 /// Instructions, skill, page and the server's tools are there once; a round by the server's tools
 /// works; who stops with work in hand is asked to go on.
 pub(crate) fn installed(harness: &'static Harness) {
-    let server: &[&str] = if harness.has_tools { &["--mcp"] } else { &[] };
-    let trial = Trial::new(harness, &[harness.with_server, server].concat());
+    let trial = Trial::new(harness, &[harness.with_server, &["--mcp"]].concat());
     trial.open(87);
     trial.open(88);
     let prepared = [
@@ -30,16 +29,13 @@ pub(crate) fn installed(harness: &'static Harness) {
     let send =
         json!({"issue": "88", "to": "implementer-agent", "set": prepared, "as": "prep-agent"});
     let shell = |line: &str| Turn::Shell(line.to_owned());
-    let mut turns = Vec::new();
-    if harness.has_tools {
-        turns.push(Turn::Tool("handoff_claim", claim));
-        turns.push(Turn::Tool("handoff_send", send));
-    }
-    turns.extend([
+    let turns = [
+        Turn::Tool("handoff_claim", claim),
+        Turn::Tool("handoff_send", send),
         shell("git handoff claim 87.1 --as prep-agent 2>&1"),
         Turn::Say("I stop, with work in hand.".to_owned()),
         shell("git handoff block 87.1 --as prep-agent --reason 'I was asked to go on' 2>&1"),
-    ]);
+    ];
     // The last turn is taken by who is asked to go on.
     trial.model.plays(move |request| script(&turns, request));
     let mut session = trial.command(harness.name);
@@ -64,18 +60,12 @@ pub(crate) fn installed(harness: &'static Harness) {
     };
     let reached = [count(INSTRUCTIONS), count(PAGE), count(SKILL), names];
     let page = usize::from(harness.has_hooks);
-    let tools = usize::from(harness.has_tools);
     assert_eq!(
         reached,
-        [1, page, tools, tools],
+        [1, page, 1, 1],
         "instructions, page, skill, server: {story}"
     );
-    let by_server = if harness.has_tools {
-        "completed"
-    } else {
-        "pending"
-    };
-    assert_eq!(trial.state("88.1"), by_server, "{story}");
+    assert_eq!(trial.state("88.1"), "completed", "{story}");
     let stopped = if harness.has_hooks {
         "blocked"
     } else {
