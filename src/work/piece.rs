@@ -992,8 +992,10 @@ fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, Strin
 /// What an agent or its program said, as a reason can have it: whoever is to learn that the work did
 /// not go well learns it, also if a secret or a byte that no argument has is in the text.
 fn recordable(text: &str) -> String {
-    let mut text = text[..text.floor_char_boundary(MOST_OF_TEXT)].replace('\0', " ");
+    let mut text = text.replace('\0', " ");
+    // Before it is cut: half of a secret would not be found.
     Secrets::in_value(&Value::from(text.as_str())).mask_text(&mut text);
+    text.truncate(text.floor_char_boundary(MOST_OF_TEXT));
     text
 }
 
