@@ -9,7 +9,7 @@ use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
 use handoff_model::{
-    Actor, DaySpending, EventArgs, Issue, Record, Request, SendRequest, Step, Update, View,
+    Actor, DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendRequest, Update, View,
     record_file,
 };
 use handoff_protocol::{Event, Policy};
@@ -24,7 +24,7 @@ const IN_FLIGHT: usize = 40;
 
 /// A step with its author.
 pub struct Planned {
-    pub step: Step,
+    pub step: PlannedStep,
     pub author: Person,
     pub sends: bool,
     pub contract: Option<Vec<u8>>,

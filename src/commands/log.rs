@@ -6,6 +6,7 @@ use handoff_base::text::{continued, quoted, word};
 use handoff_base::{Moment, ObjectId, moment, to_second};
 use handoff_git::{Commit, Repository};
 use handoff_ledger::Snapshot;
+use handoff_model::trailers::unfolded;
 use handoff_model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -229,7 +230,7 @@ struct StepView {
     /// what happened: `send`, an event of the lifecycle, `decide`, `annotate`, `reopen`,
     /// `give_up`, `archive` or `unarchive`
     event: Option<String>,
-    /// why, or what was said: at most 200 characters
+    /// why, or what was said
     reason: Option<String>,
     /// the failure's code
     failure_code: Option<String>,
@@ -250,7 +251,7 @@ impl StepView {
         let trailers = trailers(&commit.message);
         let values = |name: &'static str| {
             let named = trailers.iter().filter(move |(n, _)| *n == name);
-            named.map(|(_, value)| (*value).to_owned())
+            named.map(|(_, value)| unfolded(value))
         };
         let value = |name| values(name).next();
         let number = |name| value(name)?.parse().ok();
@@ -263,7 +264,7 @@ impl StepView {
             issue: value("Issue"),
             transitions: values("Transition").collect(),
             event: value("Event"),
-            reason: value("Reason"),
+            reason: value("Reason").or_else(|| value("Rationale")),
             failure_code: value("Failure-Code"),
             attempt: number("Attempt"),
             waited_seconds: number("Waited-Seconds"),

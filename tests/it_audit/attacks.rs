@@ -105,7 +105,7 @@ fn an_altered_contract() {
     let path = format!("{}/{CONTRACT}", folder(87));
     let altered = replaced(&attack.ledger, &path, "</handoff>", " </handoff>");
     attack.ledger.add(&[set(&path, &*altered)]);
-    attack.must_be_found(&[&format!("10 contract.altered {path}")]);
+    attack.must_be_found(&[&format!("10 contract.altered {path}"), "10 commit.message"]);
 }
 
 #[test]
@@ -231,6 +231,11 @@ fn a_step_that_no_protocol_allows() {
     let tip = attack.ledger.tip();
     let mut commit = claim;
     commit.parents = vec![tip.id.clone()];
+    let by = commit
+        .message
+        .replace("By: prep-agent", "By: reviewer-agent");
+    assert_ne!(by, commit.message);
+    commit.message = by;
     let edits = [
         set(&record, &*forged),
         remove(&was),

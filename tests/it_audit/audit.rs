@@ -61,6 +61,7 @@ fn a_step_that_is_dated_before_the_last_of_its_issue_is_found() {
         commit.tree = ledger.edited(&commit.tree, &edits);
         commit.author = redated(&commit.author, 6);
         commit.message = commit.message.replace("until 09:10", "until 09:06");
+        commit.message = earlier(std::mem::take(&mut commit.message));
         let waited = commit.message.replace("Seconds: 180", "Seconds: 0");
         assert_ne!(commit.message, waited);
         commit.message = waited;
@@ -257,17 +258,19 @@ fn the_report_can_be_read_by_people() {
     env.git(&tree, &["commit", "-q", "-m", "By hand"]);
     assert_snapshot!(env.handoff(&["verify"]).exits(10).shown, @r#"
     $ git handoff verify
-    the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+    the ledger is damaged: 3 findings in 4 commits, 1 handoff, up to [commit]
       audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10 +0000
 
     1. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:10 +0000
        A contract is not what its sender handed over.
        A file lies in the ledger that no step put there.
+       The description of the step does not tell what the step did.
          issues/87/00/87/0001-issue-manager-to-prep-agent.xml contract.altered the step has no business with this file
          note.txt file.stray the step has no business with this file
+          commit.message the message does not tell a step: it has no trailer Event
     --- stderr
-    error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+    error: the ledger is damaged: 3 findings in 4 commits, 1 handoff, up to [commit]
     hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
     --- exit 10
     "#);

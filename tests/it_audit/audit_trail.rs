@@ -136,6 +136,9 @@ fn git_tells_the_same_story() {
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
     Event: send
+    By: closer-agent
+    Worker: repo
+    At: 2026-03-02T09:30:00Z
     Held-Seconds: 60
     Pull-Request: 91
     ");

@@ -64,6 +64,7 @@ fn a_pause_that_is_taken_away_without_a_resumption() {
         ledger.damage(&[]),
         [
             format!("{at} file.altered {FILE}"),
+            format!("{at} commit.message"),
             format!("{at} file.missing {FILE}"),
         ]
     );

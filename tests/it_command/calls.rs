@@ -266,6 +266,10 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     Contract-Sha256: [sha256]
     Protocol: orchestrator-specialist
     Event: complete
+    Request: send
+    By: @react-specialist
+    Worker: repo
+    At: 2026-03-02T09:07:00Z
     Attempt: 1
     Held-Seconds: 60
     ");

@@ -341,20 +341,26 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     let damaged = env.handoff(&["verify", "87"]).exits(10);
     insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
-    the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+    the ledger is damaged: 5 findings in 4 commits, 1 handoff, up to [commit]
       audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
 
     1. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000
-       The rules in force did not allow this step.
-         issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
+       The record of a handoff does not follow from its steps.
+       The description of the step does not tell what the step did.
+         issues/87/00/87/0001.json record.altered the step has no business with this file
+          commit.message the message does not tell a step: it has no trailer Event
 
     2. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:15 +0000
+       The record of a handoff does not follow from its steps.
+       The description of the step does not tell what the step did.
        A file of the ledger can't be understood.
+         issues/87/00/87/0001.json record.altered the step has no business with this file
+          commit.message the message does not tell a step: it has no trailer Event
          issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     --- stderr
-    error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+    error: the ledger is damaged: 5 findings in 4 commits, 1 handoff, up to [commit]
     hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
     --- exit 10
     "#);
@@ -395,8 +401,8 @@ fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
         "Contract-Sha256",
         "Protocol",
     ];
-    let sent = &["Event"][..];
-    let rejected = &["Event", "Reason", "Attempt"];
+    let sent = &["Event", "By", "Worker", "At"][..];
+    let rejected = &["Event", "Reason", "By", "Worker", "At", "Attempt"];
     let check = |issue: usize, attack: &str, own: &[&str]| {
         let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
         let file = env.file("message", &message);

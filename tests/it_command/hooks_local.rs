@@ -489,22 +489,11 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
     assert_eq!(refused.status, 1);
     assert_snapshot!(desk.env.filtered(&refused.stderr), @"
     error: this commit on branch handoffs is not a step that the ledger accepts
-       commit.message the message or its trailers do not tell what the step did
-          write exactly this:
-          | 
-          | 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
-          | 
-          | Export delivery history as CSV
-          | 
-          | Handoff-Id: 87.1
-          | Issue: 87
-          | From: issue-manager
-          | To: prep-agent
-          | Transition: 87.1 none..pending
-          | Contract-Type: issue-manager-to-prep-agent
-          | Contract-Sha256: [sha256]
-          | Protocol: issue-to-pr
-          | Event: send
+      issues/87/00/87/0001-issue-manager-to-prep-agent.xml file.stray the step has no business with this file
+      issues/87/00/87/0001.json file.stray the step has no business with this file
+      issues/87/00/87/issue.json file.stray the step has no business with this file
+      open/prep-agent/ready.medium.issue-to-pr.20260302T090500000.-.87.1.json file.stray the step has no business with this file
+       commit.message the message does not tell a step: it has no trailer Event
     hint: nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand
     ");
     // Without an editor, comments stay in the message, and blanks go.

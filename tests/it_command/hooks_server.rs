@@ -133,9 +133,11 @@ fn a_new_ledger_is_audited_from_its_first_commit_on() {
     let forged = format!("{}:refs/heads/handoffs", forged.trim());
     let refused = push(&env, &[&forged]);
     assert_eq!(refused.status, 1);
-    for code in ["commit.message", "commit.author"] {
-        assert!(refused.stderr.contains(code), "{}", refused.stderr);
-    }
+    assert!(
+        refused.stderr.contains("commit.message"),
+        "{}",
+        refused.stderr
+    );
     let other = push(&env, &["main:refs/heads/handoffs"]);
     assert!(
         other.stderr.contains("ledger.json is missing"),

@@ -338,7 +338,7 @@ fn a_damaged_ledger_is_told_in_the_pager_and_by_the_exit_code() {
     assert_eq!(seen.status, 10);
     let (report, error) = seen.raw.split_once("error").unwrap();
     assert!(
-        report.starts_with("PAGER") && report.contains("step."),
+        report.starts_with("PAGER") && report.contains("commit.message"),
         "{report}"
     );
     assert!(

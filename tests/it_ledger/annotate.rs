@@ -35,6 +35,9 @@ fn a_note_is_a_step_that_changes_no_state() {
     Protocol: issue-to-pr
     Event: annotate
     Reason: the branch is feature/87, not feature/78
+    By: prep-agent
+    Worker: repo
+    At: 2026-03-02T09:06:00Z
     ");
     // The same again writes nothing, also after another note.
     let tip = env.tip();

@@ -64,7 +64,7 @@ fn a_failure_keeps_the_error_the_machine_and_where_the_code_stood() {
     assert_eq!(
         kept,
         json!({
-            "version": 3,
+            "version": 4,
             "handoff": "87.1",
             "attempt": 1,
             "at": kept["at"],

@@ -246,7 +246,9 @@ fn an_issue_given_up_in_the_name_of_an_agent_that_may_not_is_found() {
     let author = "fixer-agent <fixer-agent@handoff.invalid>";
     let date = date.as_str().unwrap();
     git(&["add", "-A"]);
-    let amend = ["commit", "-q", "--amend", "--no-edit", "--no-verify"];
+    let message = git(&["log", "-1", "--format=%B"]);
+    let message = message.replace("By: issue-manager", "By: fixer-agent");
+    let amend = ["commit", "-q", "--amend", "--no-verify", "-m", &message];
     git(&[&amend[..], &["--author", author, "--date", date]].concat());
     let forged = git(&["rev-parse", "HEAD"]);
     env.git(&env.repo(), &["update-ref", "refs/heads/handoffs", &forged]);

@@ -961,6 +961,7 @@ fn redate(ledger: &Ledger, number: usize, was: u32, is: u32, paths: &[&str]) {
             edits.push(set(path, text.replace(&was_text, &is_text)));
         }
         commit.tree = ledger.edited(&commit.tree, &edits);
+        commit.message = commit.message.replace(&was_text, &is_text);
         for person in [&mut commit.author, &mut commit.committer] {
             let mut parts: Vec<String> = person.split(' ').map(str::to_owned).collect();
             let seconds = parts.len() - 2;

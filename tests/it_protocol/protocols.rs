@@ -1035,6 +1035,9 @@ fn a_protocol_that_is_tampered_with_is_found() {
     step.illegal protocols/diner/protocol.json: no protocol allows this step: the protocol is invalid
 
     together with a step:
+    record.altered issues/t1/00/T1/0001.json: the step has no business with this file
+    file.altered protocols/kitchen/protocol.json: the step has no business with this file
+    commit.message: the message does not tell a step: it has no trailer Event
     file.unreadable issues/t1/00/T1/0001.json: issues/t1/00/T1/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     ");
     // Whoever says what is done does what the command does.

@@ -608,8 +608,8 @@ fn a_ledger_of_an_earlier_version_is_refused_with_the_reason() {
     );
     let file = worktree.join("ledger.json");
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("\"version\": 3"), "{text}");
-    fs::write(&file, text.replace("\"version\": 3", "\"version\": 1")).unwrap();
+    assert!(text.contains("\"version\": 4"), "{text}");
+    fs::write(&file, text.replace("\"version\": 4", "\"version\": 1")).unwrap();
     env.git(&worktree, &["commit", "-q", "--no-verify", "-am", "back"]);
     let earlier = env.git(&worktree, &["rev-parse", "HEAD"]);
     env.git(

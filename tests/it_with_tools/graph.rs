@@ -802,7 +802,7 @@ fn many_tasks_are_cut_down_to_what_mermaid_takes() {
                 "depends_on": on, "state": if i < 400 { "completed" } else { "pending" }})
         })
         .collect();
-    let issue = json!({"version": 3, "issue": "9", "title": "t", "protocol": "task-breakdown", "status": "open",
+    let issue = json!({"version": 4, "issue": "9", "title": "t", "protocol": "task-breakdown", "status": "open",
         "opened_at": "2026-03-02T09:00:00Z", "updated_at": "2026-03-02T09:00:00Z", "handoffs": 500,
         "steps": 500, "open": [], "tasks": tasks, "facts": {}});
     let issue: Issue = serde_json::from_value(issue).unwrap();

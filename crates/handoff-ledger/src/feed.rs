@@ -4,7 +4,9 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Change, Commit, MOST_ENTRIES, Repository, Shape, Tree};
-use handoff_model::{Failure, Issue, Record, TraceParent, Transition, layout, record};
+use handoff_model::{
+    Asked, Failure, Record, TraceParent, Transition, Update, layout, record, recorded, trailers,
+};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -131,7 +133,7 @@ impl Happening {
 
 /// The changes of a commit, in the order of the handoffs; at least one.
 ///
-/// They are derived from the records, not from the commit's message, which is for people.
+/// Those of handoffs are in the records; what was done to an issue is in the commit's message.
 ///
 /// # Errors
 /// [`LedgerError`] if an object can't be read.
@@ -176,9 +178,10 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         }
     }
     // Also where handoffs have their time to be claimed again, as when an issue is resumed.
-    if found.iter().all(|one| one.kind == Kind::Record) {
-        let issue = of_issue(repository, &changes, plain(Kind::Issue))?;
-        if let Some((one, _)) = issue.filter(|(_, is_resumed)| found.is_empty() || *is_resumed) {
+    let is_of_issue = changes.iter().any(|c| c.path.ends_with("/issue.json"));
+    if is_of_issue && found.iter().all(|one| one.kind == Kind::Record) {
+        let (one, is_resumed) = of_issue(commit, plain(Kind::Issue));
+        if found.is_empty() || is_resumed {
             found = vec![one];
         }
     }
@@ -197,49 +200,20 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     Ok(found)
 }
 
-/// What happened to an issue whose file a commit changes, and whether it was resumed.
-fn of_issue(
-    repository: &Repository,
-    changes: &[Change],
-    mut one: Happening,
-) -> Result<Option<(Happening, bool)>, LedgerError> {
-    let mut changes = changes.iter();
-    let Some(change) = changes.find(|c| c.path.ends_with("/issue.json")) else {
-        return Ok(None);
-    };
-    let read = |id: Option<ObjectId>| -> Result<Option<Issue>, LedgerError> {
-        id.map(|id| stored(repository, id, &change.path))
-            .transpose()
-    };
-    let (Some(issue), old) = (read(change.new)?, read(change.old)?) else {
+/// What happened to an issue by a step of which no handoff tells, and whether it was resumed.
+fn of_issue(commit: &Commit, mut one: Happening) -> (Happening, bool) {
+    let issue = { trailers(&commit.message).into_iter() }
+        .find_map(|(name, value)| (name == "Issue").then(|| value.parse::<IssueKey>().ok())?);
+    let step = recorded(&commit.message).map(|step| step.request);
+    let (Some(issue), Ok(Asked::Update(update))) = (issue, step) else {
         one.kind = Kind::Other;
-        return Ok(Some((one, false)));
+        return (one, false);
     };
-    let known = |count: fn(&Issue) -> usize| old.as_ref().map_or(0, count);
-    let decided = issue.decisions.get(known(|issue| issue.decisions.len())..);
-    let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
-    let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
-    let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
-    let resumed = issue.resumed.get(known(|issue| issue.resumed.len())..);
-    let resumed = resumed.and_then(<[_]>::last);
-    let why = why.or_else(|| Some((&resumed?.reason, None)));
-    let was_paused = old.as_ref().and_then(|old| old.paused.as_ref());
-    let paused = issue.paused.as_ref();
-    let paused = paused.filter(|paused| was_paused != Some(*paused));
-    let why = why.or_else(|| Some((&paused?.reason, None)));
-    let given_up = issue.given_up.get(known(|issue| issue.given_up.len())..);
-    let why = why.or_else(|| Some((&given_up?.last()?.reason, None)));
-    let noted = issue
-        .annotations
-        .get(known(|issue| issue.annotations.len())..);
-    let noted = noted.and_then(<[_]>::last);
-    let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
-    let reason = why.map(|(why, _)| why.clone());
-    one.reason = reason.filter(|why| !why.is_empty());
-    one.id = why.and_then(|(_, id)| id.cloned());
-    let is_resumed = resumed.is_some();
-    one.issue = Some(issue.issue);
-    Ok(Some((one, is_resumed)))
+    let texts = update.texts();
+    one.reason = texts.last().map(|&why| why.to_owned());
+    one.id = { update.handoff() }.map(|number| HandoffId::new(issue.clone(), number));
+    one.issue = Some(issue);
+    (one, matches!(update, Update::Reopen { .. }))
 }
 
 /// What happened in a commit that changes the archive.

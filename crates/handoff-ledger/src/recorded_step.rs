@@ -1,47 +1,39 @@
-//! Reads the step that a commit records from the states before and after it: the agent and the
-//! request. The audit plans it again and compares, an export writes it down, and `sync` repeats it
-//! on another tip.
+//! The step that a commit records: its message has the request, and who made it when; its tree has
+//! the contract, and what was found of it in the repository. The audit plans it again and compares,
+//! an export writes it down, and `sync` repeats it on another tip.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use chrono::{DateTime, FixedOffset};
+use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::{ObjectId, to_second};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    Contract, Delivery, Issue, Manifest, ModelUsage, Record, Request, Review, SendRequest,
-    TraceParent, Update, View, layout, record, recorded_change, recorded_update, review_imported,
+    Asked, Contract, ImportSource, Issue, Maker, Manifest, Record, Request, Review, SendOptions,
+    SendRequest, Step, Update, View, layout, record, review_imported,
 };
-use handoff_protocol::{Event, Policy};
+use handoff_protocol::Policy;
 
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
 pub(super) struct RecordedStep {
-    /// The agent that made the step.
-    pub(super) actor: AgentName,
-    /// The worker that made it as that agent, if it changed or approved a handoff.
-    pub(super) worker: Option<WorkerId>,
+    /// Who made it, and when.
+    pub(super) maker: Maker,
+    /// The file that tells most of it.
     pub(super) path: String,
     pub(super) request: RecordedRequest,
-    /// The trace that it belongs to, if it changed a handoff's state.
-    pub(super) traceparent: Option<TraceParent>,
-    /// What the work took, as far as it was reported with the step.
-    pub(super) usage: Vec<ModelUsage>,
-    /// The outside event that it carried out.
-    pub(super) delivery: Option<Delivery>,
 }
 
 /// An owned [`Request`].
 pub(super) enum RecordedRequest {
     /// A contract was sent, which started this handoff.
-    Sent(Box<Contract>, Rc<Record>),
+    Sent(Box<Contract>, SendOptions, Rc<Record>),
     /// Anything else.
     Update(Update),
 }
@@ -50,7 +42,7 @@ impl RecordedStep {
     /// The handoff that the commit started, if it sent a contract.
     pub(super) fn sent(&self) -> Option<&Record> {
         match &self.request {
-            RecordedRequest::Sent(_, record) => Some(record),
+            RecordedRequest::Sent(_, _, record) => Some(record),
             RecordedRequest::Update(_) => None,
         }
     }
@@ -58,15 +50,15 @@ impl RecordedStep {
     /// The request, in a ledger with this policy for contradicted statements.
     pub(super) fn request(&self, policy: Policy) -> Request<'_> {
         match &self.request {
-            RecordedRequest::Sent(contract, record) => Request::Send(SendRequest {
+            RecordedRequest::Sent(contract, options, record) => Request::Send(SendRequest {
                 contract,
                 code: record.code.as_ref(),
                 artifacts: &record.artifacts,
                 evidence: Some(&record.evidence),
                 policy,
-                answers: record.answers.as_ref().map(HandoffId::number),
-                replaces: record.replaces.as_ref().map(HandoffId::number),
-                token: None,
+                answers: options.answers,
+                replaces: options.replaces,
+                token: options.token,
             }),
             RecordedRequest::Update(update) => Request::Update(update),
         }
@@ -88,59 +80,30 @@ pub(super) struct States<'r> {
 type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {
-    /// When the step was made: what it wrote has the milliseconds, its commit only the second. If
-    /// they contradict each other, the commit's date counts.
-    pub(super) fn made_at(&self, commit: DateTime<FixedOffset>) -> DateTime<FixedOffset> {
-        let written = self.is.updated_at.with_timezone(commit.offset());
-        if to_second(written) == to_second(commit) {
-            written
-        } else {
-            commit
-        }
-    }
-
-    /// Derives from the new state which step was made, or why no step can have been.
+    /// The step that a commit with this message records, or why it records none.
     ///
     /// # Errors
-    /// [`LedgerError`] when a state can't be read.
-    pub(super) fn recorded_step(&self, changes: &[Change]) -> Result<Recorded, LedgerError> {
-        let key = self.after.key();
-        let handoffs = self.handoffs_before();
-        let number = if self.is.handoffs > handoffs {
-            handoffs + 1
-        } else {
-            match &self.about(changes)?[..] {
-                // Handoffs have their time to be claimed again.
-                _ if self.is_resumed() => return Ok(self.issue_update(changes)),
-                [number] if self.is_annotated() => {
-                    let record = self.after.shared_record(*number)?;
-                    let old = self.before.shared_record(*number)?;
-                    let usage = record.map(|record| reported(old.as_deref(), &record));
-                    let step = self.issue_update(changes);
-                    return Ok(step.map(|step| RecordedStep {
-                        usage: usage.unwrap_or_default(),
-                        ..step
-                    }));
-                }
-                [number] => *number,
-                [] => return Ok(self.issue_update(changes)),
-                _ => {
-                    let text = "the commit changes an issue without a step of one handoff";
-                    let finding =
-                        Finding::error(FindingCode::StepNone, layout::issue_file(key), text);
-                    return Ok(Err(vec![finding]));
-                }
+    /// [`LedgerError`] when a file can't be read.
+    pub(super) fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
+        let Step { maker, request } = match handoff_model::recorded(message) {
+            Ok(step) => step,
+            Err(why) => {
+                let text = format!("the message does not tell a step: {why}");
+                let finding = Finding::error(FindingCode::CommitMessage, "", text);
+                return Ok(Err(vec![finding]));
             }
         };
-        let path = layout::record_file(&HandoffId::new(key.clone(), number));
-        let Some(record) = self.after.shared_record(number)? else {
-            let finding = Finding::error(FindingCode::FileMissing, path, "the record is missing");
-            return Ok(Err(vec![finding]));
-        };
-        if number > handoffs {
-            self.sending(record, path)
-        } else {
-            self.handoff_update(&record, path).map(Ok)
+        let key = self.after.key();
+        match request {
+            Asked::Send(options) => self.sending(maker, options),
+            Asked::Update(update) => Ok(Ok(RecordedStep {
+                maker,
+                path: match update.handoff() {
+                    Some(number) => layout::record_file(&HandoffId::new(key.clone(), number)),
+                    None => layout::issue_file(key),
+                },
+                request: RecordedRequest::Update(update),
+            })),
         }
     }
 
@@ -148,148 +111,73 @@ impl States<'_> {
         self.was.as_ref().map_or(0, |issue| issue.handoffs)
     }
 
-    /// Whether the step added a note.
-    fn is_annotated(&self) -> bool {
-        let had = self.was.as_ref().map_or(0, |issue| issue.annotations.len());
-        self.is.annotations.len() > had
-    }
-
-    /// Whether the step resumed the issue.
-    fn is_resumed(&self) -> bool {
-        let had = self.was.as_ref().map_or(0, |issue| issue.resumed.len());
-        self.is.resumed.len() > had
-    }
-
-    /// The outside event that the step carried out.
-    fn delivery(&self) -> Option<Delivery> {
-        let had = self.was.as_ref().map_or(0, |issue| issue.deliveries.len());
-        self.is.deliveries.get(had).map(|new| Delivery {
-            id: new.id.clone(),
-            part: new.part.clone(),
-        })
-    }
-
-    /// The step of a commit that changes the issue alone.
-    fn issue_update(&self, changes: &[Change]) -> Recorded {
-        let Some((actor, update)) = recorded_update(self.was.as_deref(), &self.is) else {
-            let all = changes.iter().map(|change| difference(change, false));
-            return Err(all.collect());
-        };
-        let approved = self.is_annotated().then(|| self.is.annotations.last());
-        Ok(RecordedStep {
-            actor,
-            worker: approved.flatten().and_then(|note| note.worker.clone()),
-            path: layout::issue_file(self.after.key()),
-            request: RecordedRequest::Update(update),
-            traceparent: None,
-            usage: Vec::new(),
-            delivery: self.delivery(),
-        })
-    }
-
-    /// The step of a commit that changes a handoff.
-    fn handoff_update(&self, record: &Record, path: String) -> Result<RecordedStep, LedgerError> {
-        let old = self.before.shared_record(record.id.number())?;
-        let update = recorded_change(old.as_deref(), record, self.was.as_deref(), &self.is);
-        let last = match update.event() {
-            Some(Event::Extend) => None,
-            _ => record.latest(),
-        };
-        Ok(RecordedStep {
-            actor: last.map_or(&record.to, |t| &t.by).clone(),
-            worker: match last {
-                Some(last) => last.worker.clone(),
-                None => record.lease.as_ref().map(|lease| lease.worker.clone()),
-            },
-            path,
-            traceparent: last.and_then(|t| t.traceparent),
-            usage: reported(old.as_deref(), record),
-            request: RecordedRequest::Update(update),
-            delivery: self.delivery(),
-        })
+    /// What is wrong with the contract that a commit adds, if it adds one: all that can be said of a
+    /// commit without a message.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a file can't be read.
+    pub(super) fn contract_faults(&self) -> Result<Vec<Finding>, LedgerError> {
+        if self.is.handoffs <= self.handoffs_before() {
+            return Ok(Vec::new());
+        }
+        let sent = self.sent(None)?;
+        Ok(sent.err().unwrap_or_default())
     }
 
     /// The step of a commit that sends a contract.
-    fn sending(&self, record: Rc<Record>, path: String) -> Result<Recorded, LedgerError> {
-        let (rules, key) = (&*self.rules, self.after.key());
-        let bytes = self.after.contract(&record)?;
-        let Review {
-            findings, contract, ..
-        } = {
-            let (input, imported) = (Input::read(&bytes), record.imported.as_ref());
-            review_imported(rules.protocol(), rules, &input, Some(key), imported)?
+    fn sending(&self, maker: Maker, options: SendOptions) -> Result<Recorded, LedgerError> {
+        let (mut contract, record, path) = match self.sent(options.imported.as_ref())? {
+            Ok(sent) => sent,
+            Err(findings) => return Ok(Err(findings)),
         };
-        let Some(mut contract) = contract else {
-            let file = layout::in_issue(key, &record.contract.file);
-            let errors = findings.into_iter().filter(Finding::is_error);
-            let found = errors.map(|finding| {
-                let text = format!("{}: {}", finding.path, finding.message);
-                let mut found = Finding::error(finding.code, file.clone(), text);
-                (found.line, found.column) = (finding.line, finding.column);
-                found
-            });
-            return Ok(Err(found.collect()));
-        };
-        let sent = record.transitions.first();
-        contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
+        contract
+            .allowed_secrets
+            .clone_from(&options.allowed_secrets);
         Ok(Ok(RecordedStep {
-            actor: contract.from.as_ref().unwrap_or(&record.from).clone(),
-            worker: sent.and_then(|t| t.worker.clone()),
+            maker,
             path,
-            traceparent: sent.and_then(|t| t.traceparent),
-            usage: self.reported_with(&record)?,
-            request: RecordedRequest::Sent(Box::new(contract), record),
-            delivery: self.delivery(),
+            request: RecordedRequest::Sent(Box::new(contract), options, record),
         }))
     }
 
-    /// What was reported with a contract: of the handoff that its sender held, or of its own.
-    fn reported_with(&self, sent: &Record) -> Result<Vec<ModelUsage>, LedgerError> {
-        let Some(held) = sent.follows.as_ref().filter(|_| sent.usage.is_empty()) else {
-            return Ok(reported(None, sent));
+    /// The contract that a commit adds, with the handoff that it starts and that one's file; or what
+    /// is wrong with it.
+    fn sent(
+        &self,
+        imported: Option<&ImportSource>,
+    ) -> Result<Result<(Contract, Rc<Record>, String), Vec<Finding>>, LedgerError> {
+        let (rules, key) = (&*self.rules, self.after.key());
+        let number = self.handoffs_before() + 1;
+        let path = layout::record_file(&HandoffId::new(key.clone(), number));
+        let Some(record) = self.after.shared_record(number)? else {
+            let finding = Finding::error(FindingCode::FileMissing, path, "the record is missing");
+            return Ok(Err(vec![finding]));
         };
-        let before = self.before.shared_record(held.number())?;
-        let after = self.after.shared_record(held.number())?;
-        let found = after.map(|after| reported(before.as_deref(), &after));
-        Ok(found.unwrap_or_default())
-    }
-
-    /// The numbers of the handoffs that a commit without a contract is about.
-    fn about(&self, changes: &[Change]) -> Result<Vec<u32>, LedgerError> {
-        let folder = format!("{}/", layout::issue_folder(self.after.key()));
-        let numbers = changes.iter().filter_map(|change| {
-            change
-                .path
-                .strip_prefix(&folder)?
-                .strip_suffix(".json")?
-                .parse()
-                .ok()
-        });
-        let numbers: Vec<u32> = numbers.collect();
-        if numbers.len() < 2 {
-            return Ok(numbers);
-        }
-        let mut about = Vec::new();
-        for &number in &numbers {
-            // A change that only follows from the step has no event.
-            let own = |r: &Record| r.latest().is_some_and(|t| t.sent.is_none());
-            let (now, then) = (
-                self.after.shared_record(number)?,
-                self.before.shared_record(number)?,
-            );
-            let events = |r: &Option<Rc<Record>>| r.as_ref().map(|r| r.transitions.len());
-            if events(&now) != events(&then) && now.as_deref().is_none_or(own) {
-                about.push(number);
+        let bytes = self.after.contract(&record)?;
+        let Review {
+            findings, contract, ..
+        } = review_imported(
+            rules.protocol(),
+            rules,
+            &Input::read(&bytes),
+            Some(key),
+            imported,
+        )?;
+        Ok(match contract {
+            Some(contract) => Ok((contract, record, path)),
+            None => {
+                let file = layout::in_issue(key, &record.contract.file);
+                let errors = findings.into_iter().filter(Finding::is_error);
+                let found = errors.map(|finding| {
+                    let text = format!("{}: {}", finding.path, finding.message);
+                    let mut found = Finding::error(finding.code, file.clone(), text);
+                    (found.line, found.column) = (finding.line, finding.column);
+                    found
+                });
+                Err(found.collect())
             }
-        }
-        Ok(about)
+        })
     }
-}
-
-/// What a step reported of a handoff that it changed.
-fn reported(before: Option<&Record>, after: &Record) -> Vec<ModelUsage> {
-    let usage = after.usage_since(before);
-    usage.map_or_else(Vec::new, |usage| usage.models.clone())
 }
 
 /// Reads what steps depend on during a walk through history: issues, protocols and manifests, each

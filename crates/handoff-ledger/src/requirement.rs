@@ -7,7 +7,8 @@ use std::rc::Rc;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Code, ObjectId};
 use handoff_git::{Stored, Tree};
-use handoff_model::message::{StepEvent, trailers};
+use handoff_model::message::StepEvent;
+use handoff_model::trailers;
 use handoff_model::{
     Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said,
 };

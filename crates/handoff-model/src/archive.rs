@@ -11,15 +11,16 @@ use handoff_base::{Moment, ObjectId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{StepEvent, trailers};
+use crate::message::StepEvent;
 use crate::record::{Issue, IssueStatus, VERSION, moment};
 use crate::stored::{self, StoredError};
+use crate::trailers::trailers;
 
 /// An archived issue, as the index lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivedIssue {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
@@ -228,7 +229,7 @@ mod tests {
     fn an_index_has_a_line_for_each_issue_in_the_order_of_keys() {
         let first = with_archived(b"", vec![archived("7", "Seven")]).unwrap();
         let line = concat!(
-            r#"{"version":3,"issue":"7","title":"Seven","protocol":"issue-to-pr","status":"completed","#,
+            r#"{"version":4,"issue":"7","title":"Seven","protocol":"issue-to-pr","status":"completed","#,
             r#""opened_at":"2026-03-02T09:00:00Z","updated_at":"2026-03-02T09:30:00.250Z","handoffs":7,"#,
             r#""commit":"0101010101010101010101010101010101010101","#,
             r#""tree":"0202020202020202020202020202020202020202"}"#,
@@ -256,10 +257,10 @@ mod tests {
     #[test]
     fn a_line_of_another_form_or_version_is_an_error() {
         let line = archived("7", "Seven").line();
-        let newer = line.replace("\"version\":3", "\"version\":4");
+        let newer = line.replace("\"version\":4", "\"version\":5");
         assert!(matches!(
             read_index(newer.as_bytes()),
-            Err(StoredError::Version { version: 4 })
+            Err(StoredError::Version { version: 5 })
         ));
         for bad in [
             line.replace("\"handoffs\":7,", ""),

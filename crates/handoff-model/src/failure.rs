@@ -76,7 +76,7 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFile {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// The handoff.
     pub handoff: HandoffId,
@@ -147,7 +147,7 @@ pub struct Merge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// The commit that it is based on.
     pub base: Stand,

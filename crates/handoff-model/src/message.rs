@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::record::{Issue, Record};
+use crate::step_trailers::Trailer;
+use crate::trailers::folded;
 
 /// A change of one handoff's state, as trailers and receipts name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -137,7 +139,7 @@ impl Account {
         }
     }
 
-    /// The subject, and its text if the subject has only the start of it.
+    /// The subject, and its text if the subject has only the start of it and no trailer has it.
     fn subject(&self) -> (String, Option<String>) {
         let text = self.reason.as_ref().or(self.summary.as_ref());
         let text = message_line(text.map_or("", String::as_str), TEXT);
@@ -151,18 +153,19 @@ impl Account {
             subject += &format!(": {}", said.join(": "));
         }
         let shown = message_line(&subject, SUBJECT);
-        let cut = shown != subject && !text.is_empty();
+        let cut = shown != subject && !text.is_empty() && self.reason.is_none();
         (shown, cut.then_some(text))
     }
 
-    /// The trailers, in order.
-    fn trailers(&self) -> Vec<(&'static str, String)> {
+    /// The trailers of what followed from the request, in order. The reason is one of them where
+    /// nobody gave it.
+    fn trailers(&self, is_told: bool) -> Vec<Trailer> {
         let line = |text: &Option<String>| text.as_deref().map(summary_line);
         let number = |number: Option<u64>| number.map(|n| n.to_string());
+        let code = self.failure_code.as_deref();
         let all = [
-            ("Event", Some(self.event.as_str().to_owned())),
-            ("Reason", line(&self.reason)),
-            ("Failure-Code", line(&self.failure_code)),
+            ("Reason", line(&self.reason).filter(|_| !is_told)),
+            ("Failure-Code", code.map(|code| folded(code).into_owned())),
             ("Attempt", number(self.attempt.map(u64::from))),
             ("Waited-Seconds", number(self.waited)),
             ("Held-Seconds", number(self.held)),
@@ -182,6 +185,10 @@ pub(crate) struct Message<'a> {
     pub(crate) record: &'a Record,
     pub(crate) issue: &'a Issue,
     pub(crate) transitions: &'a [String],
+    /// What was asked, by whom and when.
+    pub(crate) asked: Vec<Trailer>,
+    /// Whether the reason is what the request gave.
+    pub(crate) is_told: bool,
     pub(crate) pull_request: Option<String>,
 }
 
@@ -215,7 +222,11 @@ impl Message<'_> {
         trailer("Contract-Type", &record.contract_type);
         trailer("Contract-Sha256", &record.contract.sha256);
         trailer("Protocol", &record.protocol);
-        for (name, value) in account.trailers() {
+        trailer("Event", &account.event.as_str());
+        for (name, value) in &self.asked {
+            trailer(name, value);
+        }
+        for (name, value) in account.trailers(self.is_told) {
             trailer(name, &value);
         }
         if let Some(pull_request) = self.pull_request.as_deref().map(summary_line) {
@@ -225,17 +236,9 @@ impl Message<'_> {
     }
 }
 
-/// The trailers of a message, in order: the lines of its last paragraph.
-pub fn trailers(message: &str) -> Vec<(&str, &str)> {
-    let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
-    last.lines()
-        .filter_map(|line| line.split_once(": "))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Account, StepEvent, trailers};
+    use super::{Account, StepEvent};
     use handoff_protocol::Event;
 
     #[test]
@@ -252,12 +255,20 @@ mod tests {
         let (subject, rest) = account("linker\n\u{1b}not  found").subject();
         assert_eq!(subject, "7.2 failed: BuildError: linker not found");
         assert_eq!(rest, None);
-        let (subject, rest) = account(&"é".repeat(300)).subject();
-        assert_eq!(subject.chars().count(), 100);
-        assert!(subject.ends_with("é…"), "{subject}");
-        assert_eq!(rest, Some("é".repeat(300)));
-        let named = account("a\n\nIssue: 9").trailers();
-        assert_eq!(named[1], ("Reason", "a Issue: 9".to_owned()));
+        let long = "é".repeat(300);
+        let summed_up = Account {
+            reason: None,
+            summary: Some(long.clone()),
+            ..account("")
+        };
+        for (account, rest) in [(account(&long), None), (summed_up, Some(long))] {
+            let (subject, cut) = account.subject();
+            assert_eq!(subject.chars().count(), 100);
+            assert!(subject.ends_with("é…"), "{subject}");
+            assert_eq!(cut, rest, "a trailer has the whole reason");
+        }
+        let named = account("a\n\nIssue: 9").trailers(false);
+        assert_eq!(named[0], ("Reason", "a Issue: 9".to_owned()));
     }
 
     #[test]
@@ -268,11 +279,5 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-    }
-
-    #[test]
-    fn trailers_are_the_last_paragraph() {
-        let message = "s\n\nIssue: 9\n\nIssue: 1\nTo: b\n";
-        assert_eq!(trailers(message), [("Issue", "1"), ("To", "b")]);
     }
 }

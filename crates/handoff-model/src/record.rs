@@ -31,7 +31,7 @@ use handoff_protocol::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
@@ -242,7 +242,7 @@ pub struct Reopening {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Paused {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// When it was paused.
     #[serde(with = "moment")]
@@ -455,7 +455,7 @@ impl ReviewFinding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
@@ -940,7 +940,7 @@ pub fn answer_text(values: &Map<String, Value>) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// Its id.
     pub id: HandoffId,
@@ -1273,7 +1273,7 @@ mod tests {
     fn record() -> Record {
         let contract = json!({"file": "f", "format": "json", "bytes": 1, "sha256": ""});
         serde_json::from_value(json!({
-            "version": 3, "id": "7.1", "title": "", "protocol": "p", "contract_type": "t",
+            "version": 4, "id": "7.1", "title": "", "protocol": "p", "contract_type": "t",
             "from": "a", "to": "b", "state": "pending", "summary": "", "contract": contract,
             "attempt": 1, "transitions": [],
         }))

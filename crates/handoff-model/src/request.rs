@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use crate::annotation::Approval;
 use crate::evidence::Evidence;
 use crate::intake::Contract;
+use crate::planner::UNSPECIFIED;
 use crate::record::{Artifact, Failure, FailureContext, Question};
+use crate::step::SendOptions;
 
 /// The longest text that a step may carry besides its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -45,6 +47,19 @@ pub struct SendRequest<'a> {
     pub replaces: Option<u32>,
     /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
+}
+
+impl SendRequest<'_> {
+    /// How the contract is sent.
+    pub(crate) fn options(&self) -> SendOptions {
+        SendOptions {
+            answers: self.answers,
+            replaces: self.replaces,
+            token: self.token,
+            allowed_secrets: self.contract.allowed_secrets.clone(),
+            imported: self.contract.imported.clone(),
+        }
+    }
 }
 
 /// A request without a contract. In an export, it is stored as a member with the variant's name.
@@ -140,11 +155,11 @@ pub struct EventArgs {
     /// Where the context of the failure is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
-    /// The token of the claim that the caller acts under; not stored.
-    #[serde(skip)]
+    /// The token of the claim that the caller acts under.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u32>,
-    /// When it was said, if that was earlier and elsewhere; not stored.
-    #[serde(skip)]
+    /// When it was said, if that was earlier and elsewhere.
+    #[serde(with = "moment::optional", skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The length of the lease in seconds, if not the protocol's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +186,7 @@ pub struct EventArgs {
     /// The decision that this carries out, and its rationale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<(Action, String)>,
-    /// Matches of secret patterns that are allowed.
+    /// Matches of secret patterns that are allowed; those that it contains are recorded.
     #[serde(skip)]
     pub allow: Vec<Allowance>,
     /// The allowed matches that it contains, and their places.
@@ -186,6 +201,18 @@ impl Update {
             handoff,
             event,
             arguments: Box::new(arguments),
+        }
+    }
+
+    /// The same update with the arguments that its event takes, as it is planned and recorded.
+    pub fn canonical(&self) -> Self {
+        match self {
+            Self::Change {
+                handoff,
+                event,
+                arguments,
+            } => Self::change(*handoff, *event, arguments.of(*event)),
+            other => other.clone(),
         }
     }
 
@@ -266,10 +293,22 @@ impl EventArgs {
 
     /// Those that an event takes: an import, or a commit that somebody made by hand, may have
     /// others.
-    pub(crate) fn of(&self, event: Event) -> Self {
+    fn of(&self, event: Event) -> Self {
+        // What ran out follows from the record.
+        if event == Event::Expire {
+            return Self::default();
+        }
         let mut own = self.clone();
-        if !matches!(event, Event::Fail | Event::Expire) {
+        own.allow.clear();
+        if event != Event::Fail {
             own.failure = None;
+        }
+        // The protocol has the code of a run that failed.
+        if let Some(failure) = own.failure.as_mut().filter(|failure| failure.run.is_some()) {
+            UNSPECIFIED.clone_into(&mut failure.code);
+        }
+        if event != Event::Retry {
+            own.jitter = None;
         }
         if event != Event::Fail {
             own.context = None;

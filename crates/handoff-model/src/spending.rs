@@ -35,7 +35,7 @@ pub type Spending = BTreeMap<AgentName, AgentSpending>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DaySpending {
-    /// The version of the stored form: 3.
+    /// The version of the stored form: 4.
     pub version: u32,
     /// What the agents of each protocol spent.
     pub protocols: BTreeMap<AgentName, Spending>,

@@ -1,35 +1,118 @@
-//! One step as data: the input for planning it, and the step that a request becomes.
+//! One step as data: who asked for what and when, and the commit that it becomes.
 
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::{Edit, Moment};
+use handoff_base::{Edit, Moment, moment};
+use handoff_contract::Allowance;
 use handoff_protocol::Protocol;
+use serde::{Deserialize, Serialize};
 
 use crate::advice::decides;
 use crate::delivery::Delivery;
 use crate::message::Change;
-use crate::record::{Issue, Record};
+use crate::record::{ImportSource, Issue, Record};
 use crate::refusal::Refusal;
+use crate::request::Update;
 use crate::spending::DaySpending;
 use crate::traceparent::TraceParent;
 use crate::usage::ModelUsage;
 
 /// The agent that makes a request, and when.
+#[derive(Serialize)]
 pub struct Actor<'a> {
     /// The agent.
+    #[serde(rename = "by")]
     pub name: &'a AgentName,
     /// The worker that acts as the agent; `None` if no worker makes the step, as when a lease
     /// expired.
     pub worker: Option<&'a WorkerId>,
     /// The time of the step.
+    #[serde(serialize_with = "moment::serialize")]
     pub at: Moment,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
     /// What the work that it ends or reports on took so far; empty if nothing is reported.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub usage: &'a [ModelUsage],
     /// The outside event that it carries out.
     pub delivery: Option<&'a Delivery>,
+}
+
+/// An owned [`Actor`], as a step's commit names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Maker {
+    /// The agent.
+    pub by: AgentName,
+    /// The worker that acted as the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    /// The time of the step.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// The trace that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
+    /// What the work took, as far as it was reported with the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<ModelUsage>,
+    /// The outside event that it carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+}
+
+impl Maker {
+    /// The actor of its step.
+    pub fn actor(&self) -> Actor<'_> {
+        Actor {
+            name: &self.by,
+            worker: self.worker.as_ref(),
+            at: self.at,
+            traceparent: self.traceparent,
+            usage: &self.usage,
+            delivery: self.delivery.as_ref(),
+        }
+    }
+}
+
+/// A step as its commit has it: what was asked, by whom and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Who asked, and when.
+    pub maker: Maker,
+    /// What was asked.
+    pub request: Asked,
+}
+
+/// What a step asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To send the contract that the commit adds.
+    Send(SendOptions),
+    /// Anything else.
+    Update(Update),
+}
+
+/// How a contract was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SendOptions {
+    /// The number of the request that it answers, if given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<u32>,
+    /// The token of the claim that its sender acts under, if given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<u32>,
+    /// The matches of secret patterns in it that are allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_secrets: Vec<Allowance>,
+    /// Where it came from, if it was imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportSource>,
 }
 
 /// Read access to the issue of a step. `E` is the error of reading.
@@ -120,7 +203,7 @@ pub type FileChanges = Vec<(String, Edit)>;
 
 /// A step that is ready to be written.
 #[derive(Debug)]
-pub struct Step {
+pub struct PlannedStep {
     /// What it changes.
     pub files: FileChanges,
     /// The commit's message.
@@ -135,7 +218,7 @@ pub struct Step {
 #[derive(Debug)]
 pub enum Planned {
     /// A commit.
-    Write(Box<Step>),
+    Write(Box<PlannedStep>),
     /// Nothing: the ledger already has it.
     Repeat(Box<Receipt>),
 }

@@ -11,7 +11,7 @@ use crate::record::{Issue, Manifest, Paused, Record};
 use crate::spending::DaySpending;
 
 /// The version that every stored file carries.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A stored file that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,20 +20,11 @@ pub enum StoredError {
     #[error("it is not a valid record")]
     Form(#[source] serde_json::Error),
     /// It was written by another version of the program.
-    #[error("it has version {version}, and this program reads {VERSION}{}", why(*version))]
+    #[error("it has version {version}, and this program reads {VERSION}")]
     Version {
         /// The version that it states.
         version: u32,
     },
-}
-
-/// What this program's version has and an older one lacks.
-fn why(version: u32) -> &'static str {
-    match version {
-        1 => "; version 1 does not say which worker holds a handoff",
-        2 => "; version 2 has the open handoffs of all agents in one folder",
-        _ => "",
-    }
 }
 
 /// A stored file.

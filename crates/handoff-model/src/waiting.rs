@@ -153,7 +153,7 @@ mod tests {
 
     fn record(number: u32, state: &str, more: Value) -> Record {
         let mut value = json!({
-            "version": 3,
+            "version": 4,
             "id": format!("7.{number}"),
             "title": "t",
             "protocol": "p",
@@ -181,7 +181,7 @@ mod tests {
 
     fn issue(status: &str, unfollowed: &[&str]) -> Issue {
         let value = json!({
-            "version": 3,
+            "version": 4,
             "issue": "7",
             "title": "t",
             "protocol": "p",

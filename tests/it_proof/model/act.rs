@@ -35,7 +35,7 @@ const ACTIONS: [Action; 9] = [
 ];
 
 /// Who asks for what, and when.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Act {
     pub(crate) agent: AgentName,
     pub(crate) worker: Option<WorkerId>,
@@ -47,14 +47,14 @@ pub(crate) struct Act {
 }
 
 /// An owned [`Request`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Send(Box<Sending>),
     Update(Update),
 }
 
 /// A contract and what goes with it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sending {
     pub(crate) bytes: Vec<u8>,
     pub(crate) code: Option<Code>,
@@ -64,6 +64,15 @@ pub(crate) struct Sending {
 }
 
 impl Act {
+    /// The same, with the arguments that its event takes.
+    pub(crate) fn canonical(&self) -> Self {
+        let mut own = self.clone();
+        if let Asked::Update(update) = &mut own.asked {
+            *update = update.canonical();
+        }
+        own
+    }
+
     /// What the planner makes of it.
     pub(crate) fn plan(&self, world: &World, state: &State) -> Result<Planned, Stop<Infallible>> {
         let actor = Actor {
@@ -428,6 +437,9 @@ impl Chooser<'_> {
             "The scale is broken",
             "A courier waits",
             "Résumé, \"quoted\"\nline two",
+            "three\n\n.\n  lines, Issue: 9\nEvent: send\n",
+            " 計量器が壊れた \u{202e}right\u{1b}[2J to left\t",
+            "C:\\users\\u{41} עברית 👩\u{200d}💻",
         ];
         (*self.dice.one(&texts)).to_owned()
     }

@@ -9,7 +9,7 @@ use handoff_ledger::attention::of_issue;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_model::open_entry::{awaiting_path, open_path};
 use handoff_model::{
-    DaySpending, EventArgs, FileChanges, Issue, IssueStatus, Planned, Record, Spent, Step,
+    DaySpending, EventArgs, FileChanges, Issue, IssueStatus, Planned, PlannedStep, Record, Spent,
     Transition, Update, layout, record,
 };
 use handoff_protocol::{Event, State as Lifecycle};
@@ -25,7 +25,7 @@ pub(crate) struct Taken<'a> {
     pub(crate) before: &'a State,
     pub(crate) after: &'a State,
     pub(crate) act: &'a Act,
-    pub(crate) step: &'a Step,
+    pub(crate) step: &'a PlannedStep,
 }
 
 /// Whether an invariant holds, or how it does not.
@@ -54,7 +54,7 @@ pub(crate) const ALL: [Invariant; 14] = [
     ),
     (
         "the step follows from the states",
-        the_step_follows_from_the_states,
+        the_step_is_in_its_message,
     ),
     ("attention while open", attention_while_open),
     ("a pause holds work back", a_pause_holds_work_back),
@@ -248,9 +248,9 @@ fn the_same_again_writes_nothing(taken: &Taken<'_>) -> Held {
     }
 }
 
-/// From the states before and after a step follows the request, whose plan is the same step: that
-/// is what an audit does with each commit.
-fn the_step_follows_from_the_states(taken: &Taken<'_>) -> Held {
+/// The message has the request as it was made, whose plan is the same step: that is what an audit
+/// does with each commit.
+fn the_step_is_in_its_message(taken: &Taken<'_>) -> Held {
     let act = recorded(taken)?;
     let planned = act.plan(taken.world, taken.before);
     let Ok(Planned::Write(again)) = planned else {

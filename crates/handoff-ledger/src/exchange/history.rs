@@ -199,7 +199,7 @@ impl<'r> History<'r> {
     ) -> Result<Taken, ExchangeError> {
         let states = self.reader.states(key, old, new)?;
         let states = states.ok_or_else(|| damaged(commit, changes))?;
-        let recorded = match states.recorded_step(changes)? {
+        let recorded = match states.recorded_step(&commit.message)? {
             Ok(recorded) => recorded,
             Err(findings) => {
                 let findings = findings
@@ -225,23 +225,25 @@ impl<'r> History<'r> {
                     evidence: send.evidence.unwrap_or_default().to_vec(),
                     answers: send.answers,
                     replaces: send.replaces,
+                    token: send.token,
                     allowed_secrets: contract.allowed_secrets.clone(),
                     imported: contract.imported.clone(),
                 })
             }
             Request::Update(update) => LineRequest::Update(update.clone()),
         };
+        let maker = recorded.maker;
         let (first, is) = (states.handoffs_before() + 1, &states.is);
         Ok(Taken {
             line: Line {
                 issue: Some(key.clone()),
                 step: is.steps,
-                at: states.made_at(commit.author.at),
-                by: recorded.actor.to_string(),
-                worker: recorded.worker,
-                traceparent: recorded.traceparent,
-                usage: recorded.usage,
-                delivery: recorded.delivery,
+                at: maker.at.with_timezone(commit.author.at.offset()),
+                by: maker.by.to_string(),
+                worker: maker.worker,
+                traceparent: maker.traceparent,
+                usage: maker.usage,
+                delivery: maker.delivery,
                 request,
             },
             key: Key::Issue(key.clone()),

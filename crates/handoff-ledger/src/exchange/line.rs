@@ -177,6 +177,9 @@ pub(super) struct Send {
     /// The number of the failed handoff whose contract it corrected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) replaces: Option<u32>,
+    /// The token of the claim that its sender acted under, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) token: Option<u32>,
     /// Allowed matches of secret patterns in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,

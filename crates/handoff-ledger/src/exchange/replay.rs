@@ -390,7 +390,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     protocol: Some(&send.protocol),
                     answers: send.answers,
                     replaces: send.replaces,
-                    token: None,
+                    token: send.token,
                     allow: &send.allowed_secrets,
                     reports: None,
                     imported: send.imported.as_ref(),

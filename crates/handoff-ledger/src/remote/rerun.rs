@@ -9,7 +9,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::archive::archived_before;
-use handoff_model::{Update, View, layout, trailers};
+use handoff_model::{Maker, Update, View, layout, trailers};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -231,9 +231,10 @@ impl<'r> Rerun<'r> {
             ([key], _) => {
                 let states = self.reader.states(key, old, new)?;
                 let states = states.ok_or_else(|| no_step(commit))?;
-                let recorded = states.recorded_step(&changes)?;
+                let recorded = states.recorded_step(&commit.message)?;
                 let recorded = recorded.map_err(ContractError::Invalid)?;
-                self.set_time(states.made_at(commit.author.at), key)?;
+                let at = recorded.maker.at.with_timezone(commit.author.at.offset());
+                self.set_time(at, key)?;
                 self.of_issue(key, recorded)
             }
             ([], Some(Shared::Protocol(name))) => {
@@ -299,20 +300,26 @@ impl<'r> Rerun<'r> {
     }
 
     fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
-        let agent = &recorded.actor;
+        let Maker {
+            by,
+            worker,
+            traceparent,
+            usage,
+            delivery,
+            at: _,
+        } = recorded.maker;
+        let agent = &by;
         // The step is of the worker and the trace that first made it, not of the sync's.
-        let session = &self.session.instead_of(
-            recorded.worker,
-            recorded.traceparent,
-            recorded.usage,
-            recorded.delivery,
-        );
+        let session = &self
+            .session
+            .instead_of(worker, traceparent, usage, delivery);
         match recorded.request {
-            RecordedRequest::Sent(contract, record) => {
-                let answers = record.answers.clone().map(|id| self.origins.now(id));
-                let answers = answers.transpose()?;
-                let replaces = record.replaces.clone().map(|id| self.origins.now(id));
-                let replaces = replaces.transpose()?;
+            RecordedRequest::Sent(contract, options, record) => {
+                let now = |number: Option<u32>| {
+                    let then = number.map(|number| HandoffId::new(key.clone(), number));
+                    then.map(|then| self.origins.now(then)).transpose()
+                };
+                let (answers, replaces) = (now(options.answers)?, now(options.replaces)?);
                 let offer = Offer {
                     input: &Input::read(&contract.bytes),
                     agent: Some(agent),
@@ -323,7 +330,7 @@ impl<'r> Rerun<'r> {
                     token: None,
                     allow: &contract.allowed_secrets,
                     reports: None,
-                    imported: record.imported.as_ref(),
+                    imported: options.imported.as_ref(),
                 };
                 let known = Gathered {
                     code: record.code.clone(),
@@ -334,19 +341,20 @@ impl<'r> Rerun<'r> {
                 if let Some(follows) = &record.follows {
                     self.origins.ensure_lease_held(follows)?;
                 }
-                let was = record.follows.clone().map(|id| self.origins.now(id));
-                let was = was.transpose()?;
+                let then = record.follows.as_ref().or(record.answers.as_ref());
+                let was = then.cloned().map(|id| self.origins.now(id)).transpose()?;
                 let origin = Origin::Export(&known);
                 let done = self.ledger.send_with(session, &offer, origin)?;
                 let is = &done.receipt.record;
-                if is.follows != was && !done.receipt.repeated {
-                    let shown = |id: &Option<HandoffId>| match id {
+                let now = is.follows.as_ref().or(is.answers.as_ref());
+                if now != was.as_ref() && !done.receipt.repeated {
+                    let shown = |id: Option<&HandoffId>| match id {
                         Some(id) => id.to_string(),
                         None => "nothing".to_owned(),
                     };
                     return Err(RerunError::OtherHandoff {
-                        was: shown(&was),
-                        now: shown(&is.follows),
+                        was: shown(was.as_ref()),
+                        now: shown(now),
                     }
                     .into());
                 }
@@ -381,6 +389,8 @@ impl<'r> Rerun<'r> {
         }
         if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
             arguments.allow.clone_from(&arguments.allowed_secrets);
+            // Claims may count differently here.
+            arguments.token = None;
             if let Some(context) = &arguments.context
                 && let Some(record) = self.ledger.tip()?.issue(key)?.record(id.number())?
             {

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Edit, Moment, ObjectId, to_millisecond, to_second};
+use handoff_base::{Edit, Moment, ObjectId, moment, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::archive::archived_before;
 use handoff_model::{
-    Actor, DaySpending, FileChanges, Issue, Planned, Record, Step, Stop, View, layout, plan,
+    DaySpending, FileChanges, Issue, Planned, PlannedStep, Record, Stop, View, layout, plan,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -424,9 +424,21 @@ impl<'r, 's> Auditor<'r, 's> {
             self.report(Finding::error(FindingCode::StepIllegal, file, text));
             return Ok(None);
         }
-        let recorded = match states.recorded_step(changes)? {
+        let Some(message) = candidate.message else {
+            for finding in states.contract_faults()? {
+                self.report(finding);
+            }
+            return Ok(None);
+        };
+        let recorded = match states.recorded_step(&String::from_utf8_lossy(message))? {
             Ok(recorded) => recorded,
             Err(findings) => {
+                // Without a step, no file has a reason to change.
+                let none = [FindingCode::CommitMessage, FindingCode::FileMissing];
+                if findings.iter().any(|f| none.contains(&f.code)) {
+                    let all = changes.iter().map(|change| difference(change, false));
+                    all.for_each(|finding| self.report(finding));
+                }
                 findings
                     .into_iter()
                     .for_each(|finding| self.report(finding));
@@ -434,7 +446,12 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         let policy = self.reader.policy(old)?;
-        let at = to_millisecond(states.made_at(candidate.author.at));
+        let at = recorded.maker.at;
+        if to_second(at.fixed_offset()) != to_second(candidate.author.at) {
+            let (told, dated) = (moment::shown(at), to_second(candidate.author.at));
+            let text = format!("the step is of {told}, and its commit is dated {dated}");
+            self.report(Finding::error(FindingCode::CommitMessage, "", text));
+        }
         if let RecordedRequest::Update(update) = &recorded.request
             && update.event() == Some(Event::Expire)
             && let (Some(number), Some(committer)) = (update.handoff(), candidate.committer)
@@ -449,7 +466,7 @@ impl<'r, 's> Auditor<'r, 's> {
             ));
             return Ok(None);
         }
-        let step = match planned(&states, &recorded, policy, at)? {
+        let step = match planned(&states, &recorded, policy)? {
             Ok(step) => step,
             Err(finding) => {
                 self.report(finding);
@@ -460,7 +477,7 @@ impl<'r, 's> Auditor<'r, 's> {
         // An expiry is recorded for the lease's holder, by whichever agent notices it.
         let by = match &recorded.request {
             RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
-            _ => By::Agent(recorded.actor.clone()),
+            _ => By::Agent(recorded.maker.by.clone()),
         };
         let demand = match states.was {
             Some(_) => Demand::of(&states.rules, by)?,
@@ -472,7 +489,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let started = states.is.handoffs.saturating_sub(states.handoffs_before());
         self.audit.handoffs += started as usize;
         Ok(Some(Expected {
-            author: Some(recorded.actor),
+            author: Some(recorded.maker.by),
             files: step.files,
             message: step.message,
             previous: step.previous,
@@ -487,7 +504,7 @@ impl<'r, 's> Auditor<'r, 's> {
         recorded: &RecordedStep,
         record: &Record,
     ) -> Result<(), LedgerError> {
-        if let RecordedRequest::Sent(contract, _) = &recorded.request
+        if let RecordedRequest::Sent(contract, ..) = &recorded.request
             && !record.evidence.is_empty()
         {
             let held = match &record.follows {
@@ -614,8 +631,7 @@ fn planned(
     states: &States<'_>,
     recorded: &RecordedStep,
     policy: Policy,
-    at: Moment,
-) -> Result<Result<Box<Step>, Finding>, LedgerError> {
+) -> Result<Result<Box<PlannedStep>, Finding>, LedgerError> {
     let contract = match recorded.sent() {
         Some(record) => states.after.object(&record.contract.file)?,
         None => None,
@@ -624,14 +640,7 @@ fn planned(
         folder: &states.before,
         contract,
     };
-    let actor = Actor {
-        name: &recorded.actor,
-        worker: recorded.worker.as_ref(),
-        at,
-        traceparent: recorded.traceparent,
-        usage: &recorded.usage,
-        delivery: recorded.delivery.as_ref(),
-    };
+    let actor = recorded.maker.actor();
     let (protocol, key) = (states.rules.protocol(), states.after.key());
     let (code, text) = match plan(protocol, key, &view, &actor, &recorded.request(policy)) {
         Ok(Planned::Write(step)) => return Ok(Ok(step)),

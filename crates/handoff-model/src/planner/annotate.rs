@@ -1,7 +1,6 @@
 //! Corrections: the record stays unchanged, and a note states what is correct.
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId};
 use serde_json::{Map, Value};
 
 use crate::annotation::Annotation;
@@ -9,7 +8,6 @@ use crate::message::StepEvent;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::Issue;
 use crate::refusal::{ContractRefusal, RequestRefusal};
-use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 use crate::usage::NoUsage;
 
@@ -110,17 +108,4 @@ impl<V> Planner<'_, V> {
             findings,
         })
     }
-}
-
-/// The note that a step added, and its author.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let known = was.map_or(0, |issue| issue.annotations.len());
-    let new = is.annotations.get(known)?;
-    let update = Update::Annotate {
-        handoff: new.id.as_ref().map(HandoffId::number),
-        note: new.note.clone(),
-        facts: new.facts.clone(),
-        approval: new.approval.clone(),
-    };
-    Some((new.by.clone(), update))
 }

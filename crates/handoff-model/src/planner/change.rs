@@ -13,7 +13,7 @@ use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, illegal, trail};
-use crate::record::{AnswerGiven, Decision, Failure, FailureContext, Issue, Lease, Record};
+use crate::record::{AnswerGiven, Failure, FailureContext, Issue, Record};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
@@ -36,7 +36,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
-        let mut args = args.of(event);
+        let mut args = args.clone();
         self.name_run(&mut args);
         let args = &args;
         // A caller that names another claim did not do what was done under the newest one.
@@ -420,64 +420,6 @@ impl<V> Planner<'_, V> {
         let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
         leads.any(|kind| self.protocol.is_kind(self.actor.name.as_str(), kind))
     }
-}
-
-/// The event that a step caused and its arguments, read from the handoff's record before and after,
-/// and from the step's decision.
-pub(super) fn recorded(
-    before: Option<&Record>,
-    after: &Record,
-    decision: Option<&Decision>,
-) -> (Event, EventArgs) {
-    let mut args = EventArgs {
-        decision: decision.map(|d| (d.action, d.why.clone())),
-        ..EventArgs::default()
-    };
-    let lease = after.lease.as_ref();
-    if let Some(lease) = lease {
-        args.lease = lease.seconds;
-    }
-    // Only an extension of the holder's lease changes it without an event.
-    let extended = |before: &Record| {
-        before.transitions.len() == after.transitions.len()
-            && before.state == after.state
-            && before.lease.is_some()
-            && (before.lease != after.lease || before.usage != after.usage)
-    };
-    if before.is_some_and(extended) {
-        let was = before.and_then(|r| r.lease.as_ref());
-        let end = |lease: &Lease| lease.expires_at;
-        if was.map(end) == lease.map(end) {
-            // Any length that does not exceed the previous one.
-            args.lease = Some(1);
-        }
-        let was = was.and_then(|lease| lease.progress.as_ref());
-        let progress = lease.and_then(|lease| lease.progress.clone());
-        args.progress = progress.filter(|p| Some(p) != was).map(|p| p.text);
-        return (Event::Extend, args);
-    }
-    let Some(last) = after.latest().cloned() else {
-        return (Event::Claim, args);
-    };
-    args.reason = last.reason;
-    args.failure = last.failure;
-    args.context = last.context;
-    args.questions = last.questions;
-    args.values = last.values;
-    args.receiver = last.receiver;
-    args.jitter = last.jitter;
-    args.allowed_secrets = last.allowed_secrets;
-    if last.event == Some(Event::Release) {
-        let seconds = after
-            .not_before
-            .map(|start| (start - last.at).num_seconds());
-        args.after = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let known = before.and_then(|before| before.progress.last());
-        let progress = after.progress.last().filter(|p| Some(*p) != known);
-        args.progress = progress.map(|progress| progress.text.clone());
-    }
-    // A record without an event can only be a new one.
-    (last.event.unwrap_or(Event::Claim), args)
 }
 
 /// Refuses an event that was said before the question or the handoff it would apply to existed.

@@ -1,13 +1,12 @@
 //! Decisions about a handoff and their reasons, as the issue keeps them.
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::HandoffId;
 use handoff_protocol::Action;
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Decision, Issue};
 use crate::refusal::RoleRefusal;
-use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
@@ -55,21 +54,4 @@ impl<V> Planner<'_, V> {
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }
-}
-
-/// The decision that a step added to an issue.
-pub(super) fn new_decision<'a>(was: Option<&Issue>, is: &'a Issue) -> Option<&'a Decision> {
-    is.decisions
-        .get(was.map_or(0, |issue| issue.decisions.len()))
-}
-
-/// The decision that a step recorded, and the agent that made it.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let new = new_decision(was, is)?;
-    let update = Update::Decide {
-        handoff: new.id.number(),
-        action: new.action,
-        why: new.why.clone(),
-    };
-    Some((new.by.clone(), update))
 }

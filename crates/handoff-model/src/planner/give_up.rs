@@ -1,12 +1,9 @@
 //! Giving up an issue in which nothing is open.
 
-use handoff_base::ids::AgentName;
-
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{GivenUp, Issue, IssueStatus, Record};
 use crate::refusal::{RoleRefusal, StateRefusal};
-use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
@@ -62,11 +59,4 @@ impl<V> Planner<'_, V> {
         let name = self.actor.name;
         self.may_pause(first) || issue.awaiting.iter().any(|one| one.agent == *name)
     }
-}
-
-/// The giving up that a step recorded, and the agent that did it.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let new = is.given_up.get(was?.given_up.len())?;
-    let reason = new.reason.clone();
-    Some((new.by.clone(), Update::GiveUp { reason }))
 }

@@ -26,7 +26,6 @@ mod held;
 mod lease;
 mod limits;
 mod pause;
-mod recorded;
 mod refuse;
 mod reopen;
 mod retry;
@@ -45,7 +44,7 @@ use crate::open_entry::open_path;
 use crate::record::{Awaiting, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
-use crate::step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
+use crate::step::{Actor, FileChanges, Planned, PlannedStep, Receipt, Stop, View};
 use crate::{layout, record};
 pub use findings::misanswered;
 pub use given::ungiven;
@@ -55,7 +54,6 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::moment::later;
 pub use held::{Holder, held};
 pub use limits::rounds;
-pub use recorded::{recorded_change, recorded_update};
 pub(crate) use retry::why_spent;
 pub use tasks::{misplaced, task_handoff};
 
@@ -77,20 +75,22 @@ pub fn plan<E>(
         return Err(Refusal::unknown_agent(actor.name, protocol).into());
     }
     let issue = view.shared_issue().map_err(Stop::Unreadable)?;
+    let update = match request {
+        Request::Update(update) => Some(update.canonical()),
+        Request::Send(_) => None,
+    };
     let planner = Planner {
         protocol,
         key,
         view,
         actor,
+        request: update.as_ref().map_or(*request, Request::Update),
     };
     if let Some(receipt) = planner.delivered(issue.as_deref())? {
         return Ok(Planned::Repeat(Box::new(receipt)));
     }
-    let planned = planner.request(issue.as_deref().cloned(), request);
-    let update = match request {
-        Request::Update(update) => Some(*update),
-        Request::Send(_) => None,
-    };
+    let planned = planner.request(issue.as_deref().cloned());
+    let update = update.as_ref();
     let is_expiry = update.and_then(Update::event) == Some(Event::Expire);
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Err(Stop::Unreadable(_)))
@@ -174,10 +174,11 @@ struct Planner<'a, V> {
     key: &'a IssueKey,
     view: &'a V,
     actor: &'a Actor<'a>,
+    request: Request<'a>,
 }
 
 impl<V> Planner<'_, V> {
-    fn request<E>(&self, issue: Option<Issue>, request: &Request<'_>) -> Result<Planned, Stop<E>>
+    fn request<E>(&self, issue: Option<Issue>) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
@@ -185,7 +186,7 @@ impl<V> Planner<'_, V> {
             let issue_key = || self.key.clone();
             issue.ok_or_else(|| Refusal::no_issue(&issue_key()))
         };
-        let update = match request {
+        let update = match &self.request {
             Request::Send(request) => return self.send(issue, request),
             Request::Update(update) => update,
         };
@@ -304,7 +305,7 @@ impl<V> Planner<'_, V> {
             Edit::Bytes(record::write(&issue)),
         ));
         let receipt = self.receipt(about, issue, Vec::new());
-        Ok(Planned::Write(Box::new(Step {
+        Ok(Planned::Write(Box::new(PlannedStep {
             files,
             message,
             receipt,
@@ -451,7 +452,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// The commit of a step.
-    fn commit<E>(&self, changed: Changed, account: &Account) -> Result<Step, Stop<E>>
+    fn commit<E>(&self, changed: Changed, account: &Account) -> Result<PlannedStep, Stop<E>>
     where
         V: View<E>,
     {
@@ -506,7 +507,7 @@ impl<V> Planner<'_, V> {
         let transitions: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let message = self.message(&issue, &record, &transitions, account);
         let receipt = self.receipt(record, issue, changes);
-        Ok(Step {
+        Ok(PlannedStep {
             files,
             message,
             receipt,

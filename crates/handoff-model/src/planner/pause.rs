@@ -12,8 +12,7 @@ use crate::message::StepEvent;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{self, Issue, Paused, Record, Resumed, VERSION};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
-use crate::request::Update;
-use crate::step::{FileChanges, Planned, Step, Stop, View};
+use crate::step::{FileChanges, Planned, PlannedStep, Stop, View};
 
 impl<V> Planner<'_, V> {
     /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.
@@ -166,7 +165,7 @@ impl<V> Planner<'_, V> {
             Edit::Bytes(record::write(&issue)),
         ));
         let receipt = self.receipt(about, issue, Vec::new());
-        Ok(Planned::Write(Box::new(Step {
+        Ok(Planned::Write(Box::new(PlannedStep {
             files,
             message,
             receipt,
@@ -251,18 +250,4 @@ impl<V> Planner<'_, V> {
     pub(super) fn may_pause(&self, first: &Record) -> bool {
         self.leads() || *self.actor.name == first.from
     }
-}
-
-/// The pause that a step recorded, and the agent that made it.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let new = is
-        .paused
-        .as_ref()
-        .filter(|new| was.is_some_and(|was| was.paused.as_ref() != Some(new)))?;
-    let pause = Update::Pause {
-        reason: new.reason.clone(),
-        except: new.except.clone(),
-        said_at: new.said_at,
-    };
-    Some((new.by.clone(), pause))
 }

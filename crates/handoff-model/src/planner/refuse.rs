@@ -1,12 +1,9 @@
 //! Refused contracts that a protocol wants on record, so that every clone sees them.
 
-use handoff_base::ids::AgentName;
-
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, RefusedContract};
 use crate::refusal::RequestRefusal;
-use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 /// How many refusals an issue keeps: the newest.
@@ -50,18 +47,4 @@ impl<V> Planner<'_, V> {
         issue.refusals.drain(..older);
         self.in_the_issue(issue, record, message)
     }
-}
-
-/// The refusal that a step recorded, and whose contract it was.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let new = is.refusals.last()?;
-    let known = was.and_then(|issue| issue.refusals.last());
-    (known != Some(new)).then(|| {
-        let update = Update::Refuse {
-            kind: new.kind,
-            code: new.code.clone(),
-            why: new.why.clone(),
-        };
-        (new.by.clone(), update)
-    })
 }

@@ -1,14 +1,13 @@
 //! Reopening a completed or cancelled issue.
 
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State};
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, IssueStatus, Record, Reopening};
 use crate::refusal::{RequestRefusal, StateRefusal};
-use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
@@ -88,16 +87,4 @@ impl<V> Planner<'_, V> {
         }
         Ok(None)
     }
-}
-
-/// The reopening that a step recorded, and the agent that made it.
-pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
-    let was = was?;
-    let reopened = is.reopened.get(was.reopened.len());
-    let reopened = reopened.map(|new| (&new.by, &new.reason, new.said_at));
-    let resumed = is.resumed.get(was.resumed.len());
-    let resumed = resumed.map(|new| (&new.by, &new.reason, new.said_at));
-    let (by, reason, said_at) = reopened.or(resumed)?;
-    let reason = reason.clone();
-    Some((by.clone(), Update::Reopen { reason, said_at }))
 }

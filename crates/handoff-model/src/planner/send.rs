@@ -21,7 +21,7 @@ use crate::record::{
 };
 use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
 use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, Step, Stop, View};
+use crate::step::{Planned, PlannedStep, Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 
@@ -341,7 +341,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         self.await_somebody(&mut changed)?;
-        let mut step: Step = self.commit(changed, account)?;
+        let mut step: PlannedStep = self.commit(changed, account)?;
         let path = layout::in_issue(self.key, file);
         step.files.push((path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))

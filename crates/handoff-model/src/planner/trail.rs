@@ -8,7 +8,9 @@ use crate::intake::Contract;
 use crate::message::{Account, Message, StepEvent};
 use crate::planner::{Planner, UNSPECIFIED};
 use crate::record::{Issue, Lease, Progress, Question, Record, Task};
+use crate::request::Request;
 use crate::step::{Stop, View};
+use crate::step_trailers;
 use crate::value::scalar;
 
 /// The seconds from one moment to another; none if a clock was set back.
@@ -215,11 +217,15 @@ impl<V> Planner<'_, V> {
         transitions: &[String],
         account: &Account,
     ) -> String {
+        let (actor, request) = (self.actor, &self.request);
         let message = Message {
             account,
             record,
             issue,
             transitions,
+            asked: step_trailers::write(actor, request, account.event),
+            is_told: account.event != StepEvent::Lifecycle(Event::Expire)
+                && matches!(request, Request::Update(_)),
             pull_request: self.pull_request(issue),
         };
         message.render()

@@ -1,0 +1,313 @@
+//! A step as the trailers of its commit: what was asked with every argument, by whom and when.
+//!
+//! [`write`] and [`recorded`] go by one table, so that what is written comes back exactly. A trailer is
+//! written for each member that a request has; what follows from the request and the state (the
+//! transitions, the attempt, the times) has trailers of its own, which [`recorded`] passes over.
+
+use handoff_protocol::Event;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::message::StepEvent;
+use crate::planner::UNSPECIFIED;
+use crate::request::{Request, Update};
+use crate::step::{Actor, Asked, Step};
+use crate::trailers::{folded, json_line, trailers, unfolded};
+
+/// How a member's value is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Text,
+    Json,
+}
+
+use Form::{Json, Text};
+
+/// A member of a step by its JSON Pointer, and the trailer that has it.
+type Member = (&'static str, &'static str, Form);
+
+/// Who made the step, when, and what came with it.
+const ACTOR: &[Member] = &[
+    ("/by", "By", Text),
+    ("/worker", "Worker", Text),
+    ("/at", "At", Text),
+    ("/traceparent", "Traceparent", Text),
+    ("/usage", "Usage", Json),
+    ("/delivery/id", "Delivery", Text),
+    ("/delivery/part", "Delivery-Part", Text),
+];
+
+const SEND: &[Member] = &[
+    ("/answers", "Answers", Json),
+    ("/replaces", "Replaces", Json),
+    ("/token", "Token", Json),
+    ("/allowed_secrets", "Allowed-Secrets", Json),
+    ("/imported", "Imported", Json),
+];
+
+/// The arguments of an event, but for the texts that [`texts`] names.
+const CHANGE: &[Member] = &[
+    ("/failure/recoverable", "Recoverable", Json),
+    ("/failure/details", "Failure-Details", Text),
+    ("/failure/suggested_action", "Suggested-Action", Text),
+    ("/failure/no_retry", "No-Retry", Json),
+    ("/failure/run", "Run-Failure", Text),
+    ("/context", "Failure-Context", Json),
+    ("/token", "Token", Json),
+    ("/said_at", "Said-At", Text),
+    ("/lease", "Lease-Seconds", Json),
+    ("/after", "After-Seconds", Json),
+    ("/questions", "Questions", Json),
+    ("/values", "Values", Json),
+    ("/receiver", "Receiver", Text),
+    ("/jitter", "Jitter", Json),
+    ("/decision/0", "Decision", Text),
+    ("/decision/1", "Rationale", Text),
+    ("/allowed_secrets", "Allowed-Secrets", Json),
+];
+
+const DECIDE: &[Member] = &[("/action", "Decision", Text), ("/why", "Reason", Text)];
+
+const ANNOTATE: &[Member] = &[
+    ("/note", "Reason", Text),
+    ("/facts", "Facts", Json),
+    ("/approval/code", "Code", Json),
+];
+
+const ISSUE: &[Member] = &[
+    ("/reason", "Reason", Text),
+    ("/except", "Except", Json),
+    ("/said_at", "Said-At", Text),
+];
+
+const REFUSE: &[Member] = &[
+    ("/kind", "Refusal", Text),
+    ("/code", "Refusal-Code", Text),
+    ("/why", "Reason", Text),
+];
+
+/// The texts of an event's arguments: the one that tells most is the reason.
+fn texts(event: Event) -> &'static [Member] {
+    match event {
+        Event::Fail => &[
+            ("/failure/message", "Reason", Text),
+            ("/reason", "Remark", Text),
+            ("/progress", "Progress", Text),
+        ],
+        Event::Extend => &[("/progress", "Reason", Text), ("/reason", "Remark", Text)],
+        _ => &[("/reason", "Reason", Text), ("/progress", "Progress", Text)],
+    }
+}
+
+/// Names what was asked where that is not the event that it led to.
+pub(crate) const REQUEST: &str = "Request";
+
+/// Marks a note as one about the whole issue.
+const SCOPE: (&str, &str) = ("Scope", "issue");
+
+/// The event that a request asks for.
+fn event(request: &Request<'_>) -> StepEvent {
+    match request {
+        Request::Send(_) => StepEvent::Send,
+        Request::Update(update) => match update {
+            Update::Change { event, .. } => StepEvent::Lifecycle(*event),
+            Update::Decide { .. } => StepEvent::Decide,
+            Update::Annotate { approval, .. } => match approval {
+                None => StepEvent::Annotate,
+                Some(approval) if approval.approved => StepEvent::Approve,
+                Some(_) => StepEvent::Disapprove,
+            },
+            Update::GiveUp { .. } => StepEvent::GiveUp,
+            Update::Reopen { .. } => StepEvent::Reopen,
+            Update::Pause { .. } => StepEvent::Pause,
+            Update::Refuse { .. } => StepEvent::Refuse,
+        },
+    }
+}
+
+/// A trailer's name and value.
+pub(crate) type Trailer = (&'static str, String);
+
+/// The trailers of a request that led to this event.
+pub(crate) fn write(actor: &Actor<'_>, request: &Request<'_>, led_to: StepEvent) -> Vec<Trailer> {
+    let asked = event(request);
+    let mut found = Vec::new();
+    if asked != led_to {
+        found.push((REQUEST, asked.as_str().to_owned()));
+    }
+    match request {
+        Request::Send(send) => put(&json!(send.options()), SEND, &mut found),
+        Request::Update(update) => {
+            let members = update.content();
+            match update {
+                Update::Change { event, .. } => {
+                    put(&members, texts(*event), &mut found);
+                    put(&members, CHANGE, &mut found);
+                }
+                Update::Decide { .. } => put(&members, DECIDE, &mut found),
+                Update::Annotate { handoff, .. } => {
+                    if handoff.is_none() {
+                        found.push((SCOPE.0, SCOPE.1.to_owned()));
+                    }
+                    put(&members, ANNOTATE, &mut found);
+                }
+                Update::Refuse { .. } => put(&members, REFUSE, &mut found),
+                Update::GiveUp { .. } | Update::Reopen { .. } | Update::Pause { .. } => {
+                    put(&members, ISSUE, &mut found);
+                }
+            }
+        }
+    }
+    put(&json!(actor), ACTOR, &mut found);
+    found
+}
+
+/// Adds the trailers of the members that a value has.
+fn put(value: &Value, members: &[Member], found: &mut Vec<Trailer>) {
+    for (at, name, form) in members {
+        match value.pointer(at) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) if *form == Text => {
+                if !text.is_empty() {
+                    found.push((name, folded(text).into_owned()));
+                }
+            }
+            Some(value) => found.push((name, json_line(&value.to_string()).into_owned())),
+        }
+    }
+}
+
+/// Why a message has no step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoStep {
+    /// A trailer is missing.
+    #[error("it has no trailer {0}")]
+    Missing(&'static str),
+    /// A trailer's value is not what it can be.
+    #[error("its trailer {0} is not valid")]
+    Invalid(String),
+}
+
+/// The step whose commit has this message.
+///
+/// # Errors
+/// [`NoStep`] if its trailers are not those of a step of an issue.
+pub fn recorded(message: &str) -> Result<Step, NoStep> {
+    let trailers = trailers(message);
+    let find = |name: &str| {
+        let mut all = trailers.iter();
+        all.find_map(|(known, value)| (*known == name).then_some(*value))
+    };
+    let value = find(REQUEST).or_else(|| find("Event"));
+    let value = value.ok_or(NoStep::Missing("Event"))?;
+    let asked = StepEvent::all().find(|event| event.as_str() == value);
+    let asked = asked.ok_or_else(|| NoStep::Invalid("Event".to_owned()))?;
+    let request = match asked {
+        StepEvent::Send => Asked::Send(members(&find, &[SEND])?),
+        StepEvent::Archive | StepEvent::Unarchive => {
+            return Err(NoStep::Invalid("Event".to_owned()));
+        }
+        _ => Asked::Update(update(&find, asked)?),
+    };
+    let maker = members(&find, &[ACTOR])?;
+    Ok(Step { maker, request })
+}
+
+/// The update that an event stands for.
+fn update<'m>(find: &impl Fn(&str) -> Option<&'m str>, asked: StepEvent) -> Result<Update, NoStep> {
+    let number = || {
+        let id = find("Handoff-Id").and_then(|id| id.rsplit_once('.'));
+        let number = id.and_then(|(_, number)| number.parse::<u32>().ok());
+        number.ok_or(NoStep::Missing("Handoff-Id"))
+    };
+    let (name, value) = match asked {
+        StepEvent::Lifecycle(event) => {
+            let mut arguments = object(find, &[texts(event), CHANGE])?;
+            if let Some(Value::Object(failure)) = arguments.get_mut("failure") {
+                // The code of a run that failed is the protocol's.
+                let code = find("Failure-Code").filter(|_| !failure.contains_key("run"));
+                let code = code.map_or_else(|| UNSPECIFIED.to_owned(), unfolded);
+                failure.insert("code".to_owned(), code.into());
+                failure.entry("message").or_insert_with(|| "".into());
+            }
+            let change = json!({"handoff": number()?, "event": event, "arguments": arguments});
+            ("change", change)
+        }
+        StepEvent::Decide => {
+            let mut decide = object(find, &[DECIDE])?;
+            decide.insert("handoff".to_owned(), number()?.into());
+            decide.entry("why").or_insert_with(|| "".into());
+            ("decide", decide.into())
+        }
+        StepEvent::Annotate | StepEvent::Approve | StepEvent::Disapprove => {
+            let mut note = object(find, &[ANNOTATE])?;
+            note.entry("note").or_insert_with(|| "".into());
+            if find(SCOPE.0).is_none() {
+                note.insert("handoff".to_owned(), number()?.into());
+            }
+            if asked != StepEvent::Annotate {
+                let approval = note.entry("approval").or_insert_with(|| json!({}));
+                approval["approved"] = (asked == StepEvent::Approve).into();
+            }
+            ("annotate", note.into())
+        }
+        StepEvent::Refuse => ("refuse", object(find, &[REFUSE])?.into()),
+        StepEvent::Pause => ("pause", issue(find)?),
+        StepEvent::Reopen => ("reopen", issue(find)?),
+        _ => ("giveup", issue(find)?),
+    };
+    let update: Update = typed("Event", json!({ name: value }))?;
+    Ok(update.canonical())
+}
+
+fn issue<'m>(find: &impl Fn(&str) -> Option<&'m str>) -> Result<Value, NoStep> {
+    let mut update = object(find, &[ISSUE])?;
+    update.entry("reason").or_insert_with(|| "".into());
+    Ok(update.into())
+}
+
+fn members<'m, T: DeserializeOwned>(
+    find: &impl Fn(&str) -> Option<&'m str>,
+    tables: &[&[Member]],
+) -> Result<T, NoStep> {
+    typed("Event", object(find, tables)?.into())
+}
+
+fn typed<T: DeserializeOwned>(trailer: &str, value: Value) -> Result<T, NoStep> {
+    serde_json::from_value(value).map_err(|_| NoStep::Invalid(trailer.to_owned()))
+}
+
+/// The object with the members that these trailers have.
+fn object<'m>(
+    find: &impl Fn(&str) -> Option<&'m str>,
+    tables: &[&[Member]],
+) -> Result<Map<String, Value>, NoStep> {
+    let mut object = Map::new();
+    for (at, name, form) in tables.iter().copied().flatten() {
+        let Some(value) = find(name) else { continue };
+        let value = match form {
+            Text => Value::String(unfolded(value)),
+            Json => serde_json::from_str(value).map_err(|_| NoStep::Invalid((*name).to_owned()))?,
+        };
+        let (parent, member) = at.rsplit_once('/').unwrap_or_default();
+        match parent.strip_prefix('/') {
+            None => drop(object.insert(member.to_owned(), value)),
+            Some(parent) => match member.parse::<usize>() {
+                // The members of a pair come in their order.
+                Ok(_) => {
+                    let pair = object.entry(parent).or_insert_with(|| json!([]));
+                    if let Value::Array(pair) = pair {
+                        pair.push(value);
+                    }
+                }
+                Err(_) => {
+                    let inner = object.entry(parent).or_insert_with(|| json!({}));
+                    if let Value::Object(inner) = inner {
+                        inner.insert(member.to_owned(), value);
+                    }
+                }
+            },
+        }
+    }
+    Ok(object)
+}
