@@ -153,6 +153,9 @@ fn git_tells_the_same_story() {
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
     Event: send
+    By: reviewer-agent
+    Worker: repo
+    At: 2026-03-02T09:26:00Z
     Held-Seconds: 60
     Findings: critical=0, important=0
     Pull-Request: 91

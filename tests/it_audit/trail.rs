@@ -150,6 +150,10 @@ fn a_failure_by_contract_is_what_the_step_is_about() {
     Contract-Sha256: [sha256]
     Protocol: orchestrator-specialist
     Event: fail
+    Request: send
+    By: @react-specialist
+    Worker: repo
+    At: 2026-03-02T09:07:00Z
     Reason: The renewal has a field of an unknown type
     Failure-Code: SCHEMA_VALIDATION_FAILED
     Attempt: 1
@@ -206,6 +210,9 @@ fn trailers_tell_reason_and_time_as_git_reads_them() {
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
     Event: send
+    By: reviewer-agent
+    Worker: repo
+    At: 2026-03-02T09:16:00Z
     Held-Seconds: 60
     Findings: critical=1, important=1, suggestion=5
     Pull-Request: 91

@@ -787,7 +787,10 @@ fn a_submodule_is_found() {
         ..tip
     });
     ledger.set_branch(&id);
-    assert_snapshot!(damage(&ledger), @"10 file.missing issues/87/00/87/0004.json");
+    assert_snapshot!(damage(&ledger), @"
+    10 file.stray issues/87/00/87/module
+    10 file.missing issues/87/00/87/0004.json
+    ");
 }
 
 #[test]

@@ -294,7 +294,19 @@ fn forge(env: &TestEnvironment, repo: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(&record).unwrap();
     let (start, end) = text.rsplit_once(from).unwrap();
     fs::write(&record, format!("{start}{to}{end}")).unwrap();
-    let amend = ["commit", "-q", "--amend", "--no-edit", "--no-verify", "-a"];
+    // The message, too, as whoever forges a step would.
+    let trailer = |json: &str| json.replace("\"worker\": ", "Worker: ").replace('"', "");
+    let message = env.git(&worktree, &["log", "-1", "--format=%B"]);
+    let message = message.replace(&trailer(from), &trailer(to));
+    let amend = [
+        "commit",
+        "-q",
+        "--amend",
+        "--no-verify",
+        "-a",
+        "-m",
+        &message,
+    ];
     env.git(&worktree, &amend);
     let forged = env.git(&worktree, &["rev-parse", "HEAD"]);
     env.git(repo, &["worktree", "remove", "--force", path]);
