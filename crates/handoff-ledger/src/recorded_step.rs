@@ -16,9 +16,10 @@ use handoff_model::{
     Asked, Contract, ImportSource, Issue, Maker, Manifest, Record, Request, Review, SendOptions,
     SendRequest, Step, Update, View, layout, record, review_imported,
 };
-use handoff_protocol::Policy;
+use handoff_protocol::{Event, Policy};
 
 use super::error::LedgerError;
+use super::signing::By;
 use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
@@ -28,6 +29,17 @@ pub(super) struct RecordedStep {
     /// The file that tells most of it.
     pub(super) path: String,
     pub(super) request: RecordedRequest,
+}
+
+impl RecordedStep {
+    /// Whose key signs the step. An expiry is recorded for the lease's holder, by whichever agent
+    /// notices it.
+    pub(super) fn signer(&self) -> By {
+        match &self.request {
+            RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
+            _ => By::Agent(self.maker.by.clone()),
+        }
+    }
 }
 
 /// An owned [`Request`].
@@ -140,12 +152,11 @@ impl States<'_> {
         }))
     }
 
-    /// The contract that a commit adds, with the handoff that it starts and that one's file; or what
-    /// is wrong with it.
+    /// The contract that a commit adds, or what is wrong with it.
     fn sent(
         &self,
         imported: Option<&ImportSource>,
-    ) -> Result<Result<(Contract, Rc<Record>, String), Vec<Finding>>, LedgerError> {
+    ) -> Result<Result<SentContract, Vec<Finding>>, LedgerError> {
         let (rules, key) = (&*self.rules, self.after.key());
         let number = self.handoffs_before() + 1;
         let path = layout::record_file(&HandoffId::new(key.clone(), number));
@@ -179,6 +190,9 @@ impl States<'_> {
         })
     }
 }
+
+/// A contract that a commit adds, with the handoff that it starts and that one's file.
+type SentContract = (Contract, Rc<Record>, String);
 
 /// Reads what steps depend on during a walk through history: issues, protocols and manifests, each
 /// of which is parsed once.

@@ -26,7 +26,7 @@ use crate::recorded_step::{
     RecordedRequest, RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
 use crate::remote::without_origin;
-use crate::signing::{By, Demand, judge};
+use crate::signing::{Demand, judge};
 use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot};
 
 /// A commit to compare with the step that it should be: one of the history, or one that is about to
@@ -474,11 +474,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         self.evidence(&states, &recorded, &step.receipt.record)?;
-        // An expiry is recorded for the lease's holder, by whichever agent notices it.
-        let by = match &recorded.request {
-            RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
-            _ => By::Agent(recorded.maker.by.clone()),
-        };
+        let by = recorded.signer();
         let demand = match states.was {
             Some(_) => Demand::of(&states.rules, by)?,
             None => {
