@@ -104,7 +104,6 @@ impl InMemory {
                     .expect("the contract names its sender"),
                 Request::Send(SendRequest {
                     artifacts: &[],
-                    evidence: Some(&[]),
                     policy: Policy::Off,
                     answers: None,
                     replaces: None,

@@ -3,48 +3,49 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::continued;
 use handoff_contract::Input;
 use handoff_git::Repository;
 use handoff_github::annotations::{Annotation, commands};
-use handoff_ledger::Offer;
+use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, Session};
 use handoff_model::Review;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::contracts::against::Against;
+use crate::contracts::attempt::{OfferArgs, attempt};
 use crate::contracts::input;
-use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, render};
 use crate::view::Look;
 
-/// Check contracts and report every finding
+/// Do all that `send` does, except for the write
 ///
-/// Records nothing, and needs no ledger: without one, the built-in protocols apply. Exits 1 if a
-/// contract has a fault, and 6 if a file does not exist. Whether the contract may be sent right
-/// now (who holds the issue) is decided by `send`.
+/// Reports what `send` would do with each contract now: the same findings, the same refusals, the
+/// same exit code, for the agent of --as or of the contract. With several files, each is checked
+/// alone, and the exit code is that of the first one that would be refused.
+///
+/// With --contract-only, and where there is no ledger, only the document is judged: its form, its
+/// route, its statements against each other. Without a ledger, the built-in protocols apply.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff check contract.xml
-  git handoff check --format github handoffs/*.xml   (annotations on GitHub)
+  git handoff check --contract-only --format github handoffs/*.xml
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
     /// The contracts, as XML, JSON or Markdown; - reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
+    /// Judge only the document, not whether it may be sent now
+    #[arg(long)]
+    contract_only: bool,
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
-    /// Treat a contract that names no issue as one about this issue
-    #[arg(long, value_name = "ISSUE")]
-    issue: Option<String>,
-    /// The protocol to check against; by default the issue's, or the first
-    /// under which the contract is complete
-    #[arg(long, value_name = "NAME")]
-    protocol: Option<String>,
+    #[command(flatten)]
+    offer: OfferArgs,
 }
 
 /// How findings are reported.
@@ -66,6 +67,8 @@ pub(crate) struct CheckView {
     files: Vec<FileView>,
     /// warnings and notes
     findings: Vec<Finding>,
+    /// whether only the documents were judged, not whether they may be sent now
+    contract_only: bool,
 }
 
 /// A file that was checked.
@@ -78,99 +81,199 @@ struct FileView {
     contract_type: Option<String>,
     /// its issue; null if it names none
     issue: Option<IssueKey>,
+    /// the handoff that it would begin, or that it began; null if only the document was judged
+    handoff: Option<HandoffId>,
     /// Which of the findings are in it.
     #[serde(skip)]
     found: Range<usize>,
+    /// Why it would be refused.
+    #[serde(skip)]
+    refusal: Option<Failure>,
+}
+
+/// What a contract is judged by.
+enum Judge<'r> {
+    /// What `send` would do with it.
+    Sending(Box<Ledger<'r>>, Box<Session>),
+    /// Its document alone.
+    Document(Against<'r>),
+}
+
+/// What is known of a contract that was checked.
+#[derive(Default)]
+struct Verdict {
+    kind: Option<String>,
+    issue: Option<IssueKey>,
+    handoff: Option<HandoffId>,
+    findings: Vec<Finding>,
+    refusal: Option<Failure>,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let repository = context.repository().ok();
-        let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
-        let against = Against::choose(context, repository.as_deref(), protocol.as_ref())?;
-        let (agent, worker) = match &repository {
-            Some(repository) => (context.agent(repository)?, context.worker(repository)?),
-            None => (None, None),
+        let repository = repository.as_deref();
+        let agent = match repository {
+            Some(repository) => context.agent(repository)?,
+            None => None,
         };
-        let worker = worker.map(|worker| worker.id);
-        let mut checked = CheckView::default();
-        let mut verdict = exit::DONE;
+        let options = self.offer.read(context, agent)?;
+        let mut judge = self.judge(context, repository, options.protocol.as_ref(), output)?;
+        let mut checked = CheckView {
+            contract_only: matches!(judge, Judge::Document(_)),
+            ..CheckView::default()
+        };
         for name in &self.files {
-            let review = match input::contract(context, name) {
-                Ok(bytes) => {
-                    let offer = Offer {
-                        input: &Input::read(&bytes),
-                        agent: agent.as_ref(),
-                        issue: issue.as_ref(),
-                        protocol: protocol.as_ref(),
-                        answers: None,
-                        replaces: None,
-                        token: None,
-                        allow: &[],
-                        reports: None,
-                        imported: None,
-                    };
-                    against.review_claims(&offer, worker.as_ref())?
-                }
-                Err(failure) => {
-                    verdict = verdict.max(failure.exit);
-                    let missing = Finding::error(FindingCode::InputNotFound, "", failure.message);
-                    Review::refused(match failure.findings {
-                        found if found.is_empty() => vec![missing],
-                        found => found,
-                    })
-                }
+            let verdict = match input::contract(context, name) {
+                Ok(bytes) => judge.verdict(&options.offer(&Input::read(&bytes)))?,
+                Err(failure) => Verdict::unread(failure),
             };
-            checked.add(name, review);
+            checked.add(name, verdict);
         }
-        let exit = match verdict {
-            // A missing file is not a contract with a fault.
-            exit::NOT_FOUND => exit::NOT_FOUND,
-            _ => exit::NO,
-        };
+        self.report(checked, repository, output)
+    }
+
+    fn judge<'r>(
+        &self,
+        context: &Context,
+        repository: Option<&'r Repository>,
+        protocol: Option<&AgentName>,
+        output: &mut Output,
+    ) -> Result<Judge<'r>, Failure> {
+        if let (false, Some(repository)) = (self.contract_only, repository) {
+            let ledger = context.ledger(repository)?;
+            if ledger.tip_id()?.is_some() {
+                let (ledger, session) = context.writer_apart(repository, output)?;
+                return Ok(Judge::Sending(Box::new(ledger), Box::new(session)));
+            }
+        }
+        let against = Against::choose(context, repository, protocol)?;
+        Ok(Judge::Document(against))
+    }
+
+    fn report(
+        &self,
+        mut checked: CheckView,
+        repository: Option<&Repository>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         if self.format == Format::Json {
             output.as_json();
         }
-        if self.format == Format::Github && !output.is_json() {
+        let refused = checked.files.iter().filter(|f| f.refusal.is_some()).count();
+        let is_for_github = self.format == Format::Github && !output.is_json();
+        if is_for_github {
             let found = checked.findings.iter();
-            let found = found.map(|finding| annotation(finding, repository.as_deref()));
+            let found = found.map(|finding| annotation(finding, repository));
             output.raw(commands(&found.collect::<Vec<_>>()).as_bytes())?;
-        } else if checked.is_complete() || !output.is_json() {
+        } else if refused == 0 || !output.is_json() {
             output.answer(&checked)?;
-        } else {
-            let faults = counted(errors(&checked.findings), "fault");
-            return Err(Failure::new(ErrorCode::CheckFailed, format!("{faults} found"))
-                .exit(exit)
-                .hint("fix what the findings name and check again; `git handoff explain CODE` explains each")
-                .findings(checked.findings));
         }
-        if checked.is_complete() {
-            Ok(())
-        } else {
-            Err(Failure::reported(exit))
+        let refusals = checked.files.iter_mut().filter_map(|f| f.refusal.take());
+        let Some(first) = { refusals }.next() else {
+            return Ok(());
+        };
+        if is_for_github || !output.is_json() {
+            return Err(Failure::reported(first.exit));
+        }
+        let message = match refused {
+            1 => first.message,
+            more => format!(
+                "{} would be refused; the first: {}",
+                counted(more, "contract"),
+                first.message
+            ),
+        };
+        Err(Failure {
+            message,
+            findings: checked.findings,
+            ..first
+        })
+    }
+}
+
+impl Judge<'_> {
+    /// What is to be said of a contract.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the ledger, the repository or a schema can't be read.
+    fn verdict(&mut self, offer: &Offer<'_>) -> Result<Verdict, Failure> {
+        let (ledger, session) = match self {
+            Self::Sending(ledger, session) => (ledger, session),
+            Self::Document(against) => return Ok(Verdict::of_document(against.review(offer)?)),
+        };
+        let checked = attempt(ledger, session, offer, |ledger, session, offer| {
+            ledger.check(session, offer)
+        })?;
+        Ok(match checked {
+            Ok(done) => {
+                let record = done.receipt.record;
+                Verdict {
+                    kind: Some(record.contract_type),
+                    issue: Some(record.id.issue().clone()),
+                    handoff: Some(record.id),
+                    findings: done.warnings,
+                    refusal: None,
+                }
+            }
+            Err(error) => {
+                let review = ledger.tip()?.match_contract(offer)?.review;
+                let mut failure = Failure::from(error);
+                Verdict {
+                    kind: review.kind,
+                    issue: review.contract.map(|contract| contract.issue),
+                    handoff: None,
+                    findings: std::mem::take(&mut failure.findings),
+                    refusal: Some(failure),
+                }
+            }
+        })
+    }
+}
+
+impl Verdict {
+    fn of_document(review: Review) -> Self {
+        let refused = || LedgerError::from(ContractError::Invalid(Vec::new()));
+        Self {
+            refusal: (!review.is_complete()).then(|| Failure::from(refused())),
+            kind: review.kind,
+            issue: review.contract.map(|contract| contract.issue),
+            handoff: None,
+            findings: review.findings,
+        }
+    }
+
+    /// Of a file that can't be read.
+    fn unread(mut failure: Failure) -> Self {
+        let found = std::mem::take(&mut failure.findings);
+        let missing = || Finding::error(FindingCode::InputNotFound, "", failure.message.clone());
+        Self {
+            findings: match found {
+                found if found.is_empty() => vec![missing()],
+                found => found,
+            },
+            refusal: Some(failure),
+            ..Self::default()
         }
     }
 }
 
 impl CheckView {
-    fn add(&mut self, name: &str, review: Review) {
+    fn add(&mut self, name: &str, verdict: Verdict) {
         let start = self.findings.len();
-        let findings = review.findings.into_iter();
+        let findings = verdict.findings.into_iter();
         self.findings.extend(findings.map(|finding| Finding {
             file: Some(name.to_owned()),
             ..finding
         }));
         self.files.push(FileView {
             file: name.to_owned(),
-            contract_type: review.kind,
-            issue: review.contract.map(|contract| contract.issue),
+            contract_type: verdict.kind,
+            issue: verdict.issue,
+            handoff: verdict.handoff,
             found: start..self.findings.len(),
+            refusal: verdict.refusal,
         });
-    }
-
-    fn is_complete(&self) -> bool {
-        errors(&self.findings) == 0
     }
 }
 
@@ -180,14 +283,22 @@ impl Answer for CheckView {
             let name = continued(&file.file);
             let kind = file.contract_type.as_deref().unwrap_or("contract");
             let findings = &self.findings[file.found.clone()];
-            let verdict = match errors(findings) {
-                0 => "complete".to_owned(),
-                faults => counted(faults, "fault"),
+            let (verdict, why) = match (&file.refusal, errors(findings)) {
+                (None, _) => ("complete".to_owned(), String::new()),
+                (Some(refusal), 0) => {
+                    let why = format!("  {}\n  hint: {}\n", refusal.message, refusal.next());
+                    ("refused".to_owned(), why)
+                }
+                (Some(_), faults) => (counted(faults, "fault"), String::new()),
             };
             let findings: String = findings.iter().map(render).collect();
-            format!("{name}: {verdict} ({kind})\n{findings}")
+            format!("{name}: {verdict} ({kind})\n{why}{findings}")
         };
-        self.files.iter().map(of_file).collect()
+        let mut text: String = self.files.iter().map(of_file).collect();
+        if self.contract_only {
+            text += "only the document was judged, not whether it may be sent now\n";
+        }
+        text
     }
 }
 

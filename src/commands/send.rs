@@ -1,24 +1,21 @@
 use clap::Args;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::AgentName;
 use handoff_base::to_millisecond;
-use handoff_contract::{Allowance, Input};
-use handoff_git::Repository;
+use handoff_contract::Input;
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
-use handoff_model::Reports;
 
 use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::catch_up;
+use crate::contracts::attempt::{OfferArgs, attempt};
 use crate::contracts::by_send;
 use crate::contracts::compose::{Composer, issue_held};
 use crate::contracts::draft::about_findings;
 use crate::contracts::input;
-use crate::contracts::not_in_force::diagnosed;
 use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted};
-use crate::environment::now;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -77,31 +74,8 @@ pub(crate) struct Arguments {
     /// Open it in the editor before it is sent
     #[arg(long, requires = "to")]
     edit: bool,
-    /// The issue of a contract that has no issue number; by default the one that its
-    /// sender works on
-    #[arg(long, value_name = "ISSUE")]
-    issue: Option<String>,
-    /// The protocol that the contract follows; by default the issue's, or the
-    /// ledger's first protocol under which it is complete
-    #[arg(long, value_name = "NAME")]
-    protocol: Option<String>,
-    /// The request that the contract answers, if its sender works on several
-    /// in one issue; by default the newest
-    #[arg(long, value_name = "ID")]
-    answers: Option<String>,
-    /// The token that your claim returned; another claim's is refused
-    #[arg(long, value_name = "N")]
-    token: Option<u32>,
-    /// Send text that a rule takes for a secret, at one place or anywhere; this is
-    /// recorded. `check` lists the rules and places
-    #[arg(long, value_name = "RULE[@PLACE]")]
-    allow_secret: Vec<Allowance>,
-    /// Test reports as JUnit XML, to compare with the counts in the contract
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    tests: Vec<String>,
-    /// Coverage reports from lcov or Cobertura, to compare with those in the contract
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    coverage: Vec<String>,
+    #[command(flatten)]
+    offer: OfferArgs,
     #[command(flatten)]
     usage: UsageReport,
 }
@@ -113,63 +87,47 @@ impl Arguments {
         session.usage = self.usage.read(context)?;
         let agent = context.agent(&repository)?;
         if let Some(left) = context.left_for_worker(&mut ledger, &session) {
-            return self.leave(&left, context, (&repository, &ledger), output);
+            return self.leave(&left, context, (&mut ledger, &session), output);
         }
-        let issue = self.issue()?;
-        let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
-        let reports = self.reports(context)?;
-        let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
-        let offer = |ledger: &mut Ledger<'_>,
-                     output: &mut Output,
-                     bytes: &[u8],
-                     issue,
-                     composer: Option<&Composer<'_>>| {
-            let offer = Offer {
-                input: &Input::read(bytes),
-                agent: agent.as_ref(),
-                issue,
-                protocol: protocol.as_ref(),
-                answers: answers.as_ref().map(HandoffId::number),
-                replaces: None,
-                token: self.token,
-                allow: &self.allow_secret,
-                reports: Some(&reports),
-                imported: None,
-            };
-            deliver(ledger, &session, &offer, composer, output)
-        };
+        let mut options = self.offer.read(context, agent)?;
         let to = match (&self.file, &self.to) {
             (Some(file), _) => {
                 let bytes = input::contract(context, file)?;
-                return offer(&mut ledger, output, &bytes, issue.as_ref(), None);
+                let input = Input::read(&bytes);
+                let offer = options.offer(&input);
+                return deliver(&mut ledger, &session, &offer, None, output);
             }
             (None, Some(to)) => to,
             (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
         };
         let from = context.acting_agent(&repository)?;
         let tip = ledger.tip()?;
-        let key = match issue {
+        let key = match options.issue.take() {
             Some(key) => key,
             None => issue_held(context, &repository, &tip, &from)?,
         };
+        options.issue = Some(key.clone());
         let wanted = Wanted {
             from: &from,
             to,
             kind: self.kind.as_deref(),
             format: self.format,
-            protocol: protocol.as_ref(),
+            protocol: options.protocol.as_ref(),
             set: &self.set,
         };
         let composer = Composer::new(&repository, &tip, wanted, &key, session.worker.as_ref())?;
         if !self.edit {
             let text = composer.complete()?;
-            let bytes = text.as_bytes();
-            return offer(&mut ledger, output, bytes, Some(&key), Some(&composer));
+            let input = Input::read(text.as_bytes());
+            let offer = options.offer(&input);
+            return deliver(&mut ledger, &session, &offer, Some(&composer), output);
         }
         let (draft, mut text, mut remarks) = composer.draft()?;
         loop {
             let edited = draft.edit(&text, &remarks)?;
-            match offer(&mut ledger, output, edited.as_bytes(), Some(&key), None) {
+            let input = Input::read(edited.as_bytes());
+            let offer = options.offer(&input);
+            match deliver(&mut ledger, &session, &offer, None, output) {
                 Ok(()) => {
                     draft.delete();
                     return Ok(());
@@ -192,26 +150,21 @@ impl Arguments {
         &self,
         left: &LeftForWorker,
         context: &Context,
-        (repository, ledger): (&Repository, &Ledger<'_>),
+        (ledger, session): (&mut Ledger<'_>, &Session),
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let has_more = self.answers.is_some()
-            || self.edit
-            || !self.allow_secret.is_empty()
-            || !self.tests.is_empty()
-            || !self.coverage.is_empty()
-            || self.usage.is_given();
-        if has_more {
+        if self.offer.has_more() || self.edit || self.usage.is_given() {
             let text = "only a contract can be left for the worker here, without other options";
             return Err(
                 Failure::usage(text).advice("give FILE, or --to and --set, and nothing more")
             );
         }
-        let issue = self.issue()?.unwrap_or_else(|| left.issue().clone());
+        let (repository, tip) = (ledger.repository(), ledger.tip()?);
+        let mut options = self.offer.read(context, context.agent(repository)?)?;
+        let issue = options.issue.take();
+        let issue = issue.unwrap_or_else(|| left.issue().clone());
         left.ensure_issue(&issue)?;
-        let tip = ledger.tip()?;
-        let agent = context.agent(repository)?;
-        let protocol: Option<AgentName> = self.protocol.as_deref().map(str::parse).transpose()?;
+        options.issue = Some(issue.clone());
         let bytes = match (&self.file, &self.to) {
             (Some(file), _) => input::contract(context, file)?,
             (None, Some(to)) => {
@@ -222,7 +175,7 @@ impl Arguments {
                     to,
                     kind: self.kind.as_deref(),
                     format: self.format,
-                    protocol: protocol.as_ref(),
+                    protocol: options.protocol.as_ref(),
                     set: &self.set,
                 };
                 let composer = Composer::new(
@@ -237,56 +190,24 @@ impl Arguments {
             (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
         };
         let written = Input::read(&bytes);
-        let offer = Offer {
-            input: &written,
-            agent: agent.as_ref(),
-            issue: Some(&issue),
-            protocol: protocol.as_ref(),
-            answers: None,
-            replaces: None,
-            token: None,
-            allow: &[],
-            reports: None,
-            imported: None,
-        };
+        let offer = options.offer(&written);
         let open = by_send::open_places(&tip, &offer)?;
-        let mut findings = tip.check(&offer, now()?)?.findings;
         let is_open = |found: &Finding| {
             found.code == FindingCode::FieldUnfilled && open.contains(&found.path)
         };
-        findings.retain(|found| !is_open(found));
-        if findings
-            .iter()
-            .any(|found| found.is_error() && !found.code.is_gate())
-        {
-            let refused = LedgerError::from(ContractError::Invalid(findings));
-            return Err(Failure::from(refused));
+        match ledger.check(session, &offer) {
+            Err(LedgerError::Contract(ContractError::Invalid(mut findings))) => {
+                findings.retain(|found| !is_open(found));
+                if findings.iter().any(|f| f.is_error() && !f.code.is_gate()) {
+                    return Err(LedgerError::from(ContractError::Invalid(findings)).into());
+                }
+            }
+            // The work is committed after the run.
+            Ok(_) | Err(LedgerError::Contract(ContractError::Evidence(_))) => {}
+            Err(error) => return Err(error.into()),
         }
         let text = String::from_utf8_lossy(written.bytes());
         left.leave(CONTRACT_FILE, &text, output)
-    }
-
-    fn issue(&self) -> Result<Option<IssueKey>, Failure> {
-        let issue: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        let is_zero = |key: &&IssueKey| key.as_str().bytes().all(|b| b == b'0');
-        match issue.as_ref().filter(is_zero) {
-            None => Ok(issue),
-            Some(key) => {
-                let text = format!("{key} is not an issue's number: the first is 1");
-                Err(Failure::usage(text).advice("give its number with --issue N"))
-            }
-        }
-    }
-
-    fn reports(&self, context: &Context) -> Result<Reports, Failure> {
-        let mut reports = Reports::default();
-        for name in &self.tests {
-            reports.add_tests(name, &input::report(context, name)?)?;
-        }
-        for name in &self.coverage {
-            reports.add_coverage(name, &input::report(context, name)?)?;
-        }
-        Ok(reports)
     }
 }
 
@@ -305,19 +226,10 @@ pub(super) fn deliver(
     output: &mut Output,
 ) -> Result<(), Failure> {
     catch_up(ledger, session, output)?;
-    let text = match ledger.tip_id()? {
-        Some(_) => {
-            let worker = session.worker.as_ref();
-            by_send::filled(ledger.repository(), &ledger.tip()?, offer, worker)?
-        }
-        None => None,
-    };
-    let input = text.as_ref().map(|text| Input::read(text.as_bytes()));
-    let offer = &Offer {
-        input: input.as_ref().unwrap_or(offer.input),
-        ..*offer
-    };
-    let mut done = match ledger.send(session, offer) {
+    let sent = attempt(ledger, session, offer, |ledger, session, offer| {
+        ledger.send(session, offer)
+    })?;
+    let mut done = match sent {
         Ok(done) => done,
         Err(error) => {
             let failure = refused(ledger, session, offer, error);
@@ -346,12 +258,6 @@ fn refused(
     offer: &Offer<'_>,
     error: LedgerError,
 ) -> Failure {
-    let error = match error {
-        LedgerError::Contract(ContractError::Invalid(_) | ContractError::Route(_)) => {
-            of_other_protocol(ledger, session, offer).unwrap_or(error)
-        }
-        other => other,
-    };
     let reason = RefusalReason::of(&error);
     let mut failure = Failure::from(error);
     if !is_refusal(&failure) {
@@ -368,18 +274,4 @@ fn refused(
         failure.message += &format!("; {words}");
     }
     failure
-}
-
-/// The error for a contract of a protocol that is not in force.
-fn of_other_protocol(
-    ledger: &Ledger<'_>,
-    session: &Session,
-    offer: &Offer<'_>,
-) -> Option<LedgerError> {
-    let at = to_millisecond(session.clock.author());
-    let snapshot = ledger.tip().ok()?;
-    let review = diagnosed(&snapshot, offer, snapshot.check(offer, at).ok()?).ok()?;
-    let is_named = |f: &Finding| f.code == FindingCode::ContractNotInForce;
-    let named = review.findings.iter().any(is_named);
-    named.then(|| ContractError::Invalid(review.findings).into())
 }

@@ -1,23 +1,21 @@
-//! The rules that contracts are checked against without recording anything.
+//! The rules that a contract is checked against as a document alone.
 
-use handoff_base::ids::{AgentName, WorkerId};
-use handoff_contract::{Input, Outline};
+use handoff_base::ids::AgentName;
+use handoff_contract::Outline;
 use handoff_git::Repository;
-use handoff_ledger::{Ledger, Offer, Snapshot};
+use handoff_ledger::{Offer, Snapshot};
 use handoff_model::{Review, first_match, is_contract_of, review};
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
-use crate::contracts::by_send;
 use crate::contracts::not_in_force::diagnosed;
-use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, chain};
 
 pub(crate) enum Against<'r> {
     /// The rules of the ledger here.
-    Ledger(Ledger<'r>, Box<Snapshot<'r>>),
+    Ledger(Box<Snapshot<'r>>),
     /// The built-in rules, if there is no ledger.
     BuiltIn(Vec<(Protocol, FolderSchemas)>),
 }
@@ -48,7 +46,7 @@ impl<'r> Against<'r> {
             let ledger = context.ledger(repository)?;
             if ledger.tip_id()?.is_some() {
                 let snapshot = ledger.tip()?;
-                return Ok(Self::Ledger(ledger, Box::new(snapshot)));
+                return Ok(Self::Ledger(Box::new(snapshot)));
             }
         }
         let names: Vec<&str> = match named {
@@ -70,7 +68,9 @@ impl<'r> Against<'r> {
     /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(_, snapshot) => diagnosed(snapshot, offer, snapshot.check(offer, now()?)?),
+            Self::Ledger(snapshot) => {
+                diagnosed(snapshot, offer, snapshot.match_contract(offer)?.review)
+            }
             Self::BuiltIn(protocols) => {
                 let found = first_match(protocols.iter().map(|(protocol, schemas)| {
                     let review = review(protocol, schemas, offer.input, offer.issue)?;
@@ -92,7 +92,7 @@ impl<'r> Against<'r> {
     /// A [`Failure`] if the rules can't be read.
     pub(crate) fn is_contract(&self, outline: &Outline<'_>) -> Result<bool, Failure> {
         match self {
-            Self::Ledger(_, snapshot) => {
+            Self::Ledger(snapshot) => {
                 for name in snapshot.protocols()? {
                     if is_contract_of(snapshot.rules(&name)?.protocol(), outline) {
                         return Ok(true);
@@ -104,31 +104,6 @@ impl<'r> Against<'r> {
                 let mut protocols = protocols.iter();
                 Ok(protocols.any(|(protocol, _)| is_contract_of(protocol, outline)))
             }
-        }
-    }
-
-    /// Like `review`, and if there is a ledger, fills in what `send` would, and compares the claims
-    /// of a worker's contract with the repository.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the ledger, the repository or a schema can't be read.
-    pub(crate) fn review_claims(
-        &self,
-        offer: &Offer<'_>,
-        worker: Option<&WorkerId>,
-    ) -> Result<Review, Failure> {
-        match self {
-            Self::Ledger(ledger, snapshot) => {
-                let text = by_send::filled(ledger.repository(), snapshot, offer, worker)?;
-                let input = text.as_ref().map(|text| Input::read(text.as_bytes()));
-                let offer = &Offer {
-                    input: input.as_ref().unwrap_or(offer.input),
-                    ..*offer
-                };
-                let review = ledger.check_claims(snapshot, offer, (worker, now()?))?;
-                diagnosed(snapshot, offer, review)
-            }
-            Self::BuiltIn(_) => self.review(offer),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Modules here are about a contract's text, for more than one command.
 
 pub(crate) mod against;
+pub(crate) mod attempt;
 pub(crate) mod by_send;
 pub(crate) mod compose;
 pub(crate) mod draft;

@@ -52,7 +52,6 @@ error_codes! {
     Backdated = "backdated", USAGE;
     Bare = "bare", ENVIRONMENT;
     BudgetSpent = "budget_spent", PROTOCOL;
-    CheckFailed = "check_failed", NO | NOT_FOUND;
     CheckedOut = "checked_out", ENVIRONMENT;
     CollectorRefused = "collector_refused", ENVIRONMENT;
     CollectorRejected = "collector_rejected", ENVIRONMENT;

@@ -172,7 +172,7 @@ impl Desk {
         let checked = self
             .env
             .handoff_with(&["check", "-", "--json"], contract)
-            .exits(1);
+            .exits(3);
         let sent = self
             .env
             .handoff_with(&["send", "-", "--json"], contract)

@@ -574,7 +574,7 @@ fn no_contract_names_what_is_no_code_branch_whatever_the_policy() {
             ("main..issue", "it has .. or @{"),
         ] {
             let named = contract.replace(BRANCH, branch);
-            for (verb, exit) in [("send", 3), ("check", 1)] {
+            for (verb, exit) in [("send", 3), ("check", 3)] {
                 let refused = desk.env.handoff_with(&[verb, "-", "--json"], &named);
                 let refused = refused.exits(exit).json();
                 let found = refused["error"]["findings"].as_array().unwrap();
@@ -716,7 +716,7 @@ fn after_complete_check_counts_from_what_was_completed_as_send_does() {
     desk.env.assert_sound();
 }
 
-/// A clock at whose first look the reviewer hands on and the fixer claims.
+/// A clock at whose first look the issue goes on in a branch of another name.
 struct Meanwhile {
     desk: Rc<Desk>,
     over: Cell<bool>,
@@ -725,9 +725,18 @@ struct Meanwhile {
 impl Clock for Meanwhile {
     fn author(&self) -> DateTime<FixedOffset> {
         if !self.over.replace(true) {
-            let handed = sample("reviewer-agent-to-fixer-agent", Format::Xml, 87);
-            self.desk.env.send(handed).success();
-            self.desk.env.claim("87.4", "fixer-agent").success();
+            let (env, repo) = (&self.desk.env, self.desk.env.repo());
+            env.git(&repo, &["branch", "hotfix", BRANCH]);
+            let noted = [
+                "annotate",
+                "87",
+                "moved",
+                "--fact",
+                "branch=hotfix",
+                "--as",
+                "reviewer-agent",
+            ];
+            env.handoff(&noted).success();
         }
         let now = DateTime::from_timestamp(self.desk.env.now() + 60, 0);
         now.unwrap().fixed_offset()
@@ -741,15 +750,9 @@ impl Clock for Meanwhile {
 #[test]
 fn claims_are_judged_on_the_branch_whose_code_was_read() {
     let _own = crate::FOLDER.lock();
-    // What the reviewer hands on has the issue go on in a branch of another name.
-    let desk = Rc::new(Desk::with("enforce", |protocol| {
-        protocol["facts"]["branch"]["last"] = json!(["/branch", "/review_status"]);
-    }));
+    let desk = Rc::new(Desk::new("enforce"));
     let [first, second] = desk.work();
-    desk.env
-        .send(desk.implemented(2, &[&first, &second]))
-        .success();
-    desk.env.claim("87.3", "reviewer-agent").success();
+    desk.reviewed(&[&first, &second]);
     std::env::set_current_dir(desk.env.repo()).unwrap();
     let repository = Repository::open_here().unwrap();
     let clock = Rc::new(Meanwhile {
@@ -777,10 +780,11 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
     let mut ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let done = ledger.send(&session, &offer).unwrap();
     assert_eq!(done.receipt.record.id.to_string(), "87.5");
-    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    // The step was decided again on the tip that it was written on, with the branch named there.
+    assert_eq!(desk.check("87.5", "commits_added"), "skipped");
     assert_eq!(
         desk.env.data(&["show", "87.5"])["record"]["code"]["branch"],
-        BRANCH
+        "hotfix"
     );
     desk.env.assert_sound();
 }

@@ -1104,7 +1104,7 @@ fn a_failure_counts_the_retries_that_the_ledger_counts() {
     assert_eq!(error["findings"][0]["path"], "/retry_count");
     assert_eq!(error["findings"][0]["message"], told);
     env.handoff_with(&["check", "-", "--as", REACT], &wrong)
-        .exits(1)
+        .exits(4)
         .says(told);
 
     env.send(failure("loans", &[])).success();

@@ -156,7 +156,7 @@ fn answers_have_the_fields_that_are_described() {
     let new = ["new", "--issue", "87", "--from", "prep-agent"];
     env.data(&[&new[..], &["--to", "implementer-agent"]].concat());
     let contract = env.file("error.json", sample("error", Format::Json, 87));
-    env.data(&["check", &contract]);
+    env.data(&["check", "--contract-only", &contract]);
     env.data(&["inbox", "--as", "prep-agent"]);
     env.data(&["prime", "--as", "implementer-agent"]);
     env.data(&["hook", "pre-commit"]);
@@ -218,7 +218,7 @@ fn answers_have_the_fields_that_are_described() {
     env.data(&["explain", "usage"]);
 
     let refused = env.handoff_with(&["check", "-", "--json"], "<handoff/>");
-    refused.exits(1).json();
+    refused.exits(3).json();
 }
 
 #[test]

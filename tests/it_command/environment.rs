@@ -484,7 +484,7 @@ fn annotations_cannot_be_forged() {
     let file = env.file("a,b:c%0A.xml", contract);
     let ran = env
         .handoff(&["check", "--format", "github", &file])
-        .exits(1);
+        .exits(3);
     for line in ran.stdout.lines() {
         assert!(line.starts_with("::error file="), "{line:?}");
         let (properties, message) = line[2..].split_once("::").unwrap();
@@ -515,7 +515,7 @@ fn an_annotation_names_file_line_and_column() {
     let file = env.file("contract.xml", opening(87).replace(">medium<", ">100%<"));
     let ran = env
         .handoff(&["check", "--format", "github", &file])
-        .exits(1);
+        .exits(3);
     insta::assert_snapshot!(ran.shown, @"
     $ git handoff check --format github [root]/contract.xml
     ::error file=[root]/contract.xml,line=8,col=3,title=field.value::/handoff/priority `100%25` is not one of `critical`, `high`, `medium`, `low`%0AHow urgent the work is: critical, high, medium or low
@@ -531,8 +531,12 @@ fn json_has_one_shape_for_every_outcome() {
     let faulty = env.file("faulty.xml", opening(88).replace("medium", "urgent"));
     let early = env.file("early.xml", prepared(87));
     let failing: [(&[&str], i32, &str); 13] = [
-        (&["check", &faulty], 1, "check_failed"),
-        (&["check", "--format", "json", &faulty], 1, "check_failed"),
+        (&["check", &faulty], 3, "contract_refused"),
+        (
+            &["check", "--format", "json", &faulty],
+            3,
+            "contract_refused",
+        ),
         (&["send"], 2, "usage"),
         (&["status", "--no-such-flag"], 2, "usage"),
         (&["no-such-command"], 2, "usage"),

@@ -25,7 +25,6 @@ fn the_tutorial_can_be_followed_to_its_end() {
     for part in [
         // A skeleton is not complete, a second session is too late, and nine files are a lie.
         "/issue_title field.unfilled",
-        "exit 1",
         "12.2 has been claimed by implementer-agent (worker repo)",
         "exit 5",
         "evidence.files_changed the contract says 9 files, and 1 are changed",

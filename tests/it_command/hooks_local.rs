@@ -278,7 +278,7 @@ fn a_contract_of_a_protocol_that_is_not_in_force_is_said_to_be_one() {
     env.handoff(&["check", &file]).success();
     // What is of a protocol in force is judged under that.
     let own = env.file("own.xml", without("priority"));
-    env.handoff(&["check", &own]).exits(1).says("field.missing");
+    env.handoff(&["check", &own]).exits(3).says("field.missing");
 }
 
 #[test]
@@ -296,14 +296,14 @@ fn every_shipped_protocol_is_known_when_it_is_not_in_force() {
         let env = TestEnvironment::with_ledger();
         let text = valid(name, text.unwrap_or(file));
         let file = env.file(file, text);
-        let ran = env.handoff(&["check", &file]).exits(1);
+        let ran = env.handoff(&["check", &file]).exits(3);
         let named = format!("a contract of protocol {name}");
         assert!(ran.stdout.contains(&named), "{}", ran.stdout);
     }
     let env = TestEnvironment::with_repository();
     env.handoff(&["init", "--protocol", "directive"]).success();
     let file = env.file("contract.xml", without("priority"));
-    let ran = env.handoff(&["check", &file]).exits(1);
+    let ran = env.handoff(&["check", &file]).exits(3);
     assert!(
         ran.stdout.contains("a contract of protocol issue-to-pr"),
         "{}",

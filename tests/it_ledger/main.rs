@@ -12,6 +12,7 @@ mod annotate;
 mod archive;
 mod attention;
 mod briefing;
+mod checking;
 mod exchange;
 #[cfg(unix)]
 mod failure_context;

@@ -180,7 +180,7 @@ fn a_type_can_say_that_a_word_means_something_else() {
             "status.closing /status: status `completed` says that the work did not succeed, and workflow-complete would end it"
         ]
     );
-    let checked = env.handoff_with(&["check", "-", "--json"], &end).exits(1);
+    let checked = env.handoff_with(&["check", "-", "--json"], &end).exits(3);
     assert!(
         checked.shown.contains("status.closing"),
         "{}",
@@ -230,7 +230,7 @@ fn a_value_that_lists_its_choices_is_refused_unless_the_protocol_names_the_examp
             "field.undecided /handoff/priority: `critical|high|medium|low` lists all the choices: pick one"
         ]
     );
-    env.handoff_with(&["check", "-"], &listed).exits(1);
+    env.handoff_with(&["check", "-"], &listed).exits(3);
 
     // The same text in another place was copied from a template too.
     let (before, rest) = opened.split_once("<summary>").unwrap();

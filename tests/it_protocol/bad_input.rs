@@ -297,7 +297,7 @@ fn each_fault_is_found_where_it_is_and_nothing_is_recorded() {
     let tip = env.tip();
     let mut wrong = String::new();
     for (name, document, code, place) in cases() {
-        for (command, status) in [("send", 3), ("check", 1)] {
+        for (command, status) in [("send", 3), ("check", 3)] {
             let args = [command, "-", "--json"];
             let ran = env.run(bounded(&env, &args), &args, Some(document.as_ref()));
             let answer = ran.json();
@@ -401,7 +401,7 @@ fn what_is_no_file_is_refused_at_once() {
         &env.file("empty.xml", ""),
     ] {
         text += &env.handoff(&["send", file]).exits(3).shown;
-        env.handoff(&["check", file]).exits(1);
+        env.handoff(&["check", file]).exits(3);
     }
     text += &env.handoff(&["send", "/nowhere/x.xml"]).exits(6).shown;
     text += &env.handoff(&["check", "/nowhere/x.xml"]).exits(6).shown;

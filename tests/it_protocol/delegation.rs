@@ -615,7 +615,7 @@ fn skeletons_pass_once_they_are_filled() {
             "new", "--issue", TRACE, "--from", from, "--to", to, "--type", kind,
         ];
         let text = env.handoff(&args).success().stdout;
-        let left = env.handoff_with(&["check", "-", "--json"], &text).exits(1);
+        let left = env.handoff_with(&["check", "-", "--json"], &text).exits(3);
         let found = left.json()["error"]["findings"].clone();
         let unfilled = found.as_array().unwrap().iter();
         let mut errors = unfilled.filter(|f| f["severity"] == "error");
@@ -660,7 +660,7 @@ fn a_resolved_answer_gives_what_was_asked() {
         let answer = answers(RESEARCH, "resolved", json!({"providedInputs": given}));
         let error = refused(&env, &answer, 3, "contract_refused");
         let checked = env.handoff_with(&["check", "-", "--json"], &answer);
-        let checked = checked.exits(1).json()["error"]["findings"].take();
+        let checked = checked.exits(3).json()["error"]["findings"].take();
         let codes = |found: &Value| -> Vec<Value> {
             let found = found.as_array().unwrap().iter();
             found.map(|finding| finding["code"].clone()).collect()

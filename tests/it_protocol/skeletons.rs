@@ -116,7 +116,7 @@ fn every_route_has_a_skeleton_that_is_refused_until_it_is_filled() {
             let text = skeleton(&env, from, to, format);
             assert!(text.contains("{{fill: "), "{from} to {to}: {text}");
             let marks = text.matches("{{fill").count();
-            let left = env.handoff_with(&["check", "-", "--json"], &text).exits(1);
+            let left = env.handoff_with(&["check", "-", "--json"], &text).exits(3);
             let findings = left.json()["error"]["findings"].clone();
             let unfilled = findings.as_array().unwrap().iter();
             let unfilled = unfilled.filter(|f| f["code"] == "field.unfilled").count();
@@ -169,7 +169,7 @@ fn every_type_of_every_protocol_has_a_skeleton() {
                     let text = env.handoff(&args).success().stdout;
                     let marks = text.matches("{{fill").count();
                     assert!(marks > 0, "{text}");
-                    let left = env.handoff_with(&["check", "-", "--json"], &text).exits(1);
+                    let left = env.handoff_with(&["check", "-", "--json"], &text).exits(3);
                     let findings = left.json()["error"]["findings"].clone();
                     let findings = findings.as_array().unwrap();
                     let errors: Vec<&str> = findings

@@ -675,7 +675,7 @@ fn what_a_contract_says_of_tasks_must_be_where_they_stand() {
         }
         // The check says the same before anything is sent.
         let check = env.handoff_with(&["check", "-", "--json"], contract);
-        assert_eq!(check.status, 1, "{}", check.shown);
+        assert_eq!(check.status, exit, "{}", check.shown);
         let mut findings = Refused::of(&check).findings;
         findings.sort();
         let mut sent = refused.findings;

@@ -644,7 +644,7 @@ fn findings_become_annotations() {
     let file = env.file("a,b:c.xml", wrong);
     let checked = env
         .handoff(&["check", &file, "--format", "github"])
-        .exits(1);
+        .exits(3);
     assert!(
         checked.stdout.starts_with("::error file="),
         "{}",

@@ -42,7 +42,7 @@ fn an_issue_that_lacks_something_waits_to_be_written_up() {
       nothing: written-up: the event does not provide all of the contract: /type, /priority, /requirements/0
     "#);
     let text = fs::read_to_string(&draft).unwrap();
-    assert_eq!(env.handoff(&["check", draft.to_str().unwrap()]).status, 1);
+    assert_eq!(env.handoff(&["check", draft.to_str().unwrap()]).status, 3);
     insta::assert_snapshot!(env.handoff(&["status", "12"]).success().shown, @"
       $ git handoff status 12
       issue 12: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)

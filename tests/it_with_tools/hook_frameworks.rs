@@ -116,7 +116,7 @@ impl Managed {
         let staged = env.git(&repo, &["show", ":handoffs/88.xml"]);
         let checked = env
             .handoff_with(&["check", "-", "--json"], staged)
-            .exits(1)
+            .exits(3)
             .json();
         let findings = checked["error"]["findings"].as_array().unwrap();
         assert!(!findings.is_empty());

@@ -295,7 +295,7 @@ fn what_was_refused_is_noted_here_and_nowhere_else() {
     assert_eq!(env.tip(), before);
     // Wrong usage, and checking, are no refused contracts.
     env.handoff(&["send", "missing.json"]).exits(6);
-    env.handoff_with(&["check", "-"], "{").exits(1);
+    env.handoff_with(&["check", "-"], "{").exits(3);
     let figures = metrics(&env, &[])["figures"].clone();
     assert_eq!(
         (&figures["cycles_blocked"], &figures["contracts_refused"]),

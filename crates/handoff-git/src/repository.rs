@@ -189,6 +189,14 @@ impl Repository {
         })
     }
 
+    /// The same repository, opened again.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened any more.
+    pub fn reopened(&self) -> Result<Self, GitError> {
+        Ok(Self::of(open_from_env()?)?.shipping(self.shipped))
+    }
+
     /// Creates a bare repository of this format in an empty folder, for work that is thrown away.
     ///
     /// # Errors

@@ -161,7 +161,7 @@ impl<'r> Ledger<'r> {
         keys: &[IssueKey],
         before: Moment,
     ) -> Result<ArchivedTogether, LedgerError> {
-        let (issues, commit) = self.write(session, None, |_, tip, _| {
+        let (issues, commit) = self.write(session, |_, tip, _| {
             let mut lines = Vec::new();
             for key in keys {
                 match archivable(tip, key, before) {
@@ -189,7 +189,7 @@ impl<'r> Ledger<'r> {
         session: &Session,
         key: &IssueKey,
     ) -> Result<(), LedgerError> {
-        let written = self.write(session, None, |_, tip, _| {
+        let written = self.write(session, |_, tip, _| {
             Ok(match tip.archived(key)? {
                 None => Decided::Nothing(()),
                 Some(line) => Decided::Write(unarchive_step(tip, &line)?.draft(None), ()),

@@ -1,19 +1,14 @@
 //! Matches a contract to a protocol and an issue if it does not name them.
 
-use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::ids::{AgentName, IssueKey, WorkerId};
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Input};
-use handoff_model::consistency::{self, Ground};
-use handoff_model::intake::{Opened, placed};
-use handoff_model::planner::{Holder, held, misanswered, misplaced, ungiven};
-use handoff_model::semantic::gates;
+use handoff_model::intake::Opened;
 use handoff_model::{Contract, ImportSource, Reports, Review, View, first_match, review_imported};
 use handoff_protocol::{AgentKind, State};
 
 use super::error::{ContractError, LedgerError, ProtocolError};
 use super::snapshot::{Rules, Snapshot};
-use super::write::canonical;
 
 /// A contract offered to the ledger.
 #[derive(Clone, Copy)]
@@ -56,16 +51,6 @@ impl AsRef<Review> for ContractMatch<'_> {
 }
 
 impl<'r> Snapshot<'r> {
-    /// Runs a contract through the pipeline, and compares it with what is known of its issue at this
-    /// time.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the ledger can't be read; faults of the contract are in the review.
-    pub fn check(&self, offer: &Offer<'_>, at: Moment) -> Result<Review, LedgerError> {
-        let ContractMatch { rules, review } = self.match_contract(offer)?;
-        placed_in_issue(self, &rules, review, offer, (None, at))
-    }
-
     /// Decides which of the ledger's protocols a contract follows: the given one, the one of its
     /// issue, or the first under which it is complete, starting with the default. Screens the
     /// contract for secrets.
@@ -168,62 +153,6 @@ impl<'r> Snapshot<'r> {
             review: first,
         })
     }
-}
-
-/// Compares a contract with what is known of its issue: its tasks, its facts, its figures, the
-/// findings of its reviews, and what its sender was asked.
-pub(super) fn placed_in_issue(
-    snapshot: &Snapshot<'_>,
-    rules: &Rules<'_>,
-    mut review: Review,
-    offer: &Offer<'_>,
-    (worker, at): (Option<&WorkerId>, Moment),
-) -> Result<Review, LedgerError> {
-    let protocol = rules.protocol();
-    if let Some(contract) = &review.contract
-        && let Some(kind) = protocol.contract_type(&contract.kind)
-    {
-        let folder = snapshot.issue(&contract.issue)?;
-        let Some(issue) = folder.issue()? else {
-            return Ok(review);
-        };
-        let mut found = Vec::new();
-        if let (Some(fields), Some(from)) = (&kind.tasks, &contract.from) {
-            found = misplaced(&issue, fields, &fields.read(&contract.value), from);
-            gates(protocol, &mut found);
-        }
-        let actor = canonical(protocol, offer.agent.or(contract.from.as_ref()));
-        let held = match &actor {
-            Some(actor) => {
-                let agent = contract.sender(actor);
-                let from = Holder { agent, worker };
-                held(&folder, &issue, kind, contract, offer.answers, from)?
-            }
-            None => None,
-        };
-        let ground = Ground {
-            issue: Some(&issue),
-            definition: protocol.definition(),
-            view: &folder,
-            worker,
-            held: held.as_ref(),
-            replaces: offer.replaces,
-            at,
-            is_proved: false,
-        };
-        let known = consistency::known(protocol, kind, &contract.value, &ground)?;
-        let mut known: Vec<Finding> = known.into_iter().map(|broken| broken.finding).collect();
-        known.extend(misanswered(protocol, &issue, kind, contract));
-        if let Some(held) = &held {
-            known.extend(ungiven(&folder, protocol, kind, contract, held)?);
-        }
-        found.extend(placed(protocol, rules, kind, offer.input, known)?);
-        if found.iter().any(Finding::is_error) {
-            review.contract = None;
-        }
-        review.findings.extend(found);
-    }
-    Ok(review)
 }
 
 /// The sender that the contract names, and the agent that sends it.

@@ -40,6 +40,13 @@ pub(super) enum Decided<T> {
     Nothing(T),
 }
 
+impl<T> Decided<T> {
+    /// Whether a commit is to be written.
+    pub(super) fn is_written(&self) -> bool {
+        !matches!(self, Self::Nothing(_))
+    }
+}
+
 impl Decided<Receipt> {
     /// The plan for an agent's request; the agent is given by its name in the protocol.
     ///

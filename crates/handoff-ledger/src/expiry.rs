@@ -39,7 +39,7 @@ impl<'r> Ledger<'r> {
         session: &Session,
         id: &HandoffId,
     ) -> Result<Option<Done>, LedgerError> {
-        match self.publish(session, None, |ledger, tip, at| {
+        match self.publish(session, |ledger, tip, at| {
             ledger.expire(session, tip, at, id)
         }) {
             Ok(done) => Ok(Some(done)),

@@ -85,7 +85,7 @@ impl<'r> Ledger<'r> {
         change: PutMode,
         may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
-        let (mut done, commit) = self.write(session, None, |_, tip, _| {
+        let (mut done, commit) = self.write(session, |_, tip, _| {
             screen_protocol(files)?;
             let (step, outcome) = protocol_step(tip, files, change, may_be_weaker)?;
             Ok(match step {
@@ -108,7 +108,7 @@ impl<'r> Ledger<'r> {
         assignment: &Assignment,
         may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
-        let (mut done, commit) = self.write(session, None, |_, tip, _| {
+        let (mut done, commit) = self.write(session, |_, tip, _| {
             if tip.rules_id(name)?.is_none() {
                 let (name, known) = (name.to_owned(), tip.protocols()?);
                 return Err(ProtocolError::Unknown { name, known }.into());
@@ -149,7 +149,7 @@ impl<'r> Ledger<'r> {
         bytes: &[u8],
     ) -> Result<Option<ObjectId>, LedgerError> {
         let input = Input::read(bytes);
-        let ((), commit) = self.write(session, None, |_, tip, _| {
+        let ((), commit) = self.write(session, |_, tip, _| {
             let rules = tip.rules(protocol.as_str())?;
             let mut screen = Screen::new(rules.protocol().definition(), &[]);
             screen.contract(&input);

@@ -66,7 +66,6 @@ impl RecordedStep {
                 contract,
                 code: record.code.as_ref(),
                 artifacts: &record.artifacts,
-                evidence: Some(&record.evidence),
                 policy,
                 answers: options.answers,
                 replaces: options.replaces,

@@ -2,22 +2,23 @@
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::{Code, Moment, ObjectId, digest, to_millisecond};
+use handoff_base::{Code, Moment, ObjectId, digest};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
+use handoff_model::consistency::Contradiction;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
 use handoff_model::planner::{Holder, held};
 use handoff_model::{
-    Artifact, Contract, ContractRefusal, Evidence, LeaseRefusal, Planned, Receipt, Record, Refusal,
-    Reports, Request, RequestRefusal, Review, RoleRefusal, SendRequest, View, plan,
+    Artifact, Contract, ContractRefusal, Evidence, LeaseRefusal, Planned, PlannedStep, Receipt,
+    Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal, SendRequest, View, plan,
 };
-use handoff_protocol::{Check, Event, Gate, Protocol, State};
+use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
 
 use super::artifacts::gather;
 use super::base_branch::base_branch;
-use super::contract_match::{ContractMatch, Offer, accepted, placed_in_issue};
+use super::contract_match::{ContractMatch, Offer, accepted};
 use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
@@ -71,11 +72,12 @@ struct PreparedContract<'r, 'o> {
     branch: Option<String>,
     code: Option<Code>,
     artifacts: Vec<Artifact>,
-    demanded: Demanded,
     /// Whether its sender stays offline, and can't push now.
     is_offline: bool,
-    /// The results of the checks, for a sender that held this handoff.
-    judged: Option<(Option<HandoffId>, Judged)>,
+    /// The results of its checks, with what its sender held and the code that they are about.
+    known: Option<((Option<HandoffId>, Option<Code>), Judged)>,
+    /// How it contradicts the repository now, if it was sent before.
+    news: Vec<Finding>,
 }
 
 impl<'r> Ledger<'r> {
@@ -87,6 +89,15 @@ impl<'r> Ledger<'r> {
         self.send_with(session, offer, Origin::Here)
     }
 
+    /// Does all that [`Self::send`] does, except for the write: it has the same result and the same
+    /// errors. What was sent before is compared with the repository anew.
+    ///
+    /// # Errors
+    /// [`LedgerError`], as when it is sent.
+    pub fn check(&mut self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
+        self.rehearse(|ledger| ledger.send(session, offer))
+    }
+
     /// Sends a contract. Data that was gathered when it was sent elsewhere is not gathered again.
     pub(super) fn send_with(
         &mut self,
@@ -94,79 +105,24 @@ impl<'r> Ledger<'r> {
         offer: &Offer<'_>,
         origin: Origin<'_>,
     ) -> Result<Done, LedgerError> {
-        let snapshot = self.tip()?;
-        let mut prepared = self.prepared(&snapshot, session, offer, origin)?;
-        if !prepared.demanded.is_empty() {
-            // Walking history takes time, so do it before other writers have to wait. A refusal of
-            // the step is reported where it is decided.
-            let at = to_millisecond(session.clock.author());
-            if let Err(error @ LedgerError::Contract(ContractError::Evidence(_))) =
-                self.decide(&mut prepared, &snapshot, session, at)
-            {
-                return Err(error);
-            }
-        }
-        let mut sharing = Vec::new();
-        let mut done = self.publish(session, Some(snapshot), |ledger, tip, at| {
-            let rules = &prepared.rules;
-            if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
-                prepared = ledger.prepared(tip, session, offer, origin)?;
-            }
-            if matches!(origin, Origin::Here) {
-                sharing = shared(tip, &prepared.rules, &prepared.contract, offer.input)?;
-            }
-            ledger.decide(&mut prepared, tip, session, at)
+        let mut sent = None;
+        let mut done = self.publish(session, |ledger, tip, at| {
+            let mut prepared = ledger.prepared(tip, session, offer, origin)?;
+            prepared.known = sent
+                .take()
+                .and_then(|before: PreparedContract<'_, '_>| before.known);
+            let decided = ledger.decide(&mut prepared, tip, session, at);
+            sent = Some(prepared);
+            decided
         })?;
-        if !done.receipt.repeated {
-            let contradictions = &done.receipt.record.contradictions;
-            let found = contradictions.iter().map(|known| known.finding());
-            done.warnings = std::mem::take(&mut prepared.warnings);
-            done.warnings.extend(prepared.placed(found.collect())?);
-            let judged = prepared.judged.take();
-            done.warnings
-                .extend(judged.into_iter().flat_map(|(_, judged)| judged.findings));
-            done.warnings.extend(sharing);
+        if let Some(sent) = sent {
+            done.warnings = if done.receipt.repeated {
+                sent.news
+            } else {
+                sent.warnings
+            };
         }
         Ok(done)
-    }
-
-    /// Runs a contract that a worker would send at this time through the pipeline, and compares it
-    /// with what is known of its issue and its claims with the repository.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the ledger or the repository can't be read; faults of the contract are in
-    /// the review.
-    pub fn check_claims(
-        &self,
-        snapshot: &Snapshot<'r>,
-        offer: &Offer<'_>,
-        (worker, at): (Option<&WorkerId>, Moment),
-    ) -> Result<Review, LedgerError> {
-        let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
-        let contract = review.contract.as_ref();
-        let refused = contract.map(|contract| self.on_own_branch(&rules, contract, offer));
-        let refused = refused.transpose()?.flatten();
-        let mut review = placed_in_issue(snapshot, &rules, review, offer, (worker, at))?;
-        if let Some(finding) = refused {
-            review.findings.push(finding);
-            review.contract = None;
-        }
-        if let Some(contract) = review.contract.take() {
-            let mut prepared =
-                PreparedContract::new(snapshot, rules, contract, offer, Origin::Here);
-            prepared.worker = worker.cloned();
-            let mut found = shared(snapshot, &prepared.rules, &prepared.contract, offer.input)?;
-            if !prepared.demanded.is_empty() {
-                self.gather(&mut prepared, snapshot)?;
-                let held = prepared.held(snapshot)?.map(|record| record.id);
-                let judged = self.judge(&mut prepared, snapshot, held.as_ref())?;
-                found.splice(0..0, judged.findings);
-            }
-            let refused = found.iter().any(Finding::is_error);
-            review.findings.extend(found);
-            review.contract = Some(prepared.contract).filter(|_| !refused);
-        }
-        Ok(review)
     }
 
     /// Reviews a contract and gathers the data for it.
@@ -198,7 +154,7 @@ impl<'r> Ledger<'r> {
             (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
             (_, None) => {}
         }
-        let mut prepared = PreparedContract::new(tip, rules, contract, offer, origin);
+        let mut prepared = PreparedContract::new(rules, contract, offer, origin);
         prepared.worker.clone_from(&session.worker);
         prepared.is_offline = session.offline;
         prepared.warnings = warnings;
@@ -239,6 +195,14 @@ impl<'r> Ledger<'r> {
             prepared.branch = prepared.code_branch(tip);
             prepared.code = self.code(prepared, tip)?;
             prepared.artifacts = prepared.delivered(tip)?;
+            let code = prepared.code.as_ref().map(|code| code.commit.parse());
+            let is_artifacts = |(check, _): &(Check, Policy)| *check == Check::Artifacts;
+            if let (Origin::Here, Some(Ok(code))) = (prepared.origin, code)
+                && !prepared.artifacts.is_empty()
+                && prepared.demanded(tip).iter().any(is_artifacts)
+            {
+                self.look_at(&mut prepared.artifacts, code)?;
+            }
         }
         Ok(())
     }
@@ -266,6 +230,7 @@ impl<'r> Ledger<'r> {
         }))
     }
 
+    /// The step that a contract becomes on a tip, proved by the repository.
     fn decide(
         &self,
         prepared: &mut PreparedContract<'r, '_>,
@@ -277,25 +242,46 @@ impl<'r> Ledger<'r> {
         let name = name.ok_or(Refusal::Role(RoleRefusal::NoSender))?;
         let actor = session.actor(&name, at);
         let folder = tip.issue(&prepared.contract.issue)?;
-        let plan_with = |prepared: &PreparedContract<'r, '_>, evidence: Option<&[Evidence]>| {
-            let protocol = prepared.rules.protocol();
-            let request = Request::Send(SendRequest {
-                contract: &prepared.contract,
-                code: prepared.code.as_ref(),
-                artifacts: &prepared.artifacts,
-                evidence,
-                policy: tip.manifest().evidence,
-                answers: prepared.offer.answers,
-                replaces: prepared.offer.replaces,
-                token: prepared.offer.token,
-            });
-            let planned = plan(protocol, folder.key(), &folder, &actor, &request);
-            planned.map_err(|stop| {
-                let error = gated(protocol, stop.into());
-                prepared.located(error)
-            })
-        };
-        let demanded = prepared.demanded.iter();
+        let protocol = prepared.rules.protocol();
+        let request = Request::Send(SendRequest {
+            contract: &prepared.contract,
+            code: prepared.code.as_ref(),
+            artifacts: &prepared.artifacts,
+            policy: tip.manifest().evidence,
+            answers: prepared.offer.answers,
+            replaces: prepared.offer.replaces,
+            token: prepared.offer.token,
+        });
+        let planned = plan(protocol, folder.key(), &folder, &actor, &request);
+        let mut planned = planned.map_err(|stop| {
+            let error = gated(protocol, stop.into());
+            prepared.located(error)
+        })?;
+        match &mut planned {
+            Planned::Write(step) => self.prove(prepared, tip, step)?,
+            Planned::Repeat(receipt) if self.is_rehearsed() => {
+                let held = receipt.record.follows.as_ref();
+                let demanded = prepared.demanded(tip);
+                prepared.news = self.judge(prepared, tip, &demanded, held)?.findings;
+            }
+            Planned::Repeat(_) => {}
+        }
+        Decided::of(tip, &prepared.rules, name, planned)
+    }
+
+    /// Adds to a planned step the results of the checks that it demands, and collects the warnings
+    /// about the contract.
+    fn prove(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        step: &mut PlannedStep,
+    ) -> Result<(), LedgerError> {
+        let contradictions = step.receipt.record.contradictions.iter();
+        let found = contradictions.map(Contradiction::finding).collect();
+        let found = prepared.placed(found)?;
+        prepared.warnings.extend(found);
+        let demanded = step.demanded.iter();
         let skipped = |&(check, policy)| Evidence::skipped(check, policy, IMPORTED);
         let evidence: Vec<Evidence> = match prepared.origin {
             Origin::Export(known) => {
@@ -310,41 +296,53 @@ impl<'r> Ledger<'r> {
                 known.collect()
             }
             Origin::Foreign => demanded.map(skipped).collect(),
-            Origin::Here if prepared.demanded.is_empty() => Vec::new(),
             Origin::Here => {
-                // The plan shows what the sender held; a refusal or a repeat needs no checks.
-                let planned = plan_with(prepared, None)?;
-                let Planned::Write(step) = &planned else {
-                    return Decided::of(tip, &prepared.rules, name, planned);
-                };
-                let held = step.receipt.record.follows.clone();
-                let known = prepared.judged.take().filter(|(known, _)| *known == held);
-                let judged = match known {
-                    Some((_, judged)) => judged,
-                    None => self.judge(prepared, tip, held.as_ref())?,
-                };
-                if judged.refuses() {
-                    let findings = judged.findings;
-                    return Err(ContractError::Evidence(findings).into());
-                }
-                let evidence = judged.evidence.clone();
-                prepared.judged = Some((held, judged));
-                evidence
+                let judged = self.judged(prepared, tip, step)?;
+                prepared.warnings.extend(judged.findings);
+                let Offer { input, .. } = prepared.offer;
+                let sharing = shared(tip, &prepared.rules, &prepared.contract, input)?;
+                prepared.warnings.extend(sharing);
+                judged.evidence
             }
         };
-        let planned = plan_with(prepared, Some(&evidence))?;
-        Decided::of(tip, &prepared.rules, name, planned)
+        Ok(step.prove(evidence)?)
+    }
+
+    /// The results of the checks that a step demands; those of an earlier attempt count if they were
+    /// about the same.
+    fn judged(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        step: &PlannedStep,
+    ) -> Result<Judged, LedgerError> {
+        if step.demanded.is_empty() {
+            return Ok(Judged::default());
+        }
+        let held = step.receipt.record.follows.as_ref();
+        let subject = (held.cloned(), prepared.code.clone());
+        let known = prepared.known.take();
+        let judged = match known.filter(|(known, _)| *known == subject) {
+            Some((_, judged)) => judged,
+            None => self.judge(prepared, tip, &step.demanded, held)?,
+        };
+        if judged.refuses() {
+            return Err(ContractError::Evidence(judged.findings).into());
+        }
+        prepared.known = Some((subject, judged.clone()));
+        Ok(judged)
     }
 
     /// Checks the claims of a contract whose sender held this handoff. Each contradiction is an
     /// error if that is enforced, else a warning.
     fn judge(
         &self,
-        prepared: &mut PreparedContract<'r, '_>,
+        prepared: &PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
+        demanded: &[(Check, Policy)],
         held: Option<&HandoffId>,
     ) -> Result<Judged, LedgerError> {
-        let (rules, demanded) = (&prepared.rules, &prepared.demanded);
+        let rules = &prepared.rules;
         let protocol = rules.protocol();
         let Some(kind) = protocol.contract_type(&prepared.contract.kind) else {
             return Ok(Judged::default());
@@ -379,11 +377,6 @@ impl<'r> Ledger<'r> {
             branch,
             base_branch,
         };
-        if demanded.iter().any(|(check, _)| *check == Check::Artifacts)
-            && let Some(tip) = ground.tip
-        {
-            self.look_at(&mut prepared.artifacts, tip)?;
-        }
         let none = Reports::default();
         let judge = Judge {
             repository: self.repository(),
@@ -467,17 +460,10 @@ impl<'r> Ledger<'r> {
 }
 
 impl<'r, 'o> PreparedContract<'r, 'o> {
-    fn new(
-        tip: &Snapshot<'r>,
-        rules: Rules<'r>,
-        contract: Contract,
-        offer: &'o Offer<'o>,
-        origin: Origin<'o>,
-    ) -> Self {
+    fn new(rules: Rules<'r>, contract: Contract, offer: &'o Offer<'o>, origin: Origin<'o>) -> Self {
         let protocol = rules.protocol();
         Self {
             actor: canonical(protocol, offer.agent.or(contract.from.as_ref())),
-            demanded: demanded(protocol, tip.manifest().evidence, &contract),
             rules,
             contract,
             warnings: Vec::new(),
@@ -488,8 +474,18 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             code: None,
             artifacts: Vec::new(),
             is_offline: false,
-            judged: None,
+            known: None,
+            news: Vec::new(),
         }
+    }
+
+    /// The checks that its step demands.
+    fn demanded(&self, tip: &Snapshot<'_>) -> Demanded {
+        demanded(
+            self.rules.protocol(),
+            tip.manifest().evidence,
+            &self.contract,
+        )
     }
 
     fn code_branch(&self, tip: &Snapshot<'_>) -> Option<String> {
@@ -517,10 +513,8 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
 
     /// An error whose findings about the contract have their places in the document.
     fn located(&self, mut error: LedgerError) -> LedgerError {
-        if let LedgerError::Refused(Refusal::Contract(
-            ContractRefusal::Inconsistent { findings, .. }
-            | ContractRefusal::Findings { findings, .. },
-        )) = &mut error
+        if let LedgerError::Refused(refusal) = &mut error
+            && let Some(findings) = refusal.misfits()
         {
             match self.placed(std::mem::take(findings)) {
                 Ok(found) => *findings = found,

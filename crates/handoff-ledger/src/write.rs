@@ -116,6 +116,29 @@ impl<'r> Ledger<'r> {
         Ok(self)
     }
 
+    /// Makes steps that are not kept, on the tip as it is.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the repository can't be opened again, or that of a step.
+    pub fn rehearse<T>(
+        &mut self,
+        steps: impl FnOnce(&mut Ledger<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        if self.is_rehearsed() {
+            let before = self.existing()?;
+            let done = steps(self);
+            self.set_chain_tip(before);
+            return done;
+        }
+        // What is kept in memory is lost with its handle of the repository.
+        let repository = self.repository.reopened()?;
+        let mut rehearsal = Ledger::new(&repository, &self.branch)?.rehearsal()?;
+        if let Some(upstream) = self.upstream() {
+            rehearsal = rehearsal.shared_through(upstream.name());
+        }
+        steps(&mut rehearsal)
+    }
+
     /// The same ledger, shared through a remote, given by name or address: a step counts once the
     /// remote has it. Call [`Self::catch_up`] before the first step.
     #[must_use]
@@ -177,6 +200,11 @@ impl<'r> Ledger<'r> {
         let done = operation(self, &mut upstream);
         self.upstream = Some(upstream);
         done
+    }
+
+    /// Whether a step is published on the remote.
+    fn is_reached(&self) -> bool {
+        !self.is_rehearsed() && self.upstream().is_some_and(Upstream::is_reached)
     }
 
     /// Whether the ledger has a remote.
@@ -429,7 +457,7 @@ impl<'r> Ledger<'r> {
         args: &EventArgs,
     ) -> Result<Done, LedgerError> {
         let mut warnings = Vec::new();
-        let mut done = self.publish(session, None, |ledger, tip, at| {
+        let mut done = self.publish(session, |ledger, tip, at| {
             let id = match target {
                 Target::Handoff(id) => id.clone(),
                 Target::Next => {
@@ -466,7 +494,7 @@ impl<'r> Ledger<'r> {
         issue: &IssueKey,
         update: &Update,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, None, |ledger, tip, at| {
+        self.publish(session, |ledger, tip, at| {
             ledger.plan_on(tip, &session.actor(agent, at), issue, update)
         })
     }
@@ -483,15 +511,14 @@ impl<'r> Ledger<'r> {
         key: &IssueKey,
         mut decide: impl FnMut(&Issue) -> Option<Update>,
     ) -> Result<Option<Done>, LedgerError> {
-        let (receipt, commit) = self.write(session, None, |ledger, tip, at| {
+        let (receipt, commit) = self.write(session, |ledger, tip, at| {
             let issue = tip.issue(key)?.issue()?;
             let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
             let Some(update) = decide(&issue) else {
                 return Ok(Decided::Nothing(None));
             };
             let decided = ledger.plan_on(tip, &session.actor(agent, at), key, &update);
-            let decided = ledger.overdue_first(session, tip, at, decided)?;
-            Ok(match decided {
+            Ok(match decided? {
                 Decided::Write(draft, receipt) => Decided::Write(draft, Some(receipt)),
                 Decided::First(draft) => Decided::First(draft),
                 Decided::Nothing(receipt) => Decided::Nothing(Some(receipt)),
@@ -544,13 +571,9 @@ impl<'r> Ledger<'r> {
     pub(super) fn publish(
         &mut self,
         session: &Session,
-        known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
     ) -> Result<Done, LedgerError> {
-        let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
-            let decided = decide(ledger, tip, at);
-            ledger.overdue_first(session, tip, at, decided)
-        })?;
+        let (receipt, commit) = self.write(session, decide)?;
         Ok(Done {
             receipt,
             commit,
@@ -558,40 +581,23 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The end of a lease, where a step was refused because that is not recorded yet.
-    fn overdue_first(
-        &self,
-        session: &Session,
-        tip: &Snapshot<'r>,
-        at: Moment,
-        decided: Result<Decided<Receipt>, LedgerError>,
-    ) -> Result<Decided<Receipt>, LedgerError> {
-        match decided {
-            Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
-                match self.expire(session, tip, at, &id)? {
-                    Decided::Write(draft, _) => Ok(Decided::First(draft)),
-                    _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
-                }
-            }
-            decided => decided,
-        }
-    }
-
-    /// The write path: decide on the tip, publish, and repeat if the tip moved. `known` is the tip
-    /// if it was just read. With a remote, this process has its turn to talk to it until the end.
+    /// The write path: decide on the tip, publish, and repeat if the tip moved. With a remote, this
+    /// process has its turn to talk to it until the end.
     pub(super) fn write<T>(
         &mut self,
         session: &Session,
-        known: Option<Snapshot<'r>>,
         decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
+        if self.is_rehearsed() {
+            return self.attempt(session, decide);
+        }
         // Opening a ledger for writing catches up once and reports the outcome.
         debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         if let Some(upstream) = self.upstream_mut() {
             upstream.ensure_turn(session);
         }
-        let written = self.attempt(session, known, decide);
+        let written = self.attempt(session, decide);
         match &written {
             Ok((_, commit)) => self.settle(*commit)?,
             Err(_) => self.upstream_mut().into_iter().for_each(Upstream::end),
@@ -602,24 +608,32 @@ impl<'r> Ledger<'r> {
     fn attempt<T>(
         &mut self,
         session: &Session,
-        mut known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         let start = Instant::now();
         let mut attempts = 0;
         let mut queue = None;
         loop {
-            attempts += 1;
-            let is_reached = self.upstream().is_some_and(Upstream::is_reached);
-            if self.chain.is_none() && !is_reached && queue.is_none() {
-                queue = Some(self.join_queue(session));
-            }
-            let tip = match known.take() {
-                Some(known) if self.tip_id()? == Some(known.commit()) => known,
-                _ => self.tip()?,
-            };
+            let is_reached = self.is_reached();
+            let tip = self.tip()?;
             let now = session.clock.author();
-            let (mut draft, outcome) = match decide(self, &tip, to_millisecond(now))? {
+            let at = to_millisecond(now);
+            let decided = match decide(self, &tip, at) {
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
+                    self.overdue_first(session, &tip, at, id)?
+                }
+                decided => decided?,
+            };
+            // Deciding may take long, so others wait only for what comes after it. Whoever has the
+            // turn meets no other writer of this machine.
+            if self.chain.is_none() && !is_reached && queue.is_none() && decided.is_written() {
+                queue = Some(self.join_queue(session));
+                if self.tip_id()? != Some(tip.commit()) {
+                    continue;
+                }
+            }
+            attempts += 1;
+            let (mut draft, outcome) = match decided {
                 Decided::Nothing(outcome) => return Ok((outcome, None)),
                 Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
                     Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
@@ -647,6 +661,20 @@ impl<'r> Ledger<'r> {
         }
     }
 
+    /// The end of a lease, where a step was refused because that is not recorded yet.
+    fn overdue_first<T>(
+        &self,
+        session: &Session,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        id: HandoffId,
+    ) -> Result<Decided<T>, LedgerError> {
+        match self.expire(session, tip, at, &id)? {
+            Decided::Write(draft, _) => Ok(Decided::First(draft)),
+            _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
+        }
+    }
+
     /// Adds the trailer that says where a step comes from, if it needs one.
     fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool) {
         if let Some(origin) = self.origin {
@@ -669,7 +697,7 @@ impl<'r> Ledger<'r> {
         (attempts, start): (u32, Instant),
     ) -> Result<Option<ObjectId>, LedgerError> {
         // With a remote, its own time budget ends the attempts.
-        if self.upstream().is_some_and(Upstream::is_reached) {
+        if self.is_reached() {
             return self.with_upstream(|ledger, upstream| {
                 ledger.publish_there(upstream, session, prepared, reflog, attempts)
             });

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::annotation::Approval;
-use crate::evidence::Evidence;
 use crate::intake::Contract;
 use crate::planner::UNSPECIFIED;
 use crate::record::{Artifact, Failure, FailureContext, Question};
@@ -36,9 +35,6 @@ pub struct SendRequest<'a> {
     pub code: Option<&'a Code>,
     /// The files that the contract delivers, in their current state.
     pub artifacts: &'a [Artifact],
-    /// The evidence for its statements; `None` if they were not checked yet and the plan will not be
-    /// written.
-    pub evidence: Option<&'a [Evidence]>,
     /// The policy for contradicted statements, unless the protocol sets one.
     pub policy: Policy,
     /// The number of the request that it answers, if given.

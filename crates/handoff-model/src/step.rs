@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::advice::decides;
 use crate::delivery::Delivery;
+use crate::evidence::{Demanded, Evidence, unfit};
+use crate::layout;
 use crate::message::Change;
-use crate::record::{ImportSource, Issue, Record};
-use crate::refusal::Refusal;
+use crate::open_entry::open_path;
+use crate::record::{self, ImportSource, Issue, Record};
+use crate::refusal::{ContractRefusal, Refusal};
 use crate::request::Update;
 use crate::spending::DaySpending;
 use crate::traceparent::TraceParent;
@@ -212,6 +215,36 @@ pub struct PlannedStep {
     pub receipt: Receipt,
     /// The time of the issue's previous step, if there is one.
     pub previous: Option<Moment>,
+    /// The checks of its contract against the repository that it is not written without.
+    pub demanded: Demanded,
+    /// The handoffs that its contract begins besides the receipt's.
+    pub begun: Vec<Record>,
+}
+
+impl PlannedStep {
+    /// Records the results of the checks that the step demands.
+    ///
+    /// # Errors
+    /// [`ContractRefusal::Evidence`] if they are not what it demands, or contradict the contract.
+    pub fn prove(&mut self, evidence: Vec<Evidence>) -> Result<(), Refusal> {
+        if let Some(fault) = unfit(&self.demanded, &evidence) {
+            let issue = self.receipt.issue.issue.clone();
+            return Err(ContractRefusal::Evidence { issue, fault }.into());
+        }
+        if evidence.is_empty() {
+            return Ok(());
+        }
+        for record in self.begun.iter_mut().chain([&mut self.receipt.record]) {
+            record.evidence.clone_from(&evidence);
+            let stored = record::write(record);
+            let (file, open) = (layout::record_file(&record.id), open_path(record));
+            let held = |path: &String| *path == file || Some(path) == open.as_ref();
+            for (_, edit) in self.files.iter_mut().filter(|(path, _)| held(path)) {
+                *edit = Edit::Bytes(stored.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The plan for a request.

@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Amount, Code, Currency, Moment};
 use handoff_model::Approval;
-use handoff_model::evidence::demanded;
 use handoff_model::{
     Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus,
     ModelUsage, Planned, Question, Record, Request, SendRequest, Stop, TraceParent, Update, layout,
@@ -83,19 +82,14 @@ impl Act {
             usage: &self.usage,
             delivery: self.delivery.as_ref(),
         };
-        let evidence: Vec<Evidence>;
         let request = match &self.asked {
             Asked::Update(update) => Request::Update(update),
             Asked::Send(sending) => {
                 let contract = world.contract(&sending.bytes).unwrap();
-                let demanded = demanded(&world.protocol, Policy::Off, contract).into_iter();
-                let skipped = |(check, policy)| Evidence::skipped(check, policy, "modelled");
-                evidence = demanded.map(skipped).collect();
                 Request::Send(SendRequest {
                     contract,
                     code: sending.code.as_ref(),
                     artifacts: &[],
-                    evidence: Some(&evidence),
                     policy: Policy::Off,
                     answers: sending.answers,
                     replaces: sending.replaces,
@@ -103,7 +97,13 @@ impl Act {
                 })
             }
         };
-        plan(&world.protocol, &world.key, state, &actor, &request)
+        let mut planned = plan(&world.protocol, &world.key, state, &actor, &request)?;
+        if let Planned::Write(step) = &mut planned {
+            let demanded = step.demanded.iter();
+            let skipped = |&(check, policy)| Evidence::skipped(check, policy, "modelled");
+            step.prove(demanded.map(skipped).collect())?;
+        }
+        Ok(planned)
     }
 
     /// What it is, for a trace.

@@ -114,16 +114,12 @@ impl Work<'_, '_, '_> {
         rule: &EventRule,
         record: Record,
     ) -> Result<Result<Done, LedgerError>, LedgerError> {
-        let (part, event) = match record.state {
-            State::InProgress => ("take-over", Happens::TakeOver),
-            _ => ("claim", Happens::Claim),
+        let part = match record.state {
+            State::InProgress => "take-over",
+            _ => "claim",
         };
         let session = self.context.session.delivering(self.part(rule, part)?);
-        let args = EventArgs {
-            reason: (event == Happens::TakeOver).then(|| "its run broke off".to_owned()),
-            ..EventArgs::default()
-        };
-        let target = Target::Handoff(record.id);
+        let (target, event, args) = taking_up(&record);
         let ledger = &mut self.context.ledger;
         Ok(ledger.claim(&session, &rule.agent, &target, event, &args))
     }
@@ -145,25 +141,32 @@ impl Work<'_, '_, '_> {
     }
 
     /// What a document lacks to be a contract of its issue.
-    fn faults(&self, draft: &Draft, from: &From) -> Result<Vec<Finding>, LedgerError> {
+    fn faults(&mut self, draft: &Draft, from: &From) -> Result<Vec<Finding>, LedgerError> {
         let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
         let input = Input::read(draft.text.as_bytes());
         let parties = (Some(&draft.from), protocol.as_ref());
         let offer = offered(&input, &self.key, parties, None);
-        let tip = self.context.ledger.tip()?;
-        let review = match from {
-            From::Ready => tip.match_contract(&offer)?.review,
-            // It is claimed for what is sent then, which nothing may prevent.
-            From::Unfinished(_) => {
-                let now = to_millisecond(self.context.session.clock.author());
-                tip.check(&offer, now)?
-            }
-        };
+        let review = self.context.ledger.tip()?.match_contract(&offer)?.review;
         if review.holds_secrets() {
             return Err(ContractError::Secret(review.findings).into());
         }
         let mut faults = review.findings;
         faults.retain(Finding::is_error);
+        // It is claimed for what is sent then, which nothing may prevent.
+        if let (true, From::Unfinished(record)) = (faults.is_empty(), from) {
+            let session = self.context.session;
+            let (target, event, args) = taking_up(record);
+            let sent = self.context.ledger.rehearse(|ledger| {
+                let claimed = ledger.claim(session, &draft.from, &target, event, &args)?;
+                let token = Some(claimed.receipt.record.claims());
+                ledger.send(session, &Offer { token, ..offer })
+            });
+            if let Err(LedgerError::Refused(mut refusal)) = sent
+                && let Some(misfits) = refusal.misfits()
+            {
+                faults.append(misfits);
+            }
+        }
         Ok(faults)
     }
 
@@ -524,4 +527,17 @@ fn put(value: &mut Value, pointer: &str, new: Value) {
             .entry(part)
             .or_insert_with(|| Value::Object(Map::new()));
     }
+}
+
+/// The claim of a handoff, or that it is taken over from a run that broke off.
+fn taking_up(record: &Record) -> (Target, Happens, EventArgs) {
+    let event = match record.state {
+        State::InProgress => Happens::TakeOver,
+        _ => Happens::Claim,
+    };
+    let args = EventArgs {
+        reason: (event == Happens::TakeOver).then(|| "its run broke off".to_owned()),
+        ..EventArgs::default()
+    };
+    (Target::Handoff(record.id.clone()), event, args)
 }

@@ -222,7 +222,9 @@ impl<'r> History<'r> {
                     protocol: contract.protocol.clone(),
                     code: send.code.cloned(),
                     artifacts: send.artifacts.to_vec(),
-                    evidence: send.evidence.unwrap_or_default().to_vec(),
+                    evidence: recorded
+                        .sent()
+                        .map_or_else(Vec::new, |sent| sent.evidence.clone()),
                     answers: send.answers,
                     replaces: send.replaces,
                     token: send.token,

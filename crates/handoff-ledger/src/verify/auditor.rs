@@ -638,7 +638,14 @@ fn planned(
     };
     let actor = recorded.maker.actor();
     let (protocol, key) = (states.rules.protocol(), states.after.key());
-    let (code, text) = match plan(protocol, key, &view, &actor, &recorded.request(policy)) {
+    let planned = plan(protocol, key, &view, &actor, &recorded.request(policy));
+    let proved = planned.and_then(|mut planned| {
+        if let (Planned::Write(step), Some(record)) = (&mut planned, recorded.sent()) {
+            step.prove(record.evidence.clone())?;
+        }
+        Ok(planned)
+    });
+    let (code, text) = match proved {
         Ok(Planned::Write(step)) => return Ok(Ok(step)),
         Ok(Planned::Repeat(_)) => (
             FindingCode::StepRepeated,

@@ -35,7 +35,7 @@ impl<V> Planner<'_, V> {
 }
 
 /// What does not fit in what a contract says about the findings of an issue's reviews.
-pub fn misanswered(
+pub(super) fn misanswered(
     protocol: &Protocol,
     issue: &Issue,
     kind: &ContractType,

@@ -41,7 +41,7 @@ impl<V> Planner<'_, V> {
 ///
 /// # Errors
 /// [`Stop`]: a handoff has no record, or it can't be read.
-pub fn ungiven<E>(
+pub(super) fn ungiven<E>(
     view: &impl View<E>,
     protocol: &Protocol,
     kind: &ContractType,

@@ -25,6 +25,7 @@ mod given;
 mod held;
 mod lease;
 mod limits;
+mod misfits;
 mod pause;
 mod refuse;
 mod reopen;
@@ -46,8 +47,6 @@ use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, FileChanges, Planned, PlannedStep, Receipt, Stop, View};
 use crate::{layout, record};
-pub use findings::misanswered;
-pub use given::ungiven;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
@@ -55,7 +54,7 @@ use handoff_base::moment::later;
 pub use held::{Holder, held};
 pub use limits::rounds;
 pub(crate) use retry::why_spent;
-pub use tasks::{misplaced, task_handoff};
+pub use tasks::task_handoff;
 
 /// Plans the step for a request in an issue.
 ///
@@ -310,6 +309,8 @@ impl<V> Planner<'_, V> {
             message,
             receipt,
             previous,
+            demanded: Vec::new(),
+            begun: Vec::new(),
         })))
     }
 
@@ -492,11 +493,11 @@ impl<V> Planner<'_, V> {
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
         ));
-        let record = records
-            .into_iter()
-            .chain(quiet)
-            .find(|record| record.id == subject)
-            .expect("the subject is one of the handoffs that change");
+        let is_subject = |record: &Record| record.id == subject;
+        let (about, mut begun): (Vec<_>, Vec<_>) = records.into_iter().partition(is_subject);
+        begun.retain(|record| record.transitions.len() == 1);
+        let record = about.into_iter().chain(quiet).find(is_subject);
+        let record = record.expect("the subject is one of the handoffs that change");
         if changes.is_empty() {
             changes.push(Change {
                 id: record.id.clone(),
@@ -512,6 +513,8 @@ impl<V> Planner<'_, V> {
             message,
             receipt,
             previous,
+            demanded: Vec::new(),
+            begun,
         })
     }
 

@@ -170,6 +170,8 @@ impl<V> Planner<'_, V> {
             message,
             receipt,
             previous,
+            demanded: Vec::new(),
+            begun: Vec::new(),
         })))
     }
 

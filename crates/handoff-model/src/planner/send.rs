@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::artifacts::delivered;
 use crate::consistency::{self, Contradiction, Ground};
-use crate::evidence::{demanded, unfit};
+use crate::evidence::demanded;
 use crate::intake::Contract;
 use crate::layout;
 use crate::message::Account;
@@ -83,7 +83,8 @@ impl<V> Planner<'_, V> {
             .into());
         }
         if let Some(number) = send.replaces {
-            return self.correct(issue, send, kind, from, number);
+            let planned = self.correct(issue, send, kind, from, number);
+            return self.demanding(planned, send, kind, from);
         }
         let holder = Holder {
             agent: from,
@@ -99,13 +100,24 @@ impl<V> Planner<'_, V> {
             self.note(issue, send, kind, from)
         } else {
             self.hand_on(issue, send, kind, from, held)
-        }?;
-        if let (Planned::Write(_), Some(evidence)) = (&planned, send.evidence) {
-            let demanded = demanded(self.protocol, send.policy, contract);
-            if let Some(fault) = unfit(&demanded, evidence) {
-                let issue = self.key.clone();
-                return Err(ContractRefusal::Evidence { issue, fault }.into());
-            }
+        };
+        self.demanding(planned, send, kind, from)
+    }
+
+    /// The plan for a contract with the checks that it demands, or its refusal with every misfit.
+    fn demanding<E>(
+        &self,
+        planned: Result<Planned, Stop<E>>,
+        send: &SendRequest<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut planned = planned.map_err(|stop| self.with_every_misfit(stop, send, kind, from))?;
+        if let Planned::Write(step) = &mut planned {
+            step.demanded = demanded(self.protocol, send.policy, send.contract);
         }
         Ok(planned)
     }
@@ -411,7 +423,7 @@ impl<V> Planner<'_, V> {
             parts: Vec::new(),
             expects: None,
             artifacts: send.artifacts.iter().filter(is_named).cloned().collect(),
-            evidence: send.evidence.unwrap_or_default().to_vec(),
+            evidence: Vec::new(),
             max_retries: None,
             retry: None,
             timeout_seconds: kind

@@ -415,7 +415,7 @@ fn root<'i>(issue: &'i Issue, id: &str) -> Option<&'i Task> {
 }
 
 /// Where a contract's tasks contradict what the issue knows of them.
-pub fn misplaced(
+pub(super) fn misplaced(
     issue: &Issue,
     fields: &TaskFields,
     plan: &TaskPlan,

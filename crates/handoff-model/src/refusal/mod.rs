@@ -25,6 +25,7 @@ pub use role::RoleRefusal;
 pub use state::StateRefusal;
 
 use handoff_base::Moment;
+use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::moment::rfc3339;
 use handoff_protocol::Protocol;
@@ -77,6 +78,19 @@ impl Refusal {
             agents,
         }
         .into()
+    }
+
+    /// What does not fit in a contract, if that is why it was refused.
+    pub fn misfits(&mut self) -> Option<&mut Vec<Finding>> {
+        match self {
+            Self::Contract(
+                ContractRefusal::Tasks { findings, .. }
+                | ContractRefusal::Findings { findings, .. }
+                | ContractRefusal::Inconsistent { findings, .. },
+            )
+            | Self::Request(RequestRefusal::Unfit { findings, .. }) => Some(findings),
+            _ => None,
+        }
     }
 
     /// The refusal of a key that no issue has.

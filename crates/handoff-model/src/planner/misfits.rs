@@ -1,0 +1,91 @@
+//! All that does not fit in a contract that was refused for a part of it, so that one try tells
+//! everything.
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_protocol::ContractType;
+
+use crate::consistency::{self, Ground};
+use crate::planner::Planner;
+use crate::planner::findings::misanswered;
+use crate::planner::given::ungiven;
+use crate::planner::held::{Holder, held};
+use crate::planner::tasks::misplaced;
+use crate::request::SendRequest;
+use crate::step::{Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Adds to a refusal with findings those of the other rules: of tasks, of what is known of the
+    /// issue, of its reviews' findings, of what its sender was asked.
+    pub(super) fn with_every_misfit<E>(
+        &self,
+        stop: Stop<E>,
+        send: &SendRequest<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Stop<E>
+    where
+        V: View<E>,
+    {
+        let mut refusal = match stop {
+            // A correction takes back what the failed contract said, which others rest on here.
+            Stop::Refused(refusal) if send.replaces.is_none() => refusal,
+            other => return other,
+        };
+        if let Some(findings) = refusal.misfits() {
+            match self.misfits(send, kind, from) {
+                Ok(others) => {
+                    let others = others.into_iter().filter(|other| !findings.contains(other));
+                    let others: Vec<Finding> = others.collect();
+                    findings.extend(others);
+                }
+                Err(unreadable @ Stop::Unreadable(_)) => return unreadable,
+                // What was refused first says why.
+                Err(Stop::Refused(_)) => {}
+            }
+        }
+        refusal.into()
+    }
+
+    fn misfits<E>(
+        &self,
+        send: &SendRequest<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Vec<Finding>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(issue) = self.view.shared_issue().map_err(Stop::Unreadable)? else {
+            return Ok(Vec::new());
+        };
+        let (contract, worker) = (send.contract, self.actor.worker);
+        let holder = Holder {
+            agent: from,
+            worker,
+        };
+        let held = held(self.view, &issue, kind, contract, send.answers, holder)?;
+        let mut found = match &kind.tasks {
+            Some(fields) => misplaced(&issue, fields, &fields.read(&contract.value), from),
+            None => Vec::new(),
+        };
+        let ground = Ground {
+            definition: self.protocol.definition(),
+            issue: Some(&issue),
+            view: self.view,
+            worker,
+            held: held.as_ref().filter(|_| contract.imported.is_none()),
+            replaces: send.replaces,
+            at: self.actor.at,
+            is_proved: self.actor.delivery.is_some(),
+        };
+        let known = consistency::known(self.protocol, kind, &contract.value, &ground);
+        let known = known.map_err(Stop::Unreadable)?.into_iter();
+        found.extend(known.map(|broken| broken.finding));
+        found.extend(misanswered(self.protocol, &issue, kind, contract));
+        if let Some(held) = &held {
+            found.extend(ungiven(self.view, self.protocol, kind, contract, held)?);
+        }
+        Ok(found)
+    }
+}
