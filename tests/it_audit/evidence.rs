@@ -11,8 +11,7 @@ use handoff_git::Repository;
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
 use handoff_model::branches::nameable;
 use insta::assert_snapshot;
-use serde_json::json;
-use test_support::contracts::{Format, prepared, sample};
+use test_support::contracts::prepared;
 use test_support::{TestEnvironment, repository_kind};
 
 #[test]
@@ -730,6 +729,7 @@ impl Clock for Meanwhile {
             let noted = [
                 "annotate",
                 "87",
+                "--note",
                 "moved",
                 "--fact",
                 "branch=hotfix",
