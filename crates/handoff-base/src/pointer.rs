@@ -38,6 +38,39 @@ pub fn lookup<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     })
 }
 
+/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list, and for
+/// every member of an object that has none of that name.
+pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
+    if !pointer.contains('*') {
+        return lookup(value, pointer).into_iter().collect();
+    }
+    let mut here = vec![value];
+    for part in borrowed_parts(pointer) {
+        let below = |value: &'v Value| -> Vec<&'v Value> {
+            match value {
+                Value::Array(items) if part == "*" => items.iter().collect(),
+                Value::Array(items) => {
+                    let item = part.parse::<usize>().ok().and_then(|at| items.get(at));
+                    item.into_iter().collect()
+                }
+                Value::Object(members) if part == "*" && !members.contains_key("*") => {
+                    members.values().collect()
+                }
+                Value::Object(members) => members.get(&*part).into_iter().collect(),
+                _ => Vec::new(),
+            }
+        };
+        here = here.into_iter().flat_map(below).collect();
+    }
+    here
+}
+
+/// Whether a text is a pointer to a member or an item.
+pub fn is_pointer(text: &str) -> bool {
+    let mut escapes = text.split('~').skip(1);
+    text.len() > 1 && text.starts_with('/') && escapes.all(|rest| rest.starts_with(['0', '1']))
+}
+
 /// A key or a number, escaped for a pointer.
 pub fn escaped_part(part: &str) -> String {
     let mut escaped = String::with_capacity(part.len());
@@ -110,5 +143,21 @@ mod tests {
         ] {
             assert_eq!(lookup(&value, pointer), value.pointer(pointer), "{pointer}");
         }
+    }
+
+    #[test]
+    fn a_pointer_can_lead_to_every_item() {
+        let value =
+            serde_json::json!({"labels": [{"name": "bug"}, {"name": "high"}, 3], "x": {"*": 1}});
+        assert_eq!(
+            select(&value, "/labels/*/name"),
+            [&serde_json::json!("bug"), &serde_json::json!("high")]
+        );
+        assert_eq!(
+            select(&value, "/labels/1/name"),
+            [&serde_json::json!("high")]
+        );
+        assert_eq!(select(&value, "/x/*"), [&serde_json::json!(1)]);
+        assert!(select(&value, "/labels/name").is_empty());
     }
 }

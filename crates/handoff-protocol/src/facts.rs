@@ -4,7 +4,7 @@ use handoff_base::pointer::lookup;
 use serde_json::{Map, Value};
 
 use crate::definition::FactRule;
-use crate::loaded::Protocol;
+use crate::protocol::Protocol;
 
 /// How many items are collected at most; the oldest are dropped.
 const COLLECTED: usize = 1000;

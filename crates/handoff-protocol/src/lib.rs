@@ -2,11 +2,18 @@
 //!
 //! A [`Protocol`] is loaded from a `protocol.json` and answers questions about itself: the type of
 //! a contract, the routes, and what each agent may do. Everything here is pure: no Git, no clock,
-//! no environment, and no protocol's name. `definition` is the stored form, `check` finds parts
-//! that don't fit together, `loaded` is a valid protocol, `partial` reads an invalid one as far as possible, `lifecycle` has the states that every
-//! protocol shares, `resolve` chooses a contract's type, `tasks` reads tasks from contracts,
-//! `facts` gathers facts from them, `pointers` finds the target of a pointer in a schema,
-//! `term` reads what consistency rules compare, `path_pattern` matches paths that an agent may touch, `signers` maps keys to their owners.
+//! no environment, and no protocol's name.
+//!
+//! Its layers, each of which uses only those before it:
+//!
+//! - `lifecycle`: the states that every protocol shares; `term`: what consistency rules compare;
+//!   `path_pattern`: paths that an agent may touch; `pointers`: the target of a pointer in a schema;
+//! - `definition`: the stored form; `tasks`: reads tasks from contracts;
+//! - `check`: finds parts of a definition that don't fit together;
+//! - `protocol`: a valid protocol; `partial_protocol` reads an invalid one as far as possible;
+//! - `resolution`: a contract's type; `facts`: facts in contracts.
+//!
+//! `signers` maps keys to their owners.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -14,22 +21,22 @@ mod check;
 mod definition;
 mod facts;
 mod lifecycle;
-mod loaded;
-mod partial;
+mod partial_protocol;
 mod path_pattern;
 mod pointers;
-mod resolve;
+mod protocol;
+mod resolution;
 mod signers;
 mod tasks;
 mod term;
 
 pub use definition::*;
 pub use lifecycle::{Event, IllegalEvent, State};
-pub use loaded::Protocol;
-pub use partial::Partial;
+pub use partial_protocol::Partial;
 pub use path_pattern::{PathPattern, PatternError};
 pub use pointers::{schema_has, schema_nodes, schema_types, schema_values};
-pub use resolve::{Envelope, Resolved, Unresolved};
+pub use protocol::Protocol;
+pub use resolution::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;
 pub use term::{Known, Subject, Term};

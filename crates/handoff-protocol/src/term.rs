@@ -7,15 +7,12 @@
 //! /findings/*/severity|is critical|count  how many findings have this severity
 //! ```
 
-use handoff_base::pointer::lookup;
+use handoff_base::pointer::{is_pointer, lookup, select};
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::check::is_pointer;
-use crate::definition::select;
 
 /// Something known of an issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

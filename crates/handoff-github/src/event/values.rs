@@ -1,7 +1,8 @@
 //! Reads the values of facts and of a contract's fields from a payload.
 
+use handoff_base::pointer::select;
 use handoff_base::text::{fit, without_invisible};
-use handoff_protocol::{EventRule, Source, SourceRule, Take, select};
+use handoff_protocol::{EventRule, Source, SourceRule, Take};
 use serde_json::{Map, Value};
 
 use super::markdown::{beneath, items};

@@ -13,35 +13,23 @@ impl Checker<'_> {
         for (i, alert) in self.definition.alerts.iter().enumerate() {
             if !names.insert(&alert.name) {
                 let text = format!("alert `{}` is defined twice", alert.name);
-                self.fault(
-                    FindingCode::ProtocolDuplicate,
-                    format!("/alerts/{i}/name"),
-                    text,
-                );
+                let path = format!("/alerts/{i}/name");
+                self.fault(FindingCode::ProtocolDuplicate, path, text);
             }
             let limits = self.definition.limits.as_ref();
-            if alert.metric == Metric::RoundsLeft && limits.is_none_or(|l| l.rounds.is_empty()) {
-                let text = "the limits have no `rounds`";
-                self.fault(
-                    FindingCode::ProtocolAlert,
-                    format!("/alerts/{i}/metric"),
-                    text,
-                );
-            }
-            if alert.metric == Metric::BudgetSpent && self.definition.budgets.is_empty() {
-                let text = "there are no `budgets`";
-                self.fault(
-                    FindingCode::ProtocolAlert,
-                    format!("/alerts/{i}/metric"),
-                    text,
-                );
-            }
-            for (key, text) in faults(alert) {
-                self.fault(
-                    FindingCode::ProtocolAlert,
-                    format!("/alerts/{i}{key}"),
-                    text,
-                );
+            let metric = |text: &str| Some(("/metric", text.to_owned()));
+            let missing = match alert.metric {
+                Metric::RoundsLeft if limits.is_none_or(|l| l.rounds.is_empty()) => {
+                    metric("the limits have no `rounds`")
+                }
+                Metric::BudgetSpent if self.definition.budgets.is_empty() => {
+                    metric("there are no `budgets`")
+                }
+                _ => None,
+            };
+            for (key, text) in missing.into_iter().chain(faults(alert)) {
+                let path = format!("/alerts/{i}{key}");
+                self.fault(FindingCode::ProtocolAlert, path, text);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::pointer::is_pointer;
 
 use crate::definition::Definition;
 
@@ -52,9 +53,4 @@ impl<'d> Checker<'d> {
             self.fault(FindingCode::ProtocolPointer, path, text);
         }
     }
-}
-
-pub(crate) fn is_pointer(text: &str) -> bool {
-    let mut escapes = text.split('~').skip(1);
-    text.len() > 1 && text.starts_with('/') && escapes.all(|rest| rest.starts_with(['0', '1']))
 }

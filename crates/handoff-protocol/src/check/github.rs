@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::is_pointer;
 use serde_json::Value;
 
-use super::checker::{Checker, is_pointer};
+use super::checker::Checker;
 use crate::definition::{
     AgentKind, Command, ContractRule, ContractType, Effect, EventKind, EventRule, Permission,
     Source, Take, Unfinished,

@@ -12,16 +12,15 @@ mod evidence;
 mod findings;
 mod github;
 mod opinions;
+mod reachability;
 mod requirement;
 mod time;
 mod traces;
 mod trail;
-mod ways;
 
 use std::collections::BTreeSet;
 
 use checker::Checker;
-pub(crate) use checker::is_pointer;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;

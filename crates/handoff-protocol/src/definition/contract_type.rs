@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Claims;
-use super::fields::Fields;
+use super::fields::{Fields, named};
 use super::findings::{FixFields, RaisedFields, ReviewFields};
 use super::tasks::TaskFields;
 use super::timing::TimeField;
@@ -147,14 +147,8 @@ pub struct GivenFields {
 impl GivenFields {
     /// Its pointers, with the name of each.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let optional = [
-            ("key", self.key.as_deref()),
-            ("value", self.value.as_deref()),
-        ];
-        let optional = optional
-            .into_iter()
-            .filter_map(|(key, at)| Some((key, at?)));
-        [("at", self.at.as_str())].into_iter().chain(optional)
+        let (key, value) = (self.key.as_ref(), self.value.as_ref());
+        named([("at", Some(&self.at)), ("key", key), ("value", value)])
     }
 }
 

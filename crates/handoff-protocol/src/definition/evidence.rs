@@ -6,6 +6,8 @@ use handoff_base::finding::FindingCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::fields::named;
+
 /// What happens if the repository contradicts a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -200,16 +202,14 @@ pub struct TestsClaim {
 impl TestsClaim {
     /// Every given pointer, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let all = [
-            ("passed", &self.passed),
-            ("failed", &self.failed),
-            ("skipped", &self.skipped),
-            ("total", &self.total),
-            ("passing", &self.passing),
-            ("text", &self.text),
-        ];
-        all.into_iter()
-            .filter_map(|(name, field)| Some((name, field.as_deref()?)))
+        named([
+            ("passed", self.passed.as_ref()),
+            ("failed", self.failed.as_ref()),
+            ("skipped", self.skipped.as_ref()),
+            ("total", self.total.as_ref()),
+            ("passing", self.passing.as_ref()),
+            ("text", self.text.as_ref()),
+        ])
     }
 }
 

@@ -47,24 +47,30 @@ pub struct Fields {
     pub session: Option<String>,
 }
 
+/// The fields that are given, by name.
+pub(super) fn named<'a, const N: usize>(
+    all: [(&'static str, Option<&'a String>); N],
+) -> impl Iterator<Item = (&'static str, &'a str)> {
+    let given = |(name, field): (_, Option<&'a String>)| Some((name, field?.as_str()));
+    all.into_iter().filter_map(given)
+}
+
 impl Fields {
     /// Every given field, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let all = [
-            ("id", &self.id),
-            ("issue", &self.issue),
-            ("new_issue", &self.new_issue),
-            ("from", &self.from),
-            ("to", &self.to),
-            ("status", &self.status),
-            ("at", &self.at),
-            ("priority", &self.priority),
-            ("title", &self.title),
-            ("summary", &self.summary),
-            ("branch", &self.branch),
-            ("session", &self.session),
-        ];
-        all.into_iter()
-            .filter_map(|(name, field)| Some((name, field.as_deref()?)))
+        named([
+            ("id", self.id.as_ref()),
+            ("issue", self.issue.as_ref()),
+            ("new_issue", self.new_issue.as_ref()),
+            ("from", self.from.as_ref()),
+            ("to", self.to.as_ref()),
+            ("status", self.status.as_ref()),
+            ("at", self.at.as_ref()),
+            ("priority", self.priority.as_ref()),
+            ("title", self.title.as_ref()),
+            ("summary", self.summary.as_ref()),
+            ("branch", self.branch.as_ref()),
+            ("session", self.session.as_ref()),
+        ])
     }
 }

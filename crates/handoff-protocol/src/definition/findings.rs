@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::fields::named;
+
 /// The places where a contract lists findings that must be answered before the work is approved.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,17 +29,14 @@ pub struct RaisedFields {
 impl RaisedFields {
     /// Its pointers, with the name of each.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let optional = [
-            ("location", self.location.as_deref()),
-            ("severity", self.severity.as_deref()),
-            ("finding", self.finding.as_deref()),
+        let fields = [
+            ("list", Some(&self.list)),
+            ("text", Some(&self.text)),
+            ("location", self.location.as_ref()),
+            ("severity", self.severity.as_ref()),
+            ("finding", self.finding.as_ref()),
         ];
-        let optional = optional
-            .into_iter()
-            .filter_map(|(key, at)| Some((key, at?)));
-        [("list", self.list.as_str()), ("text", self.text.as_str())]
-            .into_iter()
-            .chain(optional)
+        named(fields)
     }
 }
 
@@ -66,18 +65,15 @@ pub struct FixFields {
 impl FixFields {
     /// Its pointers, with the name of each.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let optional = [
-            ("location", self.location.as_deref()),
-            ("finding", self.finding.as_deref()),
-            ("commit", self.commit.as_deref()),
-            ("skipped", self.skipped.as_deref()),
+        let fields = [
+            ("list", Some(&self.list)),
+            ("text", Some(&self.text)),
+            ("location", self.location.as_ref()),
+            ("finding", self.finding.as_ref()),
+            ("commit", self.commit.as_ref()),
+            ("skipped", self.skipped.as_ref()),
         ];
-        let optional = optional
-            .into_iter()
-            .filter_map(|(key, at)| Some((key, at?)));
-        [("list", self.list.as_str()), ("text", self.text.as_str())]
-            .into_iter()
-            .chain(optional)
+        named(fields)
     }
 }
 

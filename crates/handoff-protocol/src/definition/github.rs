@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
-use handoff_base::pointer::borrowed_parts;
+use handoff_base::pointer::select;
 use schemars::{JsonSchema, Schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
@@ -485,55 +485,11 @@ impl EventRule {
     }
 }
 
-/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list, and for
-/// every member of an object that has none of that name.
-pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
-    if !pointer.contains('*') {
-        let found = borrowed_parts(pointer).try_fold(value, |here, part| match here {
-            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-            Value::Object(members) => members.get(&*part),
-            _ => None,
-        });
-        return found.into_iter().collect();
-    }
-    let mut here = vec![value];
-    for part in borrowed_parts(pointer) {
-        let below = |value: &'v Value| -> Vec<&'v Value> {
-            match value {
-                Value::Array(items) if part == "*" => items.iter().collect(),
-                Value::Array(items) => {
-                    let item = part.parse::<usize>().ok().and_then(|at| items.get(at));
-                    item.into_iter().collect()
-                }
-                Value::Object(members) if part == "*" && !members.contains_key("*") => {
-                    members.values().collect()
-                }
-                Value::Object(members) => members.get(&*part).into_iter().collect(),
-                _ => Vec::new(),
-            }
-        };
-        here = here.into_iter().flat_map(below).collect();
-    }
-    here
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Condition, Effect, EventRule, select};
+    use super::{Condition, Effect, EventRule};
     use serde_json::json;
-
-    #[test]
-    fn a_pointer_can_lead_to_every_item() {
-        let value = json!({"labels": [{"name": "bug"}, {"name": "high"}, 3], "x": {"*": 1}});
-        assert_eq!(
-            select(&value, "/labels/*/name"),
-            [&json!("bug"), &json!("high")]
-        );
-        assert_eq!(select(&value, "/labels/1/name"), [&json!("high")]);
-        assert_eq!(select(&value, "/x/*"), [&json!(1)]);
-        assert!(select(&value, "/labels/name").is_empty());
-    }
 
     #[test]
     fn a_pause_has_a_short_form() {

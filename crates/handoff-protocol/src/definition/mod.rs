@@ -14,7 +14,7 @@ mod evidence;
 mod fields;
 mod findings;
 mod github;
-mod later;
+mod lazy_part;
 mod limits;
 mod opinions;
 mod requirement;
@@ -50,9 +50,9 @@ pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
     BASE, CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
-    PULL_REQUEST, Permission, Source, SourceRule, Take, Unfinished, select,
+    PULL_REQUEST, Permission, Source, SourceRule, Take, Unfinished,
 };
-pub use later::Later;
+pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};

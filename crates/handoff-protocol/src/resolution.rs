@@ -5,7 +5,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 
 use crate::definition::{AgentKind, ContractType};
-use crate::loaded::Protocol;
+use crate::protocol::Protocol;
 
 /// What can be read from a contract before any checks.
 pub struct Envelope<'a> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::faults;
 use crate::definition::Definition;
-use crate::loaded::{Protocol, read};
+use crate::protocol::{Protocol, read};
 
 /// How many bytes are read at most while faults of form are repaired, which bounds the time.
 const MOST_BYTES: usize = 64 << 20;
