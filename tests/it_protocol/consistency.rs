@@ -30,7 +30,8 @@ fn broken(env: &TestEnvironment, contract: &str) -> (i32, Vec<String>) {
     let tip = env.tip();
     let said: Refused = refused(env, &[], contract);
     assert_eq!(env.tip(), tip);
-    let checked = env.handoff_with(&["check", "-"], contract).exits(3).shown;
+    let checked = env.handoff_with(&["check", "-"], contract);
+    let checked = checked.exits(said.exit).shown;
     let found = said.findings.iter().map(|finding| {
         let (_, rest) = finding.rsplit_once("(rule `").unwrap_or(("", finding));
         let name = rest.trim_end_matches("`)").to_owned();

@@ -1,11 +1,12 @@
 //! Errors of repository operations.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode};
 
-use super::obstacle::Obstacle;
-use super::process::OLD_GIT;
+use crate::files::Obstacle;
+use crate::process::{Ended, OLD_GIT};
 
 /// A failure in libgit2: I/O, damage, permissions.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,24 @@ impl GitError {
         self.is_not_found()
             || [C::Odb, C::Object, C::Tree, C::Zlib, C::Sha1, C::Indexer].contains(&class)
             || (class == C::Reference && self.error.message().contains("corrupted"))
+    }
+
+    /// What git or the system says; the reason may be a full disk or a missing permission.
+    pub(super) fn of_system(text: &str) -> Self {
+        git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
+    }
+
+    /// The failure of git, or of one that is too old for the repository.
+    pub(super) fn of_git(ended: &Ended) -> Self {
+        if ended.is_of_old_git() {
+            return Self::old_git();
+        }
+        Self::of_system(&format!("git says: {}", ended.complaint()))
+    }
+
+    /// The failure to write a file.
+    pub(super) fn unwritable(path: &Path, error: &io::Error) -> Self {
+        Self::of_system(&format!("{} cannot be written: {error}", path.display()))
     }
 
     /// The failure to read an object that a partial clone left out.

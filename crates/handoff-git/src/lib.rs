@@ -1,96 +1,62 @@
 //! Git: the only crate that names libgit2.
 //!
-//! A [`Repository`] reads objects and refs; only `objects` writes objects. A [`Prepared`] commit
-//! (from `prepare`, or from `sign`, which has git sign it) is written, but no ref points to it yet:
-//! its one useful method publishes it by compare-and-swap. `tree` edits and compares trees in their
-//! stored form, `tree_transfer` copies whole trees between repositories, `history` reads commits,
-//! `shallow` and `boundary` know what a clone is missing, `object_cache` holds recently read
-//! objects, `pack_reader` reads packs for walks that read nearly all of them; `bulk` keeps the new objects of many commits in memory, until `pack_writer` has a
-//! pack of them. `code` queries the user's branches, `evidence` their commits, `merging` how they were
-//! merged, and `signature` verifies who signed one. `worktree` reads uncommitted changes
-//! (`capture`, `disk`, `racy_files`) without touching the working tree or its index; `restore`
-//! writes only into a worktree that it just created. `refs` reads and moves refs in both of git's forms, `maintenance` starts git's own packing. Nothing here knows
-//! what a handoff is, or moves a ref that its caller did not name.
+//! Its layers, each of which uses only those before it:
+//!
+//! - `files` and `process`: files without a repository, and other programs; `error`;
+//! - `objects`: ids, and readers and writers of loose objects and packs;
+//! - `repository`: an open [`Repository`], its configuration, objects and refs. Only its `objects`
+//!   writes objects, and no ref moves but one that the caller names;
+//! - `program`: what the `git` command reports; `tree`: trees in their stored form;
+//! - `commits`: a [`Prepared`] commit is written, but no ref points to it yet: its one useful method
+//!   publishes it by compare-and-swap;
+//! - `refs`: the forms in which git keeps refs; `open` chooses one;
+//! - `worktree`: uncommitted changes, read without touching the working tree or its index, and put
+//!   into a new one; `remote`: fetches and pushes; `code`: the user's branches, which are only read;
+//!   `maintenance`: git's own packing, and repairs.
+//!
+//! Nothing here knows what a handoff is.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod boundary;
-mod bulk;
-mod capture;
 mod code;
-mod disk;
-mod divided;
-mod durability;
+mod commits;
 mod error;
-mod evidence;
-mod git_directory;
-mod history;
-mod index;
-mod loose;
+mod files;
 mod maintenance;
-mod merging;
-mod object_cache;
-mod object_id;
-mod object_reader;
 mod objects;
-mod obstacle;
-mod own_change;
-mod pack_index;
-mod pack_reader;
-mod pack_writer;
-mod packs;
-mod position;
-mod prepare;
+mod open;
 mod process;
 mod program;
-mod queue;
-mod racy_files;
-mod read_at;
 mod refs;
 mod remote;
-mod repair;
 mod repository;
-mod restore;
-mod scratch;
-mod shallow;
-mod sign;
-mod signature;
-mod spawn;
-mod stripspace;
 mod tree;
-mod tree_transfer;
-mod watch;
 mod worktree;
 
-pub use capture::{CaptureError, RawPath};
-pub use code::CodeCommit;
-pub use divided::Divided;
+pub use code::{Added, CodeCommit, CodeStore, Differences, FactError, Named, Unknown};
+pub use commits::{
+    Cleanup, Commit, Key, Person, Prepared, Proposal, SignError, Signature, SignatureError, Stored,
+    cleaned, comment_of,
+};
 pub use error::{GitError, OpenError, PublishError};
-pub use evidence::{Added, Differences, FactError, Named, Unknown};
-pub use git_directory::{git_directory_of, led_to};
-pub use history::{Commit, Person, Stored};
-#[doc(hidden)]
-pub use index::index_files;
-pub use index::{IndexError, PathMatch, PathPatterns, StagedFile};
-pub use object_cache::{ById, Recent};
-pub use object_id::blob_id;
-pub use obstacle::Obstacle;
-pub use own_change::CodeStore;
-pub use position::{Position, Unpublished};
-pub use prepare::{Prepared, Proposal};
+pub use files::{
+    Obstacle, Queue, RefWatch, Scratch, Waker, git_directory_of, is_ignored_by_hfs, is_inside,
+    led_to,
+};
+pub use objects::{ById, Recent, blob_id};
+pub use open::{Surroundings, tune};
 pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
-pub use queue::Queue;
 pub use refs::Kept as KeptCommit;
 pub use remote::{Below, Contents, Depth, Pushed, Remote, RemoteError, masked, tells_of_damage};
-pub use repository::{Repository, Surroundings, tune};
-pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
-pub use scratch::Scratch;
-pub use sign::SignError;
-pub use signature::{Key, Signature, SignatureError};
-pub use stripspace::{Cleanup, cleaned, comment_of};
+pub use repository::Repository;
 pub use tree::{
-    Change, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Shape, Tree,
+    Change, Divided, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Shape,
+    Tree,
 };
-pub use watch::{RefWatch, Waker};
-pub use worktree::{Caps, Hidden, KeptFile, Unfinished};
+#[doc(hidden)]
+pub use worktree::index_files;
+pub use worktree::{
+    Caps, CaptureError, Hidden, IndexError, KeptFile, NewWorktree, PathMatch, PathPatterns,
+    Position, RawPath, RestoreError, StagedFile, Unfinished, Unpublished, put_file,
+};

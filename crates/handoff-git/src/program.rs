@@ -7,9 +7,9 @@ use std::process::Command;
 
 use handoff_base::ObjectId;
 
-use super::process::{OLD_GIT, knows_no_tables};
-use super::repository::Repository;
-use super::spawn::{git, git_alone};
+use crate::process::{OLD_GIT, knows_no_tables};
+use crate::process::{git, git_alone};
+use crate::repository::Repository;
 
 /// Why the `git` command failed.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +191,7 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git can't read its configuration.
     pub fn settings(&self, names: &str) -> Result<Vec<Setting>, ProgramError> {
-        self.configured(&["config", "--null", "--show-origin", "--get-regexp", names])
+        self.configured(&["config"], names)
     }
 
     /// The same, from the repository's own file only.
@@ -199,19 +199,12 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git can't read it.
     pub fn own_settings(&self, names: &str) -> Result<Vec<Setting>, ProgramError> {
-        let args = [
-            "config",
-            "--local",
-            "--null",
-            "--show-origin",
-            "--get-regexp",
-            names,
-        ];
-        self.configured(&args)
+        self.configured(&["config", "--local"], names)
     }
 
-    fn configured(&self, args: &[&str]) -> Result<Vec<Setting>, ProgramError> {
-        let output = self.output(args)?;
+    fn configured(&self, config: &[&str], names: &str) -> Result<Vec<Setting>, ProgramError> {
+        let listing = ["--null", "--show-origin", "--get-regexp", names];
+        let output = self.output(&[config, &listing].concat())?;
         // git's exit code for no match.
         if output.status.code() == Some(1) && output.stdout.is_empty() {
             return Ok(Vec::new());

@@ -6,10 +6,11 @@ use std::{fs, io};
 use git2::{ErrorClass, ErrorCode, Reference};
 use handoff_base::ObjectId;
 
-use super::super::error::{GitError, PublishError};
-use super::super::object_id::{ToOid, object_id};
-use super::super::repository::Repository;
-use super::{LOGGED, RefStore, RefUpdate, Target, by_git};
+use super::{LOGGED, git_command};
+use crate::error::{GitError, PublishError};
+use crate::objects::{ToOid, object_id};
+use crate::repository::Repository;
+use crate::repository::{RefStore, RefUpdate, Target};
 
 /// A file for each ref, and `packed-refs`.
 pub(super) struct RefFiles;
@@ -29,7 +30,7 @@ impl RefStore for RefFiles {
         prefix: &str,
     ) -> Result<Vec<(String, Target)>, GitError> {
         if is_crowded(repository) {
-            return by_git::list(repository, prefix);
+            return git_command::list(repository, prefix);
         }
         let mut found = Vec::new();
         for reference in repository.inner.references_glob(&format!("{prefix}*"))? {
@@ -45,7 +46,7 @@ impl RefStore for RefFiles {
 
     fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError> {
         if is_crowded(repository) {
-            return self.update_by_git(repository, update);
+            return self.update_git_command(repository, update);
         }
         let before = update.from.unwrap_or(ObjectId::zero(repository.format()));
         let done = match update.to {
@@ -104,7 +105,7 @@ impl RefStore for RefFiles {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(PublishError::Locked(lock))
             }
-            done => Ok(done.map_err(|error| unwritable(&lock, &error))?),
+            done => Ok(done.map_err(|error| GitError::unwritable(&lock, &error))?),
         }
     }
 
@@ -170,7 +171,7 @@ impl RefStore for RefFiles {
             Target::Symbolic(name) => format!("ref: {name}\n"),
         };
         let head = git_dir.join("HEAD");
-        fs::write(&head, text).map_err(|error| unwritable(&head, &error))
+        fs::write(&head, text).map_err(|error| GitError::unwritable(&head, &error))
     }
 
     fn watched(&self, refname: &str) -> PathBuf {
@@ -189,12 +190,12 @@ fn is_crowded(repository: &Repository) -> bool {
 }
 
 impl RefFiles {
-    fn update_by_git(
+    fn update_git_command(
         &self,
         repository: &Repository,
         update: &RefUpdate<'_>,
     ) -> Result<(), PublishError> {
-        let ended = by_git::update_ref(repository, update)?;
+        let ended = git_command::update_ref(repository, update)?;
         if ended.status.success() {
             return Ok(());
         }
@@ -207,13 +208,8 @@ impl RefFiles {
         if lock.exists() {
             return Err(PublishError::Locked(lock));
         }
-        Err(by_git::failed(format!("git says: {}", ended.complaint())).into())
+        Err(GitError::of_git(&ended).into())
     }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> GitError {
-    let text = format!("{} cannot be written: {error}", path.display());
-    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
 }
 
 /// What a ref says; nothing if it is of neither kind.

@@ -1,111 +1,26 @@
-//! Reading and moving refs, in whichever form the repository keeps them: `files`, one for each ref
-//! and one for many, or `reftable`, sorted tables that git compacts. Both are a [`RefStore`], and
-//! nothing outside this folder knows which one it is.
+//! How a repository keeps its refs: in `files`, one for each ref and one for many, or in a
+//! `reftable`, sorted tables that git compacts. Nothing outside this folder knows which one it is.
 //!
-//! `by_git` has git change and list refs, `kept` has the refs under which the ledger keeps commits, `pending` tells from git's locks and
-//! logs what git is about to do to a ref that is a file.
+//! `git_command` has git change and list refs, `kept_commit` has the refs under which the ledger
+//! keeps commits, `pending_change` tells from git's locks and logs what git is about to do to a ref
+//! that is a file.
 
-mod by_git;
 mod files;
-mod kept;
-mod pending;
+mod git_command;
+mod kept_commit;
+mod pending_change;
 mod reftable;
 
-pub use kept::Kept;
-
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+pub use kept_commit::Kept;
 
 use git2::{ErrorClass, ErrorCode};
-use handoff_base::ObjectId;
 
-use super::error::{GitError, PublishError};
-use super::repository::{Repository, object_format};
-use super::watch::RefWatch;
-
-/// What a ref says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// An object.
-    Id(ObjectId),
-    /// Another ref.
-    Symbolic(String),
-}
-
-/// A change of one ref, made only if the ref is where it is expected to be.
-pub(super) struct RefUpdate<'a> {
-    pub(super) refname: &'a str,
-    /// Where it is; `None` if it must not exist.
-    pub(super) from: Option<ObjectId>,
-    /// Where it goes; `None` to delete it.
-    pub(super) to: Option<ObjectId>,
-    /// The line for its log; none if empty.
-    pub(super) reflog: &'a str,
-}
-
-/// Where a repository keeps its refs.
-///
-/// Names are valid ones; that is checked before.
-pub(super) trait RefStore {
-    /// What a ref says; `None` if it does not exist.
-    fn read(&self, repository: &Repository, refname: &str) -> Result<Option<Target>, GitError>;
-
-    /// All refs whose names begin with a prefix, sorted by name.
-    fn list(
-        &self,
-        repository: &Repository,
-        prefix: &str,
-    ) -> Result<Vec<(String, Target)>, GitError>;
-
-    /// Makes a change, or leaves the ref as it is.
-    fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError>;
-
-    /// The refs in a folder that can be discarded: one that can't be read is among them.
-    fn discardable(&self, repository: &Repository, folder: &str) -> io::Result<Vec<String>>;
-
-    /// Removes a ref that leads to nothing, whatever it says; what is packed counts again.
-    fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError>;
-
-    /// The values that a ref had, by its log, the newest first.
-    fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId>;
-
-    /// Removes commits from a ref's log.
-    fn forget_logged(
-        &self,
-        repository: &Repository,
-        refname: &str,
-        lost: &[ObjectId],
-    ) -> io::Result<()>;
-
-    /// Removes the lock that a process left when it was killed while moving a ref to this commit.
-    /// A lock of another process stays.
-    fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str);
-
-    /// The ref that HEAD names in the git directory of a worktree.
-    fn head_of(&self, git_dir: &Path) -> Option<String>;
-
-    /// Makes HEAD in the git directory of a new worktree, in which nothing but `commondir` is yet.
-    fn start_head(
-        &self,
-        repository: &Repository,
-        git_dir: &Path,
-        head: &Target,
-    ) -> Result<(), GitError>;
-
-    /// Whether a revision expression must be looked up by git, because libgit2 can't see refs.
-    fn is_gits_alone(&self) -> bool {
-        false
-    }
-
-    /// A file below the common directory that changes whenever a ref does.
-    fn watched(&self, refname: &str) -> PathBuf;
-}
+use crate::error::GitError;
+use crate::objects::object_format;
+use crate::repository::RefStore;
 
 /// How many entries of a ref's log are looked at.
 const LOGGED: usize = 64;
-
-/// How often a symbolic ref may lead to another, as in git.
-const MOST_HOPS: usize = 5;
 
 /// The store of a repository, by its configuration.
 ///
@@ -126,186 +41,5 @@ pub(super) fn store(inner: &git2::Repository) -> Result<Box<dyn RefStore>, GitEr
             let text = format!("unknown ref storage format '{other}'");
             Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Repository, text).into())
         }
-    }
-}
-
-impl Repository {
-    /// Whether this is a valid ref name.
-    pub fn is_ref_name(name: &str) -> bool {
-        git2::Reference::is_valid_name(name)
-    }
-
-    /// What a ref says; one that is missing, or that can't exist, is `None`.
-    pub(super) fn read_ref(&self, refname: &str) -> Result<Option<Target>, GitError> {
-        if !Self::is_ref_name(refname) {
-            return Ok(None);
-        }
-        self.refs.read(self, refname)
-    }
-
-    /// The refs whose names begin with a prefix, sorted by name.
-    pub(super) fn list_refs(&self, prefix: &str) -> Result<Vec<(String, Target)>, GitError> {
-        self.refs.list(self, prefix)
-    }
-
-    /// The commit or object that a ref leads to.
-    ///
-    /// # Errors
-    /// [`GitError`] when the ref can't be read; a missing one is `None`.
-    pub fn resolve(&self, refname: &str) -> Result<Option<ObjectId>, GitError> {
-        let mut at = self.read_ref(refname)?;
-        for _ in 0..MOST_HOPS {
-            match at {
-                Some(Target::Symbolic(name)) => at = self.read_ref(&name)?,
-                Some(Target::Id(id)) => return Ok(Some(id)),
-                None => return Ok(None),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether a ref is symbolic.
-    pub fn is_symbolic(&self, refname: &str) -> bool {
-        matches!(self.read_ref(refname), Ok(Some(Target::Symbolic(_))))
-    }
-
-    /// The target of a symbolic ref; `None` if it is missing or not symbolic.
-    ///
-    /// # Errors
-    /// [`GitError`] when the ref can't be read.
-    pub fn symbolic_target(&self, refname: &str) -> Result<Option<String>, GitError> {
-        Ok(match self.read_ref(refname)? {
-            Some(Target::Symbolic(name)) => Some(name),
-            Some(Target::Id(_)) | None => None,
-        })
-    }
-
-    /// Whether a remote-tracking branch of this name is at a commit.
-    ///
-    /// # Errors
-    /// [`GitError`] when the refs can't be listed.
-    pub fn is_remotes(&self, branch: &str, commit: ObjectId) -> Result<bool, GitError> {
-        let end = format!("/{branch}");
-        let mut refs = self.list_refs("refs/remotes/")?.into_iter();
-        Ok(refs.any(|(name, target)| name.ends_with(&end) && target == Target::Id(commit)))
-    }
-
-    /// The working tree, main or linked, that has a branch checked out or under rebase.
-    pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
-        let common = self.common_dir();
-        let says =
-            |path: PathBuf| fs::read_to_string(path).is_ok_and(|found| found.trim_end() == refname);
-        // A rebase moves the branch that it began on when it ends or is aborted.
-        let is_head = |dir: &Path| {
-            self.refs.head_of(dir).as_deref() == Some(refname)
-                || says(dir.join("rebase-merge/head-name"))
-                || says(dir.join("rebase-apply/head-name"))
-        };
-        let bare = self.config("core.bare").is_some_and(|v| v == "true");
-        if !bare && is_head(common) {
-            return Some(common.parent().unwrap_or(common).to_owned());
-        }
-        let linked = fs::read_dir(common.join("worktrees")).ok()?;
-        let dirs = linked.filter_map(|entry| Some(entry.ok()?.path()));
-        dirs.filter(|dir| is_head(dir)).find_map(|dir| {
-            let link = fs::read_to_string(dir.join("gitdir")).ok()?;
-            // git writes a relative one if `worktree.useRelativePaths` is set.
-            let link = dir.join(link.trim_end());
-            let worktree = link.parent()?.to_owned();
-            worktree.exists().then_some(worktree)
-        })
-    }
-
-    /// Moves a ref from `expected` to another commit; `None` expects that the ref does not exist.
-    ///
-    /// # Errors
-    /// [`PublishError`]; the ref is then unchanged by this call.
-    pub fn move_ref(
-        &self,
-        refname: &str,
-        expected: Option<ObjectId>,
-        to: ObjectId,
-        reflog: &str,
-    ) -> Result<(), PublishError> {
-        let update = RefUpdate {
-            refname,
-            from: expected,
-            to: Some(to),
-            reflog,
-        };
-        let moved = self.refs.update(self, &update);
-        self.grown.note();
-        moved?;
-        self.keep_fresh().inspect_err(|_| {
-            // Nothing may lead to a commit with holes.
-            let back = RefUpdate {
-                refname,
-                from: Some(to),
-                to: expected,
-                reflog: "handoff: its objects were removed",
-            };
-            let _ = self.refs.update(self, &back);
-        })?;
-        Ok(())
-    }
-
-    /// Deletes a ref that is at this object.
-    ///
-    /// # Errors
-    /// [`PublishError`]; the ref is then unchanged by this call.
-    pub(super) fn delete_ref(&self, refname: &str, at: ObjectId) -> Result<(), PublishError> {
-        let update = RefUpdate {
-            refname,
-            from: Some(at),
-            to: None,
-            reflog: "",
-        };
-        self.refs.update(self, &update)
-    }
-
-    /// The refs in a folder that [`Self::discard`] can remove: those that can't be read, too.
-    ///
-    /// # Errors
-    /// When they can't be listed.
-    pub fn discardable(&self, folder: &str) -> io::Result<Vec<String>> {
-        self.refs.discardable(self, folder)
-    }
-
-    /// Removes a ref that leads to nothing, whatever it says. If it is a file, a packed value counts
-    /// again, and its log stays.
-    ///
-    /// # Errors
-    /// [`PublishError`] when it is locked or can't be removed.
-    pub fn discard(&self, refname: &str) -> Result<(), PublishError> {
-        self.refs.discard(self, refname)
-    }
-
-    /// The last values that a ref had, by its log, the newest first.
-    pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
-        self.refs.logged(self, refname)
-    }
-
-    /// Removes commits that are lost from a ref's log, where `git fsck` reports them for ever.
-    ///
-    /// # Errors
-    /// When the log can't be read or written.
-    pub fn forget_logged(&self, refname: &str, lost: &[ObjectId]) -> io::Result<()> {
-        self.refs.forget_logged(self, refname, lost)
-    }
-
-    /// Removes the lock that a process left when it was killed while publishing this commit. If it
-    /// can't be removed, publishing reports the locked ref.
-    pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
-        self.refs.remove_abandoned_lock(self, refname, commit);
-    }
-
-    /// Watches refs by their full names.
-    pub fn watch(&self, refnames: &[&str]) -> RefWatch {
-        let mut files: Vec<PathBuf> = refnames
-            .iter()
-            .map(|name| self.refs.watched(name))
-            .collect();
-        files.dedup();
-        RefWatch::new(self.common_dir(), &files)
     }
 }

@@ -4,8 +4,8 @@
 //! the C locale and only where git itself puts them: the reason in the line about the ref, an error
 //! after `fatal: ` at the start of a line. Addresses, names and the output of hooks never decide.
 
-use super::super::process::knows_no_tables;
 use super::outcome::{Pushed, RemoteError};
+use crate::process::knows_no_tables;
 
 /// How many lines of a remote's output are kept, and how much of each.
 const LINES: usize = 40;

@@ -13,11 +13,9 @@ use std::time::Duration;
 
 use handoff_base::ObjectId;
 
-use super::objects::Grown;
-use super::process;
-use super::process::{Ended, Patience, ProcessError};
-use super::repository::Repository;
-use super::spawn::git_alone;
+use crate::objects::Grown;
+use crate::process::{self, Ended, Patience, ProcessError, git_alone};
+use crate::repository::Repository;
 
 /// How much history is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Outcomes of fetching from and pushing to a remote.
 
-use super::super::process::OLD_GIT;
+use crate::process::OLD_GIT;
 
 /// Why a remote could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -19,10 +19,11 @@ use git2::{ErrorClass, ErrorCode};
 use handoff_base::{ObjectFormat, ObjectId};
 
 use self::table::{Record, Table, TableError};
-use super::super::error::{GitError, PublishError};
-use super::super::repository::Repository;
-use super::by_git::{failed, git, run, update_ref};
-use super::{LOGGED, RefStore, RefUpdate, Target};
+use super::LOGGED;
+use super::git_command::{git, run, update_ref};
+use crate::error::{GitError, PublishError};
+use crate::repository::Repository;
+use crate::repository::{RefStore, RefUpdate, Target};
 
 /// The folder of the tables.
 const FOLDER: &str = "reftable";
@@ -72,7 +73,9 @@ impl RefTables {
         }
         let folder = stack.git_dir.join(FOLDER);
         let written = fs::File::open(folder).and_then(|folder| folder.sync_all());
-        written.map_err(|error| failed(format!("{FOLDER} cannot be written through: {error}")))
+        written.map_err(|error| {
+            GitError::of_system(&format!("{FOLDER} cannot be written through: {error}"))
+        })
     }
 
     /// The tables that have a ref: each worktree has those of its own.
@@ -100,7 +103,7 @@ impl RefStore for RefTables {
         loop {
             let ended = update_ref(repository, update)?;
             if ended.is_of_old_git() {
-                return Err(GitError::old_git().into());
+                return Err(GitError::of_git(&ended).into());
             }
             if ended.status.success() {
                 self.write_through(repository, update.refname)?;
@@ -125,7 +128,9 @@ impl RefStore for RefTables {
                 return Err(PublishError::Locked(lock));
             }
             if unexplained == UNEXPLAINED {
-                return Err(failed(format!("git says: {}", ended.complaint())).into());
+                return Err(
+                    GitError::of_system(&format!("git says: {}", ended.complaint())).into(),
+                );
             }
             thread::sleep(PAUSE);
         }
@@ -205,20 +210,18 @@ impl RefStore for RefTables {
         let made = files.iter().fold(made, |made, (name, text)| {
             made.and_then(|()| fs::write(git_dir.join(name), text))
         });
-        made.map_err(|error| failed(format!("{} cannot be written: {error}", git_dir.display())))?;
+        made.map_err(|error| GitError::unwritable(git_dir, &error))?;
         let mut command = git(repository, git_dir);
         match head {
             Target::Id(id) => command.args(["update-ref", "--no-deref", "HEAD", &id.to_string()]),
             Target::Symbolic(name) => command.args(["symbolic-ref", "HEAD", name]),
         };
         let ended = run(command, None)?;
-        if ended.is_of_old_git() {
-            return Err(GitError::old_git());
+        if ended.status.success() {
+            Ok(())
+        } else {
+            Err(GitError::of_git(&ended))
         }
-        if !ended.status.success() {
-            return Err(failed(format!("git says: {}", ended.complaint())));
-        }
-        Ok(())
     }
 
     fn is_gits_alone(&self) -> bool {
@@ -343,7 +346,7 @@ impl Stack {
         }
         let text = format!("{}: {error}", path.display());
         match error {
-            TableError::Io(_) => failed(text),
+            TableError::Io(_) => GitError::of_system(&text),
             TableError::Newer(_) => GitError::unreadable_table(reference_error(text), true),
             TableError::Corrupted | TableError::Missing | TableError::AgentFailed => {
                 GitError::unreadable_table(reference_error(text), false)
@@ -380,8 +383,8 @@ mod tests {
 
     use handoff_base::ObjectFormat;
 
-    use super::super::Target;
     use super::{RefTables, Stack};
+    use crate::repository::Target;
 
     /// Runs git in a folder, with these lines on its input, and returns what it prints.
     fn git(dir: &Path, args: &[&str], input: &str) -> String {
@@ -411,7 +414,7 @@ mod tests {
     }
 
     /// All refs by git, each with the ref that it names or its id.
-    fn by_git(dir: &Path) -> BTreeMap<String, String> {
+    fn git_command(dir: &Path) -> BTreeMap<String, String> {
         let format = "--format=%(refname) %(if)%(symref)%(then)%(symref)%(else)%(objectname)%(end)";
         let printed = git(dir, &["for-each-ref", format], "");
         let pairs = printed.lines().map(|line| line.split_once(' ').unwrap());
@@ -429,7 +432,7 @@ mod tests {
 
     fn assert_reads_what_git_reads(dir: &Path, format: ObjectFormat) {
         let stack = Stack::new(&dir.join(".git"), format);
-        let expected = by_git(dir);
+        let expected = git_command(dir);
         let found = stack.list("refs/").unwrap();
         let listed = found.iter().map(|(name, at)| (name.clone(), shown(at)));
         assert_eq!(listed.collect::<BTreeMap<_, _>>(), expected);

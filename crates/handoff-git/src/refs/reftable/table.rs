@@ -9,8 +9,8 @@ use std::path::Path;
 
 use handoff_base::{ObjectFormat, ObjectId};
 
-use super::super::super::read_at::{invalid, read_at};
-use super::super::Target;
+use crate::files::{invalid, read_at};
+use crate::repository::Target;
 
 /// The kinds of blocks that are read.
 const REFS: u8 = b'r';

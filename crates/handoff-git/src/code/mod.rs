@@ -1,0 +1,216 @@
+//! The user's own branches, which are only read: queries (here), what a branch added to its base
+//! (`evidence`), and how it was merged (`merge`, `own_change`).
+
+mod evidence;
+mod merge;
+mod own_change;
+
+pub use evidence::{Added, Differences, FactError, Named, Unknown};
+pub use own_change::CodeStore;
+
+use git2::{Oid, Sort};
+use handoff_base::{Code, ObjectId};
+
+use crate::error::GitError;
+use crate::objects::{ToOid, object_id};
+use crate::repository::Repository;
+
+/// How many commits back a merge is searched for.
+const DEPTH: usize = 200;
+
+/// A commit on a code branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeCommit {
+    /// The full id.
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Repository {
+    /// The branch of HEAD, if it has a commit.
+    pub fn current_branch(&self) -> Option<String> {
+        let head = self.symbolic_target("HEAD").ok()??;
+        let branch = head.strip_prefix("refs/heads/")?;
+        self.resolve(&head).ok()??;
+        Some(branch.to_owned())
+    }
+
+    /// The address of a remote.
+    pub fn remote_url(&self, name: &str) -> Option<String> {
+        self.config(&format!("remote.{name}.url"))
+    }
+
+    /// The commit of a local branch or, failing that, `origin`'s.
+    pub fn code(&self, branch: &str) -> Option<Code> {
+        let commit = self.find_code_branch(branch)?;
+        let tree = self.inner.find_commit(commit).ok()?.tree_id();
+        Some(Code {
+            branch: branch.to_owned(),
+            commit: commit.to_string(),
+            tree: Some(tree.to_string()),
+        })
+    }
+
+    fn find_code_branch(&self, branch: &str) -> Option<Oid> {
+        let refs = [
+            format!("refs/heads/{branch}"),
+            format!("refs/remotes/origin/{branch}"),
+        ];
+        let found = refs.iter().find_map(|name| self.resolve(name).ok()?);
+        found.map(ToOid::oid)
+    }
+
+    /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`.
+    pub fn base_branch(&self) -> Option<String> {
+        let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
+        let named = remote
+            .flatten()
+            .and_then(|target| Some(target.strip_prefix("refs/remotes/origin/")?.to_owned()));
+        let usual = || {
+            let mut names = ["main", "master"].into_iter();
+            names
+                .find(|n| self.find_code_branch(n).is_some())
+                .map(str::to_owned)
+        };
+        named.or_else(usual)
+    }
+
+    /// The commits of a branch that another branch or commit lacks: the oldest first, without
+    /// merges, at most the newest `limit`.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn commits_between(
+        &self,
+        base: &str,
+        branch: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<CodeCommit>>, GitError> {
+        let (Some(base), Some(tip)) = (self.find_base(base)?, self.find_code_branch(branch)) else {
+            return Ok(None);
+        };
+        let mut walk = self.inner.revwalk()?;
+        walk.set_sorting(Sort::TOPOLOGICAL)?;
+        walk.push(tip)?;
+        walk.hide(base)?;
+        let ids = walk.map(|oid| Ok(object_id(oid?)));
+        self.without_merges(ids, limit).map(Some)
+    }
+
+    /// A branch's own commits, as claims about them are checked: the oldest first, without merges,
+    /// at most the newest `limit`. `None` if they are not known here.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn own_commits(
+        &self,
+        base: &str,
+        branch: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<CodeCommit>>, GitError> {
+        let Some(added) = self.added_by(base, branch)? else {
+            return Ok(None);
+        };
+        let ids = added.commits.into_iter().map(|(id, _)| Ok(id));
+        self.without_merges(ids, limit).map(Some)
+    }
+
+    /// What a branch added to its base, if that is known here.
+    fn added_by(&self, base: &str, branch: &str) -> Result<Option<Added>, GitError> {
+        let (Some(base), Some(tip)) = (self.find_base(base)?, self.find_code_branch(branch)) else {
+            return Ok(None);
+        };
+        if_known(self.added(object_id(base), object_id(tip)))
+    }
+
+    /// The first of these commits that are not merges, the last of them first.
+    fn without_merges(
+        &self,
+        ids: impl Iterator<Item = Result<ObjectId, GitError>>,
+        limit: usize,
+    ) -> Result<Vec<CodeCommit>, GitError> {
+        let mut commits = Vec::new();
+        for id in ids {
+            let commit = self.inner.find_commit(id?.oid())?;
+            if commit.parent_count() < 2 {
+                let message = String::from_utf8_lossy(commit.message_bytes());
+                let subject = message.lines().next().unwrap_or_default().to_owned();
+                commits.push(CodeCommit {
+                    id: commit.id().to_string(),
+                    subject,
+                });
+            }
+            if commits.len() == limit {
+                break;
+            }
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    /// The commit of a base branch, by the rule of [`Self::base_code`], or the commit with this id.
+    fn find_base(&self, base: &str) -> Result<Option<Oid>, GitError> {
+        let known = |oid: &Oid| self.inner.find_commit(*oid).is_ok();
+        let id = match self.base_code(base)? {
+            Some(code) => code.commit,
+            None => base.to_owned(),
+        };
+        Ok(parsed(&id).filter(known))
+    }
+
+    /// The commit at which a branch left another, and its own, if both are here.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn added_range(
+        &self,
+        base: &str,
+        branch: &str,
+    ) -> Result<Option<(ObjectId, ObjectId)>, GitError> {
+        let added = self.added_by(base, branch)?;
+        let tip = self.find_code_branch(branch).map(object_id);
+        Ok(added.map(|added| added.fork).zip(tip))
+    }
+
+    /// Counts the files that a branch changed since it left another.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn files_changed(&self, base: &str, branch: &str) -> Result<Option<usize>, GitError> {
+        let Some((fork, tip)) = self.added_range(base, branch)? else {
+            return Ok(None);
+        };
+        if_known(self.differences(fork, tip).map(|changed| changed.len()))
+    }
+
+    /// The commit that merged a branch into the base branch: the newest merge whose second parent
+    /// is the branch's commit.
+    pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
+        let tip = self.find_base(base).ok()??;
+        let wanted = parsed(commit)?;
+        let mut walk = self.inner.revwalk().ok()?;
+        walk.simplify_first_parent().ok()?;
+        walk.push(tip).ok()?;
+        let mut recent = walk.filter_map(Result::ok).take(DEPTH);
+        recent
+            .find(|oid| {
+                let commit = self.inner.find_commit(*oid);
+                commit.is_ok_and(|c| c.parent_ids().skip(1).any(|p| p == wanted) || *oid == wanted)
+            })
+            .map(|oid| oid.to_string())
+    }
+}
+
+fn parsed(id: &str) -> Option<Oid> {
+    id.parse::<ObjectId>().ok().map(ToOid::oid)
+}
+
+/// A fact, unless this clone can't tell it.
+fn if_known<T>(fact: Result<T, FactError>) -> Result<Option<T>, GitError> {
+    match fact {
+        Ok(fact) => Ok(Some(fact)),
+        Err(FactError::Unknown(_)) => Ok(None),
+        Err(FactError::Git(error)) => Err(error),
+    }
+}

@@ -1,0 +1,22 @@
+//! Files of a git directory or a working tree: how they are read, locked, watched and checked. Nothing
+//! here needs an open repository.
+
+mod durability;
+mod empty_file;
+mod git_directory;
+mod obstacle;
+mod path_check;
+mod queue;
+mod read_at;
+mod scratch;
+mod watch;
+
+pub(crate) use durability::{refs_too, waits_for_disk};
+pub(crate) use empty_file::remove_if_empty;
+pub use git_directory::{git_directory_of, led_to};
+pub use obstacle::Obstacle;
+pub use path_check::{is_ignored_by_hfs, is_inside};
+pub use queue::Queue;
+pub(crate) use read_at::{invalid, read_at};
+pub use scratch::Scratch;
+pub use watch::{RefWatch, Waker};

@@ -1,0 +1,42 @@
+//! What keeps a file from being written.
+
+use std::io::{Error, ErrorKind};
+
+/// Why the system does not write a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The disk is full, or the user's share of it.
+    Full,
+    /// The file would be larger than the user or the file system allows.
+    TooLarge,
+    /// The file system is mounted read-only.
+    ReadOnly,
+    /// The user has no permission.
+    Denied,
+}
+
+impl Obstacle {
+    /// The obstacle that an error of the system reports.
+    pub fn of(error: &Error) -> Option<Self> {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Self::Full),
+            ErrorKind::FileTooLarge => Some(Self::TooLarge),
+            ErrorKind::ReadOnlyFilesystem => Some(Self::ReadOnly),
+            ErrorKind::PermissionDenied => Some(Self::Denied),
+            _ => None,
+        }
+    }
+
+    /// The obstacle that libgit2 or the `git` command reports: both give only the system's words.
+    pub(crate) fn in_words(said: &str) -> Option<Self> {
+        let known = [
+            ("No space left on device", Self::Full),
+            ("Disk quota exceeded", Self::Full),
+            ("File too large", Self::TooLarge),
+            ("Read-only file system", Self::ReadOnly),
+            ("Permission denied", Self::Denied),
+        ];
+        let found = known.into_iter().find(|(words, _)| said.contains(words));
+        found.map(|(_, obstacle)| obstacle)
+    }
+}

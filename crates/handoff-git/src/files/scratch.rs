@@ -1,0 +1,97 @@
+//! Files that may be lost: a program's cache for its next run, shared by all worktrees.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 32 << 20;
+
+/// A file that nothing depends on.
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// The file of this name.
+    pub fn new(common_dir: &Path, name: &str) -> Self {
+        Self {
+            path: common_dir.join("handoff").join(name),
+        }
+    }
+
+    /// Its content, if it exists and is not too large.
+    pub fn read(&self) -> Option<Vec<u8>> {
+        self.read_up_to(LARGEST)
+    }
+
+    /// Its content, if it exists and is at most this large.
+    pub fn read_up_to(&self, largest: u64) -> Option<Vec<u8>> {
+        let (file, size) = self.open(largest)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
+        file.take(largest).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Opens it for reading, if it exists and is at most this large; with its size.
+    pub fn open(&self, largest: u64) -> Option<(File, u64)> {
+        let found = fs::symlink_metadata(&self.path).ok()?;
+        if !found.is_file() || found.len() > largest {
+            return None;
+        }
+        let file = File::open(&self.path).ok()?;
+        let size = file.metadata().ok()?.len();
+        (size <= largest).then_some((file, size))
+    }
+
+    /// Overwrites it with as many bytes as it has: readers see the old or the new ones, at a tenth
+    /// of the cost of replacing.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub fn write_over(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.opened(File::options().create(true).truncate(false).write(true))?;
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)
+    }
+
+    /// Appends bytes in one write, and returns the new size.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub fn append(&self, bytes: &[u8]) -> io::Result<u64> {
+        let mut file = self.opened(File::options().create(true).append(true))?;
+        file.write_all(bytes)?;
+        Ok(file.metadata()?.len())
+    }
+
+    /// Replaces it atomically: readers see the old or the new file, never a mix.
+    ///
+    /// # Errors
+    /// Any I/O error; then the old file stays.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let new = self
+            .path
+            .with_extension(format!("{}.new", std::process::id()));
+        let created = File::create_new(&new).or_else(|_| {
+            fs::create_dir_all(new.parent().unwrap_or(&new))?;
+            File::create_new(&new)
+        });
+        let written = created.and_then(|mut file| file.write_all(bytes));
+        let renamed = written.and_then(|()| fs::rename(&new, &self.path));
+        if renamed.is_err() {
+            // At worst, a small file is left over.
+            let _ = fs::remove_file(&new);
+        }
+        renamed
+    }
+
+    /// Opens it for writing, and makes its folder if it is missing.
+    fn opened(&self, options: &OpenOptions) -> io::Result<File> {
+        options.open(&self.path).or_else(|_| {
+            fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;
+            options.open(&self.path)
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Watching refs: waking up when one may have moved.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+
+/// The polling interval if refs can't be watched.
+const POLL: Duration = Duration::from_secs(1);
+
+enum Signal {
+    /// One of the refs may have moved.
+    Moved,
+    /// A folder above the refs appeared or vanished, or events were lost.
+    Stale,
+    /// A [`Waker`] was used.
+    Woken,
+}
+
+/// A watch on refs, in effect from its creation: whoever creates it, reads the refs, and then
+/// waits, misses nothing.
+///
+/// A ref is a file of its own or a line of `packed-refs`, and its file's folders may not exist; or
+/// it is in tables, whose list is the file.
+pub struct RefWatch {
+    common_dir: PathBuf,
+    files: Vec<PathBuf>,
+    sender: Sender<Signal>,
+    signals: Receiver<Signal>,
+    watcher: Result<RecommendedWatcher, String>,
+}
+
+/// Ends a wait from another thread.
+#[derive(Clone)]
+pub struct Waker(Sender<Signal>);
+
+impl Waker {
+    /// Ends the current wait, or the next one.
+    pub fn wake(&self) {
+        // If the watch is gone, nobody waits.
+        let _ = self.0.send(Signal::Woken);
+    }
+}
+
+impl RefWatch {
+    /// Watches the files of refs, in the folder that all worktrees share.
+    pub(crate) fn new(common_dir: &Path, files: &[PathBuf]) -> Self {
+        // The form in which the system reports events.
+        let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
+        let files: Vec<PathBuf> = files.iter().map(|file| common_dir.join(file)).collect();
+        let (sender, signals) = channel();
+        let watcher = arm(&common_dir, &files, &sender);
+        Self {
+            common_dir,
+            files,
+            sender,
+            signals,
+            watcher,
+        }
+    }
+
+    /// Why the refs are polled, if they can't be watched.
+    pub fn trouble(&self) -> Option<&str> {
+        self.watcher.as_ref().err().map(String::as_str)
+    }
+
+    /// Creates a handle that ends waits from another thread.
+    pub fn waker(&self) -> Waker {
+        Waker(self.sender.clone())
+    }
+
+    /// Waits until a ref may have moved, a [`Waker`] is used, or this time is over.
+    pub fn wait(&mut self, limit: Option<Duration>) {
+        let limit = match self.watcher {
+            Ok(_) => limit,
+            Err(_) => Some(limit.map_or(POLL, |limit| limit.min(POLL))),
+        };
+        // A deadline that cannot be represented means no deadline.
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let first = match deadline {
+            None => self
+                .signals
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.signals.recv_timeout(left)
+            }
+        };
+        let rest = self.signals.try_iter();
+        let stale = first.into_iter().chain(rest);
+        if stale.filter(|s| matches!(s, Signal::Stale)).count() > 0 {
+            self.watcher = arm(&self.common_dir, &self.files, &self.sender);
+        }
+    }
+}
+
+/// Watches every existing folder from the common one down to those of the refs' files.
+fn arm(
+    common_dir: &Path,
+    files: &[PathBuf],
+    sender: &Sender<Signal>,
+) -> Result<RecommendedWatcher, String> {
+    if let Some(kind) = remote_file_system(common_dir) {
+        return Err(format!(
+            "the repository is on a network file system ({kind})"
+        ));
+    }
+    let packed = common_dir.join("packed-refs");
+    let own = files.to_owned();
+    let events = sender.clone();
+    let on_event = move |event: notify::Result<Event>| {
+        let signal = match event {
+            Err(_) => Signal::Stale,
+            Ok(event) if event.need_rescan() => Signal::Stale,
+            // Reading a ref must not wake the reader.
+            Ok(event) if event.kind.is_access() => return,
+            Ok(event) => {
+                let is_ref = |path: &PathBuf| own.contains(path) || *path == packed;
+                let is_above = |path: &PathBuf| own.iter().any(|file| file.starts_with(path));
+                if event.paths.iter().any(is_ref) {
+                    Signal::Moved
+                } else if event.paths.iter().any(is_above) {
+                    Signal::Stale
+                } else {
+                    return;
+                }
+            }
+        };
+        // If the watch is gone, nobody waits.
+        let _ = events.send(signal);
+    };
+    let failed = |error: notify::Error| error.to_string();
+    let mut watcher = notify::recommended_watcher(on_event).map_err(failed)?;
+    watcher
+        .watch(common_dir, RecursiveMode::NonRecursive)
+        .map_err(failed)?;
+    let mut watched = BTreeSet::new();
+    for file in files {
+        let inside = file.parent().and_then(|p| p.strip_prefix(common_dir).ok());
+        let mut folder = common_dir.to_owned();
+        for part in inside.into_iter().flat_map(Path::components) {
+            folder.push(part);
+            if !watched.insert(folder.clone()) {
+                continue;
+            }
+            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+                Ok(()) => {}
+                // When it appears, the watch on its parent reports it.
+                Err(_) if !folder.is_dir() => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+    Ok(watcher)
+}
+
+/// The type of a network file system, whose changes by other machines go unnoticed.
+#[cfg(target_os = "linux")]
+fn remote_file_system(path: &Path) -> Option<&'static str> {
+    // From linux/magic.h and the file systems' sources.
+    const REMOTE: [(u32, &str); 8] = [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB2"),
+        (0x0102_1997, "9P"),
+        (0x5346_414f, "AFS"),
+        (0x00c3_6400, "Ceph"),
+        (0x6573_5546, "FUSE"),
+    ];
+    // The type is in the low 32 bits; the width differs by architecture.
+    let found = rustix::fs::statfs(path).ok()?.f_type as u32;
+    let known = REMOTE.iter().find(|(magic, _)| *magic == found);
+    known.map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remote_file_system(_: &Path) -> Option<&'static str> {
+    None
+}

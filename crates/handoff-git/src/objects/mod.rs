@@ -1,0 +1,32 @@
+//! Objects in the object database: their ids, their files and their packs. libgit2 writes them and reads
+//! what these readers give up on; which repository they belong to is decided in `repository`.
+
+mod bulk;
+mod cache;
+mod id;
+mod loose;
+mod new_objects;
+mod pack_index;
+mod pack_reader;
+mod pack_writer;
+mod reader;
+
+pub(crate) use bulk::Bulk;
+pub use cache::{ById, Recent};
+pub use id::blob_id;
+pub(crate) use id::{ToOid, git2_format, hash, object_format, object_id};
+pub(crate) use loose::{file_of, is_object_name, write as write_file};
+pub(crate) use new_objects::{Fresh, Grown, Written};
+pub(crate) use pack_index::offsets;
+pub(crate) use pack_reader::Reads;
+pub(crate) use reader::{Check, ObjectReader};
+
+use std::rc::Rc;
+
+use git2::ObjectType;
+
+/// An object's type and bytes.
+pub(crate) type Object = (ObjectType, Rc<[u8]>);
+
+/// The largest object that is read here. What a step writes is a hundredth of it.
+const MOST_BYTES: usize = 1 << 20;

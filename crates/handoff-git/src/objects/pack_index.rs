@@ -1,0 +1,204 @@
+//! A pack's index, searched in its file: it need not be in memory, however large it is.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use handoff_base::{ObjectFormat, ObjectId};
+
+use crate::files::{invalid, read_at};
+
+/// The signature of version 2 of a pack's index, the only one that git has written since 2007.
+const MAGIC: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
+
+/// How many groups the ids are in, by their first byte.
+const GROUPS: usize = 256;
+
+/// The offset of the ids: after the table of groups.
+const IDS: u64 = 8 + GROUPS as u64 * 4;
+
+/// The size of an object's checksum, of an offset, and of one beyond two gigabytes.
+const CHECKSUM: u64 = 4;
+const OFFSET: u64 = 4;
+const LARGE_OFFSET: u64 = 8;
+
+/// Marks a place in the table of large offsets.
+const IS_LARGE: u32 = 1 << 31;
+
+/// An open index.
+pub(super) struct PackIndex {
+    file: File,
+    /// How many ids come before each group, and how many there are.
+    groups: [u32; GROUPS + 1],
+    /// How ids and checksums of the whole are made.
+    format: ObjectFormat,
+    /// The checksum of the pack.
+    pub(crate) pack: Vec<u8>,
+    /// The ids that were read last, from this position on.
+    read: Vec<u8>,
+}
+
+impl PackIndex {
+    pub(crate) fn open(path: &Path, format: ObjectFormat) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut start = [0; IDS as usize];
+        read_at(&file, &mut start, 0)?;
+        if start[..8] != MAGIC {
+            return Err(invalid());
+        }
+        let mut groups = [0; GROUPS + 1];
+        let (ends, _) = start[8..].as_chunks::<4>();
+        for (group, end) in ends.iter().enumerate() {
+            groups[group + 1] = u32::from_be_bytes(*end);
+        }
+        let count = u64::from(groups[GROUPS]);
+        let length = file.metadata()?.len();
+        let id = format.id_bytes() as u64;
+        let least = IDS + count * (id + CHECKSUM + OFFSET) + 2 * id;
+        if !groups.is_sorted() || length < least {
+            return Err(invalid());
+        }
+        let mut pack = vec![0; format.id_bytes()];
+        read_at(&file, &mut pack, length - 2 * id)?;
+        Ok(Self {
+            file,
+            groups,
+            format,
+            pack,
+            read: Vec::new(),
+        })
+    }
+
+    /// How many objects the pack has.
+    pub(crate) fn count(&self) -> u32 {
+        self.groups[GROUPS]
+    }
+
+    /// The offset of an object in the pack, if it has it.
+    pub(crate) fn find(&mut self, id: ObjectId) -> io::Result<Option<u64>> {
+        match self.position(id)? {
+            Some(position) => self.offset(position).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The position of an id. Ids are evenly spread, so that it is near where its value says: nearly
+    /// always one read finds it.
+    fn position(&mut self, id: ObjectId) -> io::Result<Option<u32>> {
+        let wanted = id.as_bytes();
+        let length = self.format.id_bytes();
+        if wanted.len() != length {
+            return Ok(None);
+        }
+        let group = usize::from(wanted[0]);
+        let (mut low, mut high) = (self.groups[group], self.groups[group + 1]);
+        let share = u32::from_be_bytes([wanted[1], wanted[2], wanted[3], wanted[4]]);
+        let spread = (high - low).isqrt() + 8;
+        let mut reach = spread;
+        let before = (u64::from(high - low) * u64::from(share)) >> 32;
+        let mut near = low + before as u32;
+        while low < high {
+            let from = near.saturating_sub(reach).max(low);
+            let to = near.saturating_add(reach).min(high);
+            let ids = self.ids(from, to)?;
+            if *wanted < ids[..length] {
+                (high, near) = (from, from);
+            } else if *wanted > ids[ids.len() - length..] {
+                (low, near) = (to, to);
+            } else {
+                return Ok(found_in(ids, wanted).map(|at| from + at as u32));
+            }
+            reach = reach.saturating_mul(4);
+        }
+        Ok(None)
+    }
+
+    /// The ids from one position to another, one after the other: at least one.
+    fn ids(&mut self, from: u32, to: u32) -> io::Result<&[u8]> {
+        let length = self.format.id_bytes();
+        self.read.resize((to - from) as usize * length, 0);
+        let at = IDS + u64::from(from) * length as u64;
+        read_at(&self.file, &mut self.read, at)?;
+        Ok(&self.read)
+    }
+
+    fn offset(&self, position: u32) -> io::Result<u64> {
+        let id = self.format.id_bytes() as u64;
+        let offsets = IDS + u64::from(self.count()) * (id + CHECKSUM);
+        let mut small = [0; OFFSET as usize];
+        read_at(
+            &self.file,
+            &mut small,
+            offsets + u64::from(position) * OFFSET,
+        )?;
+        let small = u32::from_be_bytes(small);
+        if small & IS_LARGE == 0 {
+            return Ok(small.into());
+        }
+        let large_offsets = offsets + u64::from(self.count()) * OFFSET;
+        let at = large_offsets + u64::from(small ^ IS_LARGE) * LARGE_OFFSET;
+        let mut large = [0; LARGE_OFFSET as usize];
+        read_at(&self.file, &mut large, at)?;
+        Ok(u64::from_be_bytes(large))
+    }
+}
+
+/// Which of these ids, which are sorted and follow each other, one is.
+fn found_in(ids: &[u8], wanted: &[u8]) -> Option<usize> {
+    fn among<const LENGTH: usize>(ids: &[u8], wanted: &[u8]) -> Option<usize> {
+        let ids = ids.as_chunks::<LENGTH>().0;
+        ids.binary_search_by(|id| id[..].cmp(wanted)).ok()
+    }
+    const SHA1: usize = ObjectFormat::Sha1.id_bytes();
+    const SHA256: usize = ObjectFormat::Sha256.id_bytes();
+    match wanted.len() {
+        SHA1 => among::<SHA1>(ids, wanted),
+        _ => among::<SHA256>(ids, wanted),
+    }
+}
+
+/// Which of these ascending ids a pack has, and at which offsets. Offsets beyond two gigabytes are
+/// indexes into another table, in the same order.
+pub(crate) fn offsets(
+    path: &Path,
+    format: ObjectFormat,
+    ids: impl Iterator<Item = ObjectId>,
+) -> io::Result<Vec<(usize, u32)>> {
+    let mut index = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let mut start = [0; IDS as usize];
+    index.read_exact(&mut start)?;
+    if start[..8] != MAGIC {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
+    let count = number(&start[start.len() - 4..]);
+    let mut found: Vec<(usize, u32)> = Vec::new();
+    let mut wanted = ids.enumerate().peekable();
+    let mut stored = vec![0; format.id_bytes()];
+    for position in 0..count {
+        index.read_exact(&mut stored)?;
+        while wanted
+            .next_if(|(_, id)| id.as_bytes() < &stored[..])
+            .is_some()
+        {}
+        while let Some((at, _)) = wanted.next_if(|(_, id)| id.as_bytes() == stored) {
+            found.push((at, position));
+        }
+        if wanted.peek().is_none() {
+            break;
+        }
+    }
+    let begin = IDS + u64::from(count) * (format.id_bytes() as u64 + CHECKSUM);
+    let mut here = index.seek(SeekFrom::Start(begin))?;
+    let mut offset = [0; OFFSET as usize];
+    for (_, position) in &mut found {
+        let there = begin + u64::from(*position) * OFFSET;
+        // Several items may name the same object.
+        let step = there.cast_signed() - here.cast_signed();
+        index.seek_relative(step)?;
+        index.read_exact(&mut offset)?;
+        here = there + OFFSET;
+        *position = number(&offset);
+    }
+    Ok(found)
+}

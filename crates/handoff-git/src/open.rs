@@ -1,0 +1,208 @@
+//! Opening a repository: where the environment and git's rules say that it is, and for which reads.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use git2::{ErrorClass, ErrorCode};
+use handoff_base::ObjectFormat;
+
+use crate::error::{GitError, OpenError};
+use crate::files::{refs_too, waits_for_disk};
+use crate::objects::{Check, Reads, git2_format};
+use crate::program::{Program, ProgramError};
+use crate::refs;
+use crate::repository::Repository;
+
+/// What the environment says about the repository.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// It names the repository (`GIT_DIR`), so that it is not searched for.
+    pub name_repository: bool,
+    /// The root of the working tree (`GIT_WORK_TREE`), if it names one.
+    pub work_tree: Option<PathBuf>,
+    /// It names another folder for objects (`GIT_OBJECT_DIRECTORY`).
+    pub name_objects: bool,
+}
+
+static IS_NAMED: AtomicBool = AtomicBool::new(false);
+static WORK_TREE: OnceLock<PathBuf> = OnceLock::new();
+static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+/// Sets libgit2's global options, and what the environment says. Call it once, before anything else.
+pub fn tune(surroundings: Surroundings) {
+    IS_NAMED.store(surroundings.name_repository, Ordering::Relaxed);
+    if let Some(work_tree) = surroundings.work_tree {
+        let _ = WORK_TREE.set(work_tree);
+    }
+    HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
+    // Every object that a commit names was just written or read: checking each again would take a
+    // third of a write.
+    git2::opts::strict_object_creation(false);
+}
+
+/// How many bytes of a pack are mapped at once while history is walked, and of all packs together.
+const WINDOW: usize = 1 << 20;
+const WINDOWS: usize = 32 << 20;
+
+/// Refuses a bare repository that was found by searching, if git would: a clone may have brought it,
+/// with a configuration that names programs to run (`safe.bareRepository`). Only git knows which of
+/// its settings count for this.
+fn ensure_may_be_bare(path: &Path) -> Result<(), OpenError> {
+    if IS_NAMED.load(Ordering::Relaxed) || !is_found_from_within(path) {
+        return Ok(());
+    }
+    match Program::here().git_dir() {
+        Err(ProgramError::Failed { message }) if message.contains("safe.bareRepository") => {
+            Err(OpenError::Bare(path.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a git directory was found because the current folder is in it, and it is none that a
+/// working tree has: those are always allowed.
+fn is_found_from_within(path: &Path) -> bool {
+    let (Ok(here), Ok(path)) = (Path::new(".").canonicalize(), path.canonicalize()) else {
+        return false;
+    };
+    let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
+    let is_own = |pair: &[&std::ffi::OsStr]| {
+        pair[0] == ".git" && (pair[1] == "worktrees" || pair[1] == "modules")
+    };
+    here.starts_with(&path) && !path.ends_with(".git") && !parts.windows(2).any(is_own)
+}
+
+/// Why a repository is not read, where libgit2 has only the name of a setting.
+fn unsupported(text: String) -> String {
+    if text.contains("compatobjectformat") {
+        return "every object has a name of each format (extensions.compatObjectFormat), which git is only trying out".to_owned();
+    }
+    text
+}
+
+/// Opens the repository of the current folder, also one with extensions that libgit2 does not know.
+fn open_from_env() -> Result<git2::Repository, git2::Error> {
+    libgit2_options::allow_extensions();
+    let opened = git2::Repository::open_from_env()?;
+    // libgit2 takes it from the git directory, where that is of a linked worktree, and a relative
+    // path as one from there.
+    if let Some(work_tree) = WORK_TREE.get() {
+        opened.set_workdir(work_tree, false)?;
+    }
+    Ok(opened)
+}
+
+impl Repository {
+    /// Opens the repository of the current folder as git does, with `GIT_DIR`, discovery, ceilings
+    /// and the user's configuration.
+    ///
+    /// # Errors
+    /// [`OpenError`], by what the user can do about it.
+    pub fn open_here() -> Result<Self, OpenError> {
+        let inner = open_from_env().map_err(|error| {
+            let text = error.message().to_owned();
+            match error.code() {
+                ErrorCode::NotFound if error.class() == ErrorClass::Repository => {
+                    OpenError::NotFound
+                }
+                ErrorCode::Owner => OpenError::Owner(error.into()),
+                _ if ["extension", "object format", "repository version"]
+                    .iter()
+                    .any(|what| text.contains(what)) =>
+                {
+                    OpenError::Unsupported(unsupported(text))
+                }
+                _ => OpenError::Git(error.into()),
+            }
+        })?;
+        ensure_may_be_bare(inner.path())?;
+        let mut opened =
+            Self::of(inner).map_err(|error| OpenError::Unsupported(error.to_string()))?;
+        let waits = waits_for_disk(|key| opened.config(key));
+        let durable_refs = refs_too(|key| opened.config(key));
+        if waits {
+            libgit2_options::sync_files();
+        }
+        // libgit2 knows when a file has to be on the disk, and who else may read it.
+        let is_plain = ["core.fsyncObjectFiles", "core.sharedRepository"]
+            .iter()
+            .all(|key| opened.config(key).is_none());
+        let has_own_objects = !HAS_OBJECTS_ELSEWHERE.load(Ordering::Relaxed);
+        opened.writes_files = !waits && is_plain && has_own_objects;
+        opened.durable_refs = durable_refs;
+        Ok(opened)
+    }
+
+    /// The same repository, opened again.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened any more.
+    pub fn reopened(&self) -> Result<Self, GitError> {
+        Ok(Self::of(open_from_env()?)?.shipping(self.shipped))
+    }
+
+    /// Creates a bare repository of this format in an empty folder, for work that is thrown away.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written.
+    pub fn create_scratch(folder: &Path, format: ObjectFormat) -> Result<Self, GitError> {
+        let mut options = git2::RepositoryInitOptions::new();
+        options.bare(true).no_reinit(true).external_template(false);
+        options.object_format(git2_format(format));
+        let mut created = Self::of(git2::Repository::init_opts(folder, &options)?)?;
+        created.writes_files = true;
+        Ok(created)
+    }
+
+    pub(super) fn of(inner: git2::Repository) -> Result<Self, GitError> {
+        Ok(Self::new(refs::store(&inner)?, inner))
+    }
+
+    /// Maps packs in small windows instead of whole. Call it before opening a repository that will
+    /// be read almost entirely.
+    pub fn map_little() {
+        libgit2_options::bound_pack_windows(WINDOW, WINDOWS);
+    }
+
+    /// Opens the repository of the current folder again, for a thread that walks history. It caches
+    /// objects, since each step reads what the one before wrote. It is found as git finds it, so
+    /// that a push's quarantined objects are visible.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened again.
+    pub fn open_for_history() -> Result<Self, GitError> {
+        Self::open_to_read_much(Check::AndCollisions)
+    }
+
+    fn open_to_read_much(checks: Check) -> Result<Self, GitError> {
+        // libgit2's own cache would take a quarter of a gigabyte.
+        git2::opts::enable_caching(false);
+        Self::map_little();
+        let mut opened = Self::of(open_from_env()?)?;
+        opened.reads = Reads::Many;
+        opened.checks = checks;
+        Ok(opened)
+    }
+
+    /// Opens the repository of the current folder again, for a thread that only shows what it reads.
+    /// From now on, this process does not verify object ids, which takes a third of the time and is
+    /// the audit's task. Checksums still detect damaged objects.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened again.
+    pub fn open_for_report() -> Result<Self, GitError> {
+        git2::opts::strict_hash_verification(false);
+        Self::open_to_read_much(Check::Nothing)
+    }
+
+    /// The same for a thread that reads many objects once, without a cache.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened again.
+    pub fn open_for_survey() -> Result<Self, GitError> {
+        let mut opened = Self::open_for_report()?;
+        opened.recent = None;
+        Ok(opened)
+    }
+}

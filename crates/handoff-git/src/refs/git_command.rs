@@ -1,0 +1,78 @@
+//! Refs as the `git` command changes and lists them, in whichever form they are kept.
+
+use std::path::Path;
+use std::process::Command;
+
+use handoff_base::ObjectId;
+
+use crate::error::GitError;
+use crate::process::{self, Ended, git_alone};
+use crate::repository::Repository;
+use crate::repository::{RefUpdate, Target};
+
+/// Has git change a ref. The transaction is one line, so that nothing is changed in part.
+pub(super) fn update_ref(
+    repository: &Repository,
+    update: &RefUpdate<'_>,
+) -> Result<Ended, GitError> {
+    let mut command = git(repository, repository.path());
+    command.args(["update-ref", "--no-deref", "--stdin", "-z"]);
+    if !update.reflog.is_empty() {
+        command.args(["-m", update.reflog]);
+    }
+    let from = update.from.unwrap_or(ObjectId::zero(repository.format()));
+    let line = match update.to {
+        Some(to) => format!("update {}\0{to}\0{from}\0", update.refname),
+        None => format!("delete {}\0{from}\0", update.refname),
+    };
+    run(command, Some(line.into_bytes()))
+}
+
+/// git, for this repository. No hook runs, as none does when refs are files: what the ledger
+/// writes was checked before.
+pub(crate) fn git(repository: &Repository, git_dir: &Path) -> Command {
+    let mut command = git_alone(git_dir, None);
+    if let Some(setting) = &repository.durable_refs {
+        command.args(["-c", setting]);
+    }
+    command.current_dir(repository.common_dir());
+    command.env("LC_ALL", "C").env_remove("LANGUAGE");
+    command
+}
+
+pub(crate) fn run(command: Command, input: Option<Vec<u8>>) -> Result<Ended, GitError> {
+    // A change that has begun is not given up: it may be made already.
+    let ended = process::run_until(None, command, input);
+    ended.map_err(|error| GitError::of_system(&error.to_string()))
+}
+
+/// The refs whose names begin with a prefix that ends in a slash, sorted by name.
+pub(crate) fn list(
+    repository: &Repository,
+    prefix: &str,
+) -> Result<Vec<(String, Target)>, GitError> {
+    let mut command = git(repository, repository.path());
+    command.args([
+        "for-each-ref",
+        "--format=%(objectname) %(refname) %(symref)",
+        prefix,
+    ]);
+    let output = command.output();
+    let output =
+        output.map_err(|error| GitError::of_system(&format!("git cannot be started: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(GitError::of_system(&format!("git says: {}", said.trim())));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let parsed = printed.lines().filter_map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let (id, name, symbolic) = (words.next()?, words.next()?, words.next()?);
+        let target = match symbolic {
+            "" => Target::Id(id.parse().ok()?),
+            to => Target::Symbolic(to.to_owned()),
+        };
+        Some((name.to_owned(), target))
+    });
+    Ok(parsed.collect())
+}
