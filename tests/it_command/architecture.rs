@@ -1,6 +1,7 @@
 //! The rules that neither the compiler nor clippy checks, read from the source itself. What a crate
 //! may use is in its `Cargo.toml`; what no library may call is in `crates/clippy.toml`.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +82,6 @@ fn code(text: &str) -> String {
 
 /// Whether a word stands in the code, not as a part of a longer name.
 fn names(code: &str, word: &str) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {
         !code[..at].ends_with(is_name) && !code[at + word.len()..].starts_with(is_name)
     })
@@ -182,4 +182,124 @@ fn commands_name_agents_only_in_help_and_in_the_demo() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// The crates in which no top-level modules use each other in a circle.
+const LAYERED: [&str; 2] = ["handoff-git", "handoff-protocol"];
+
+/// The top-level modules of a crate that each of them uses, and where: a file and the path in it.
+type Uses = BTreeMap<String, BTreeMap<String, String>>;
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The name that a path begins with.
+fn first_name(path: &str) -> &str {
+    let path = path.trim_start();
+    &path[..path.find(|c| !is_name(c)).unwrap_or(path.len())]
+}
+
+/// The names that the paths of a group in braces begin with, or that of one path.
+fn first_names(paths: &str) -> Vec<&str> {
+    let Some(group) = paths.strip_prefix('{') else {
+        return vec![first_name(paths)];
+    };
+    let mut depth = 0;
+    let group = &group[..group.find(';').unwrap_or(group.len())];
+    let paths = group.split(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0 && c == ','
+    });
+    paths.map(first_name).collect()
+}
+
+fn uses(sources: &[Source], library: &str) -> Uses {
+    let root = format!("crates/{library}/src/");
+    let files: Vec<(Vec<&str>, &Source)> = sources
+        .iter()
+        .filter(|source| !source.is_test())
+        .filter_map(|source| {
+            let path = source.path.strip_prefix(&root)?.strip_suffix(".rs")?;
+            let parts = path.split('/').filter(|part| *part != "mod");
+            Some((parts.collect(), source))
+        })
+        .collect();
+    let modules: BTreeSet<&str> = files.iter().map(|(path, _)| path[0]).collect();
+    // What the crate offers to others is used by its name in the root, too.
+    let mut offered = BTreeMap::new();
+    for (_, lib) in files.iter().filter(|(path, _)| path[0] == "lib") {
+        for statement in lib.code.split("pub use ").skip(1) {
+            let (module, names) = statement.split_once("::").unwrap();
+            offered.extend(first_names(names).into_iter().map(|name| (name, module)));
+        }
+    }
+    let mut uses = Uses::new();
+    for (path, source) in files.iter().filter(|(path, _)| path[0] != "lib") {
+        let own = uses.entry(path[0].to_owned()).or_default();
+        for to_root in ["crate::".to_owned(), "super::".repeat(path.len())] {
+            for (at, _) in source.code.match_indices(&to_root) {
+                if source.code[..at].ends_with(|c| is_name(c) || c == ':') {
+                    continue;
+                }
+                for name in first_names(&source.code[at + to_root.len()..]) {
+                    let module = offered.get(name).copied().unwrap_or(name);
+                    if modules.contains(module) && module != path[0] {
+                        let place = format!("{} has {to_root}{name}", source.path);
+                        own.entry(module.to_owned()).or_insert(place);
+                    }
+                }
+            }
+        }
+    }
+    uses
+}
+
+/// The shortest circle through a module: the places of the uses that make it.
+fn circle(uses: &Uses, start: &str) -> Option<Vec<String>> {
+    let (mut ahead, mut met) = (VecDeque::from([(start, Vec::new())]), BTreeSet::new());
+    while let Some((module, places)) = ahead.pop_front() {
+        for (next, place) in uses.get(module).into_iter().flatten() {
+            let places = [&places[..], std::slice::from_ref(place)].concat();
+            if next == start {
+                return Some(places);
+            }
+            if met.insert(next) {
+                ahead.push_back((next, places));
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn modules_use_each_other_one_way() {
+    let sources = sources();
+    for library in LAYERED {
+        let uses = uses(&sources, library);
+        assert!(uses.len() > 8 && uses.values().any(|own| own.len() > 3));
+        let circle = uses.keys().find_map(|module| circle(&uses, module));
+        assert_eq!(circle, None, "modules of {library} use each other");
+    }
+}
+
+#[test]
+fn a_circle_of_modules_is_found() {
+    let source = |(path, code): (&str, &str)| Source {
+        path: format!("crates/x/src/{path}.rs"),
+        text: String::new(),
+        code: code.to_owned(),
+    };
+    let files = [
+        ("lib", "mod a;\nmod b;\nmod c;\npub use c::{C, D};"),
+        ("a", "use super::b::{self, B};"),
+        ("b/mod", "mod inner;\nuse self::inner::A;"),
+        ("b/inner", "use super::super::{C, b::{B, A}};"),
+        ("c/mod", "use crate::{b::{a, A}};"),
+    ];
+    let uses = uses(&files.map(source), "x");
+    assert_eq!(circle(&uses, "a"), None);
+    let there = "crates/x/src/b/inner.rs has super::super::C";
+    let back = "crates/x/src/c/mod.rs has crate::b";
+    assert_eq!(circle(&uses, "b").unwrap(), [there, back]);
 }
