@@ -69,9 +69,8 @@ impl Repository {
             .and_then(|target| Some(target.strip_prefix("refs/remotes/origin/")?.to_owned()));
         let usual = || {
             let mut names = ["main", "master"].into_iter();
-            names
-                .find(|n| self.find_code_branch(n).is_some())
-                .map(str::to_owned)
+            let found = names.find(|n| self.find_code_branch(n).is_some());
+            found.map(str::to_owned)
         };
         named.or_else(usual)
     }

@@ -71,9 +71,8 @@ impl Scratch {
     /// # Errors
     /// Any I/O error; then the old file stays.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let new = self
-            .path
-            .with_extension(format!("{}.new", std::process::id()));
+        let ending = format!("{}.new", std::process::id());
+        let new = self.path.with_extension(ending);
         let created = File::create_new(&new).or_else(|_| {
             fs::create_dir_all(new.parent().unwrap_or(&new))?;
             File::create_new(&new)

@@ -160,10 +160,9 @@ impl<'r> Tree<'r> {
     /// # Errors
     /// [`GitError`] when an object can't be read.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, GitError> {
-        let listing = if path.is_empty() {
-            self.listing()?
-        } else {
-            self.folder(path)?
+        let listing = match path {
+            "" => self.listing()?,
+            path => self.folder(path)?,
         };
         let entries = listing.entries().map(|entry| {
             Ok(Entry {
