@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IdError, WorkerId};
 use handoff_base::text::quoted;
-use handoff_base::{Moment, to_millisecond};
 use handoff_git::{Person, Repository, Surroundings};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
@@ -282,7 +282,7 @@ pub(crate) fn is_set(names: &[&str]) -> bool {
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
 pub(crate) fn now() -> Result<Moment, Failure> {
-    Ok(to_millisecond(SystemClock::from_environment()?.author()))
+    Ok(Moment::from(SystemClock::from_environment()?.author()))
 }
 
 /// The time of the system's clock, whatever the environment says.

@@ -1,6 +1,6 @@
 //! Moments on the command line: a date, a time, or how long ago.
 
-use chrono::{DateTime, Duration, NaiveDate, Utc};
+use chrono::{DateTime, Duration, NaiveDate};
 use handoff_base::Moment;
 use handoff_base::text::quoted;
 
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 /// A usage [`Failure`] if the environment sets an invalid date.
 pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Ok(Some(at.with_timezone(&Utc)));
+        return Ok(Some(at.into()));
     }
     if let Ok(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
-        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc()));
+        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc().into()));
     }
     let Ok(ago) = duration::parse(text) else {
         return Ok(None);

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chrono::DateTime;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::attention::Attention;
@@ -16,7 +15,7 @@ use super::data::{Board, Card, Found};
 use super::state::App;
 
 pub(super) fn now() -> Moment {
-    DateTime::from_timestamp(1_772_442_000, 0).unwrap_or_default()
+    Moment::from_timestamp_millis(1_772_442_000_000).unwrap_or_default()
 }
 
 /// A handoff that a sender gave to a receiver two hours ago, with what differs.

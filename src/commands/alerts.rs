@@ -1,9 +1,9 @@
 use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
+use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::{continued, word};
-use handoff_base::{Moment, moment};
 use handoff_github::annotations::Annotation;
 use handoff_insight::alerts::{Firing, firing};
 use handoff_ledger::attention::protocols;
@@ -144,8 +144,6 @@ impl Arguments {
 #[schemars(rename = "Alerts")]
 pub(crate) struct AlertsView<'a> {
     /// now
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     at: Moment,
     /// each crossed threshold, the most severe first
     firing: Vec<Firing>,
@@ -218,7 +216,7 @@ fn shown(alert: &Firing, look: &Look) -> String {
         alert.protocol,
     );
     let ago = duration::shown((look.now() - alert.since).num_seconds());
-    text += &format!("  since {} ({ago})\n", moment::shown(alert.since));
+    text += &format!("  since {} ({ago})\n", alert.since);
     let ids = alert.handoffs.iter().map(ToString::to_string);
     let mut ids: Vec<String> = ids.collect();
     if ids.is_empty() {

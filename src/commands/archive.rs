@@ -3,7 +3,7 @@ use std::num::NonZero;
 use chrono::Duration;
 use clap::Args;
 use handoff_base::ids::IssueKey;
-use handoff_base::{Moment, ObjectId, moment};
+use handoff_base::{Moment, ObjectId};
 use handoff_ledger::{ArchiveRequest, ArchivedTogether, Snapshot, end_of_second};
 use handoff_model::ArchivedIssue;
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ impl Arguments {
     /// The moment before which issues are archived, if one is given.
     fn before(&self, now: Moment) -> Result<Option<Moment>, Failure> {
         if let Some(before) = self.before.filter(|before| *before > now) {
-            let text = format!("{} is in the future", moment::rfc3339(before));
+            let text = format!("{} is in the future", before.rfc3339());
             return Err(Failure::usage(text).advice("say a time that has passed"));
         }
         Ok(self.before.or(self.older.map(|older| earlier(now, older))))
@@ -141,7 +141,7 @@ fn nothing(requests: &[ArchiveRequest]) -> Failure {
     let text = match requests {
         [one] if !one.issues.is_empty() => "these issues are archived already".to_owned(),
         [one] => {
-            let before = moment::rfc3339(one.before);
+            let before = one.before.rfc3339();
             format!("no issue in the ledger's newest state ended before {before}")
         }
         _ => "no issue in the ledger's newest state ended as long ago as its protocol says"
@@ -170,8 +170,6 @@ struct ArchiveStepView {
     /// the commit; null with `--dry-run`
     commit: Option<ObjectId>,
     /// the moment before which the last step of each issue was made
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     before: Moment,
     /// the issues, as the index has them, in the order of their folders
     issues: Vec<ArchivedIssue>,
@@ -217,7 +215,7 @@ impl Answer for ArchiveView {
         for step in &self.steps {
             if let Some(commit) = step.commit {
                 let here = counted(step.issues.len(), "issue");
-                let before = moment::rfc3339(step.before);
+                let before = step.before.rfc3339();
                 text += &format!(
                     "  commit {}: {here} that ended before {before}\n",
                     commit.short()

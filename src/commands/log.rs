@@ -3,7 +3,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::{continued, quoted, word};
-use handoff_base::{Moment, ObjectId, moment, to_second};
+use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Commit, Repository};
 use handoff_ledger::Snapshot;
 use handoff_model::trailers::unfolded;
@@ -62,7 +62,6 @@ impl Arguments {
         if let (Some(since), Some(until)) = (self.since, self.until)
             && since >= until
         {
-            let (since, until) = (moment::shown(since), moment::shown(until));
             let text = format!("no step is between {since} and {until}: --since must be earlier");
             return Err(Failure::usage(text));
         }
@@ -173,7 +172,7 @@ impl Arguments {
         words.extend(author.map(|name| format!("--author={}", word(&name))));
         let times = [("since", self.since), ("until", self.until)];
         let times = times.into_iter().filter_map(|(name, at)| Some((name, at?)));
-        words.extend(times.map(|(name, at)| format!("--{name}={}", moment::rfc3339(at))));
+        words.extend(times.map(|(name, at)| format!("--{name}={}", at.rfc3339())));
         let events = self.event.iter();
         words.extend(events.map(|event| format!("--grep='^Event: {event}$'")));
         words.extend(self.oneline.then(|| "--oneline".to_owned()));
@@ -212,8 +211,6 @@ struct StepView {
     /// the commit
     commit: ObjectId,
     /// when
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     at: Moment,
     /// the agent; for the ledger's first commit, the person who started it
     author: String,

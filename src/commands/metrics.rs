@@ -2,9 +2,8 @@ use std::path::PathBuf;
 
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
-use handoff_base::moment::shown;
 use handoff_base::text::{continued, grouped};
-use handoff_base::{Moment, ObjectId, moment};
+use handoff_base::{Moment, ObjectId};
 use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
 use handoff_insight::openmetrics::openmetrics;
 use handoff_ledger::attention::protocols;
@@ -131,12 +130,8 @@ pub(crate) struct MetricsView {
     /// the ledger commit that was read
     commit: ObjectId,
     /// now: anything that has not ended is measured up to this time
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     at: Moment,
     /// the time of `--since`
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     since: Option<Moment>,
     /// what `groups` are; null without `--by`
     by: Option<By>,
@@ -163,7 +158,7 @@ const BESIDE: [Beside; 3] = [
 fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
     let mut text = String::new();
     if let Some(since) = since {
-        text += &format!("since {}\n\n", shown(since));
+        text += &format!("since {since}\n\n");
     }
     text += &look.table(&figures(metrics));
     let mut section = |title: &[&str], rows: Vec<Vec<String>>| {

@@ -1,6 +1,6 @@
 use clap::Args;
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::to_millisecond;
 use handoff_ledger::Clock;
 use handoff_model::View;
 use handoff_protocol::State;
@@ -78,7 +78,7 @@ impl Arguments {
             set: &self.set,
         };
         let rules = wanted.rules(&tip, &folder)?;
-        let now = to_millisecond(clock.author());
+        let now = Moment::from(clock.author());
         let branch = self.set.iter().find_map(|setting| setting.of("branch"));
         let protocol = rules.protocol();
         let worker = context.worker(&repository)?;

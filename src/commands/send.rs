@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::to_millisecond;
@@ -263,7 +264,7 @@ fn refused(
     if !is_refusal(&failure) {
         return failure;
     }
-    let at = to_millisecond(session.clock.author());
+    let at = Moment::from(session.clock.author());
     let note = ledger.note_refused(session, offer, failure.word(), &failure.findings, at);
     if let (Some(note), Some(reason)) = (note, reason) {
         let words = match ledger.put_on_record(session, &note, &reason) {

@@ -5,7 +5,7 @@ use chrono::{DateTime, FixedOffset};
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::continued;
-use handoff_base::{Moment, ObjectId, to_millisecond};
+use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::planner::Holder;
@@ -228,7 +228,7 @@ impl Arguments {
             }
             let now = clock.author();
             let mut wake = None;
-            if let Some(seen) = self.seen(&tips, targets, to_millisecond(now), lookout.is_read())? {
+            if let Some(seen) = self.seen(&tips, targets, Moment::from(now), lookout.is_read())? {
                 if self.is_over(&seen) {
                     lookout.leave_fetched();
                     return self.report(&tips, &seen, lookout, start, output);

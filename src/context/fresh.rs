@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::DateTime;
-use handoff_base::moment::{self, Moment};
+use handoff_base::Moment;
 use handoff_base::text::continued;
 use handoff_base::to_second;
 use handoff_git::{Repository, masked};
@@ -38,8 +37,6 @@ pub(crate) struct Fresh {
     /// why it was asked in vain: then the answer is what this clone knew before; else null
     trouble: Option<String>,
     /// when this clone last read the remote's ledger; null if that is not known
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     as_of: Option<Moment>,
     /// how many steps here are not on the remote
     unpublished: usize,
@@ -123,7 +120,7 @@ fn short(at: Moment) -> String {
 }
 
 fn moment_of(at: SystemTime) -> Moment {
-    to_second(DateTime::<chrono::Utc>::from(at).fixed_offset())
+    to_second(at)
 }
 
 /// What a reading command reads.

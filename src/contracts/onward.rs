@@ -1,7 +1,7 @@
 //! The contracts that an agent may send from its work: which are usual, and the command for each.
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::moment::Moment;
 use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{Rules, Snapshot};

@@ -1,8 +1,8 @@
 //! What a person is told.
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{cut, plain};
-use handoff_base::{Moment, moment};
 use handoff_contract::Secrets;
 use handoff_ledger::attention::Attention;
 use handoff_protocol::{Need, State};
@@ -59,8 +59,6 @@ pub(crate) struct Notice {
     /// whose turn it is
     pub(crate) turn: AgentName,
     /// since when
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub(crate) since: Moment,
     /// what went wrong, or what is asked
     pub(crate) why: String,

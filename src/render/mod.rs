@@ -14,8 +14,8 @@ pub(crate) mod rows;
 use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::short_id;
 use handoff_base::text::{continued, fenced, plain, word};
-use handoff_base::{moment, short_id};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff_model::ReviewFinding;
@@ -591,7 +591,7 @@ pub(crate) fn notes_text(notes: &[Annotation]) -> String {
 
 fn note(note: &Annotation) -> String {
     let about = note.id.as_ref().map(|id| format!(" of {id}"));
-    let (at, by) = (moment::shown(note.at), &note.by);
+    let (at, by) = (note.at, &note.by);
     let about = about.unwrap_or_default();
     let text = continued(&note.text());
     format!("{at} {by} notes{about}: {text}")

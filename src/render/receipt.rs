@@ -3,7 +3,7 @@
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::{continued, word};
-use handoff_base::{Moment, ObjectId, moment};
+use handoff_base::{Moment, ObjectId};
 use handoff_ledger::Done;
 use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
@@ -52,12 +52,8 @@ pub(crate) struct ReceiptView<'a> {
     /// the worker that holds it; null if nobody works on it
     worker: Option<&'a WorkerId>,
     /// when its lease expires; null if there is no lease, or one without an end
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     expires_at: Option<Moment>,
     /// when it can be claimed, if it waits for another attempt
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     not_before: Option<Moment>,
     /// the files that the contract delivered; in the answer of `claim`, those of all handoffs that
     /// this one follows from
@@ -236,9 +232,7 @@ impl Answer for ReceiptView<'_> {
             text += &absent(&record.not_applicable);
         }
         if let Some(lease) = &record.lease {
-            let end = lease
-                .expires_at
-                .map(|end| format!("held until {}, ", moment::shown(end)));
+            let end = lease.expires_at.map(|end| format!("held until {}, ", end));
             text += &format!(
                 "  {}token {}, worker {}\n",
                 end.unwrap_or_default(),
@@ -247,7 +241,7 @@ impl Answer for ReceiptView<'_> {
             );
         }
         if let Some(at) = record.not_before {
-            text += &format!("  not before {}\n", moment::shown(at));
+            text += &format!("  not before {}\n", at);
         }
         let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
         if self.issue_status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
@@ -264,7 +258,7 @@ impl Answer for ReceiptView<'_> {
             None => match &record.lease {
                 // A claim that repeats the worker's own, or an extension that changes nothing.
                 Some(lease) if self.repeated => {
-                    let since = moment::shown(lease.since);
+                    let since = lease.since;
                     text += &format!("  you already hold it since {since}; nothing was written\n");
                 }
                 _ => {

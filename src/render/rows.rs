@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_base::text::one_line;
-use handoff_base::{Moment, moment};
 use handoff_model::{Handoff, Record, overdue_text};
 use handoff_protocol::State;
 use schemars::{JsonSchema, Schema};
@@ -152,8 +152,6 @@ pub(crate) struct RecordView {
     /// the claim that holds it, for `--token`; null if nobody works on it
     token: Option<u32>,
     /// when its lease ends, or when it must be claimed; null if there is no such time
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     expires_at: Option<Moment>,
     /// The members of a [`Handoff`] that a record leaves out if they are null.
     #[serde(flatten)]

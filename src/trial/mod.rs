@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff_base::ids::AgentName;
-use handoff_base::{Moment, ObjectFormat, to_millisecond};
+use handoff_base::{Moment, ObjectFormat};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, Session};
 use handoff_protocol::{Policy, Protocol, SIGNERS};
@@ -142,7 +142,7 @@ impl<'r> Trial<'r> {
     }
 
     fn now(&self) -> Moment {
-        to_millisecond(self.clock.0.get())
+        Moment::from(self.clock.0.get())
     }
 
     /// From now on, steps are those of an agent's worker.

@@ -46,13 +46,14 @@ pub(crate) fn short(at: Moment, now: Moment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, TimeDelta};
+    use chrono::TimeDelta;
+    use handoff_base::Moment;
 
     use super::worded;
 
     #[test]
     fn times_are_worded_by_how_far_away_they_are() {
-        let now = DateTime::from_timestamp(1_772_442_000, 0).unwrap_or_default();
+        let now = Moment::from_timestamp_millis(1_772_442_000_000).unwrap_or_default();
         for (seconds, expected) in [
             (0, "now"),
             (1, "1 second ago"),

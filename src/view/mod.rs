@@ -20,8 +20,8 @@ pub(crate) use screen::{Screen, is_dumb, is_for_git_pager};
 pub(crate) use table::{columns, cut_to_columns, wrapped};
 pub(crate) use wishes::Wishes;
 
+use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_base::moment::{self, Moment};
 use handoff_protocol::State;
 
 /// The look of an answer given at a moment.
@@ -105,7 +105,7 @@ impl Look {
     /// A moment in a table.
     pub(crate) fn time(&self, at: Moment) -> String {
         if self.screen.is_none() {
-            return moment::shown(at);
+            return at.to_string();
         }
         let style = Style::new().dimmed();
         format!("{style}{}{style:#}", ago::worded(at, self.now))
@@ -126,10 +126,9 @@ impl Look {
 
     /// A moment in a sentence: the time, on a terminal with how long ago that was.
     pub(crate) fn moment(&self, at: Moment) -> String {
-        let shown = moment::shown(at);
         match self.screen.and_then(|_| ago::relative(at, self.now)) {
-            Some(ago) => format!("{shown} ({ago})"),
-            None => shown,
+            Some(ago) => format!("{at} ({ago})"),
+            None => at.to_string(),
         }
     }
 
@@ -137,7 +136,7 @@ impl Look {
     pub(crate) fn ago(&self, at: Moment) -> String {
         match self.screen {
             Some(_) => ago::worded(at, self.now),
-            None => moment::shown(at),
+            None => at.to_string(),
         }
     }
 

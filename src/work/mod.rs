@@ -318,7 +318,7 @@ impl<'a> Supervisor<'a> {
                     return Ok(());
                 }
                 if let Some(at) = self.next_change(tip, now)? {
-                    let left = at.signed_duration_since(now).to_std().unwrap_or_default();
+                    let left = (at - now).to_std().unwrap_or_default();
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
                 if let Some(end) = self.breakers.next_end() {

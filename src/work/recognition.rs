@@ -256,7 +256,7 @@ fn waiting_time(text: &str, now: Moment) -> Option<Duration> {
     if let Ok(end) = chrono::DateTime::parse_from_rfc3339(text)
         .or_else(|_| chrono::DateTime::parse_from_rfc2822(text))
     {
-        return until(end.to_utc());
+        return until(end.into());
     }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -264,7 +264,7 @@ fn waiting_time(text: &str, now: Moment) -> Option<Duration> {
     if number >= 1e9 {
         #[expect(clippy::cast_possible_truncation, reason = "a number of ten digits")]
         let seconds = number.min(1e10) as i64;
-        return until(chrono::DateTime::from_timestamp(seconds, 0)?);
+        return until(Moment::from_timestamp_millis(seconds * 1000)?);
     }
     let unit = unit.split_whitespace().next().unwrap_or_default();
     let seconds = match unit.trim_end_matches('.').to_ascii_lowercase().as_str() {

@@ -112,7 +112,7 @@ fn a_step_is_not_dated_before_the_last_of_its_issue_by_hand() {
     command.env("GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z");
     let before = env.tip();
     assert_snapshot!(env.run(command, &claim, None).exits(2).stderr, @"
-    error: the step is dated 2020-01-01 00:00:00 UTC, before the last step of its issue at 2026-03-02 09:05:00 UTC
+    error: the step is dated 2020-01-01 00:00:00Z, before the last step of its issue at 2026-03-02 09:05:00Z
     hint: nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock; see `git handoff explain backdated`
     ");
     assert_eq!(env.tip(), before);

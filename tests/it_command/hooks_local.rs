@@ -810,7 +810,7 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     assert_eq!(refused.status, 1);
     assert_snapshot!(env.filtered(&refused.stderr), @"
     error: according to the ledger, you do not hold what you push
-      enhancement/87-csv-export branch.not_held issue 87 is worked on here, and prep-agent does not hold it: reviewer-agent works on 87.4 until 2026-03-02 13:18:00 UTC
+      enhancement/87-csv-export branch.not_held issue 87 is worked on here, and prep-agent does not hold it: reviewer-agent works on 87.4 until 2026-03-02 13:18:00Z
           see whose turn it is: `git handoff status 87`
     hint: nothing was pushed, and your commits are kept; push again once you hold the issue. `handoff.pushGuard` in git's configuration enables this check; see `git handoff explain hook_refused`
     error: failed to push some refs to '[root]/server.git'

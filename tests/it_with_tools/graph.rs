@@ -672,7 +672,7 @@ fn words_of_a_protocol_are_only_words() {
 fn a_long_issue_is_still_a_picture() {
     let agents = ["reviewer-agent", "fixer-agent", "b"].map(|name| name.parse().unwrap());
     let [reviewer, fixer, other] = &agents;
-    let start = Moment::from_timestamp(1_772_442_000, 0).unwrap();
+    let start = Moment::from_timestamp_millis(1_772_442_000_000).unwrap();
     let at = |number: u32, seconds: i64| {
         start + TimeDelta::minutes(i64::from(number)) + TimeDelta::seconds(seconds)
     };

@@ -1,91 +1,192 @@
 //! Moments, as used in every stored file and document.
 
-use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, TimeDelta, Utc};
-use serde::{Deserialize, Deserializer, Serializer, de::Error};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{Add, AddAssign, Deref, Sub};
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
-/// A moment, to the millisecond, in UTC.
-pub type Moment = DateTime<Utc>;
+use chrono::{DateTime, ParseError, SecondsFormat, TimeDelta, TimeZone, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use thiserror::Error;
 
-/// The moment without its fraction of a second, as a commit has it.
-pub fn to_second(at: DateTime<FixedOffset>) -> Moment {
-    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or_default()
-}
-
-/// The moment to the millisecond, as a record has it.
-pub fn to_millisecond(at: DateTime<FixedOffset>) -> Moment {
-    DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or_default()
-}
-
-/// The moment so many seconds after another, at most the last that a record can have.
-pub fn later(since: Moment, seconds: u64) -> Moment {
-    const LAST: i64 = 253_402_300_799_999;
-    let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
-    let end = length.and_then(|length| since.checked_add_signed(length));
-    let last = DateTime::from_timestamp_millis(LAST).unwrap_or(since);
-    end.map_or(last, |end| end.min(last))
-}
-
-/// The moment in a form for people, to the second.
-pub fn shown(at: Moment) -> String {
-    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
-}
-
-/// The moment as data: RFC 3339, in UTC, with milliseconds if there are any.
-pub fn rfc3339(at: Moment) -> String {
-    let form = match at.timestamp_subsec_millis() {
-        0 => SecondsFormat::Secs,
-        _ => SecondsFormat::Millis,
-    };
-    at.to_rfc3339_opts(form, true)
-}
-
-/// Writes a moment as RFC 3339 in UTC; for serde's `with`, like [`deserialize`].
+/// A moment, to the millisecond, in UTC, in one of the years 0 to 9999.
 ///
-/// # Errors
-/// Any error of the serializer.
-pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_str(&rfc3339(*at))
+/// Written as RFC 3339, with milliseconds if there are any; read with any offset, to the
+/// millisecond, so that what is written again is the same. Shown to people to the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(DateTime<Utc>);
+
+/// Why a text is not a [`Moment`].
+#[derive(Debug, Error)]
+pub enum NoMoment {
+    /// It is not RFC 3339.
+    #[error(transparent)]
+    Form(#[from] ParseError),
+    /// RFC 3339 cannot have its year in UTC.
+    #[error("in UTC, it is not in one of the years 0 to 9999")]
+    Year,
 }
 
-/// Reads RFC 3339 with any offset, to the millisecond, so that what is written again is the same.
-///
-/// # Errors
-/// Any error of the deserializer, including a text that is not a moment, or one whose year in UTC
-/// RFC 3339 cannot have.
-pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
-    let text = String::deserialize(d)?;
-    let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-    Some(to_millisecond(at))
-        .filter(|at| (0..=9999).contains(&at.year()))
-        .ok_or_else(|| D::Error::custom("in UTC, it is not in one of the years 0 to 9999"))
-}
+impl Moment {
+    /// The first moment there is.
+    pub const FIRST: Self = Self::at(-62_167_219_200_000);
+    /// The last moment there is.
+    pub const LAST: Self = Self::at(253_402_300_799_999);
 
-/// The same for an optional moment.
-pub mod optional {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::Moment;
-
-    #[derive(Deserialize)]
-    struct Wrapped(#[serde(with = "super")] Moment);
-
-    /// Writes a moment or null.
-    ///
-    /// # Errors
-    /// Any error of the serializer.
-    pub fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
-        match at {
-            Some(at) => super::serialize(at, s),
-            None => s.serialize_none(),
+    const fn at(milliseconds: i64) -> Self {
+        match DateTime::from_timestamp_millis(milliseconds) {
+            Some(at) => Self(at),
+            None => Self(DateTime::UNIX_EPOCH),
         }
     }
 
-    /// Reads a moment or null.
-    ///
-    /// # Errors
-    /// Any error of the deserializer.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
-        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+    /// The moment of a Unix time in milliseconds, if there is one.
+    pub fn from_timestamp_millis(milliseconds: i64) -> Option<Self> {
+        let range = Self::FIRST.timestamp_millis()..=Self::LAST.timestamp_millis();
+        range
+            .contains(&milliseconds)
+            .then(|| Self::at(milliseconds))
+    }
+
+    /// The moment of a Unix time in milliseconds, or the nearest there is.
+    fn nearest(milliseconds: i64) -> Self {
+        let [first, last] = [Self::FIRST, Self::LAST].map(|at| at.timestamp_millis());
+        Self::at(milliseconds.clamp(first, last))
+    }
+
+    /// The moment so much later; `None` after the last there is.
+    pub fn checked_add_signed(self, length: TimeDelta) -> Option<Self> {
+        let end = self.0.checked_add_signed(length)?;
+        Self::from_timestamp_millis(end.timestamp_millis())
+    }
+
+    /// The moment so much earlier; `None` before the first there is.
+    pub fn checked_sub_signed(self, length: TimeDelta) -> Option<Self> {
+        self.checked_add_signed(-length)
+    }
+
+    /// The moment so many seconds later, at most the last.
+    pub fn later(self, seconds: u64) -> Self {
+        let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
+        let end = length.and_then(|length| self.checked_add_signed(length));
+        end.unwrap_or(Self::LAST)
+    }
+
+    /// The moment as data: RFC 3339, in UTC, with milliseconds if there are any.
+    pub fn rfc3339(self) -> String {
+        let form = match self.0.timestamp_subsec_millis() {
+            0 => SecondsFormat::Secs,
+            _ => SecondsFormat::Millis,
+        };
+        self.0.to_rfc3339_opts(form, true)
+    }
+}
+
+/// The moment without its fraction of a second, as a commit has it.
+pub fn to_second(at: impl Into<Moment>) -> Moment {
+    Moment::nearest(at.into().timestamp() * 1000)
+}
+
+impl<Z: TimeZone> From<DateTime<Z>> for Moment {
+    /// The moment to the millisecond, as a record has it, or the nearest there is.
+    fn from(at: DateTime<Z>) -> Self {
+        Self::nearest(at.timestamp_millis())
+    }
+}
+
+impl From<SystemTime> for Moment {
+    fn from(at: SystemTime) -> Self {
+        DateTime::<Utc>::from(at).into()
+    }
+}
+
+impl Deref for Moment {
+    type Target = DateTime<Utc>;
+
+    fn deref(&self) -> &DateTime<Utc> {
+        &self.0
+    }
+}
+
+impl Add<TimeDelta> for Moment {
+    type Output = Self;
+
+    fn add(self, length: TimeDelta) -> Self {
+        let milliseconds = length.num_milliseconds();
+        Self::nearest(self.timestamp_millis().saturating_add(milliseconds))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, length: Duration) -> Self {
+        self + TimeDelta::from_std(length).unwrap_or(TimeDelta::MAX)
+    }
+}
+
+impl AddAssign<TimeDelta> for Moment {
+    fn add_assign(&mut self, length: TimeDelta) {
+        *self = *self + length;
+    }
+}
+
+impl Sub<TimeDelta> for Moment {
+    type Output = Self;
+
+    fn sub(self, length: TimeDelta) -> Self {
+        self + -length
+    }
+}
+
+impl Sub for Moment {
+    type Output = TimeDelta;
+
+    fn sub(self, since: Self) -> TimeDelta {
+        self.0 - since.0
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.format("%Y-%m-%d %H:%M:%SZ").fmt(f)
+    }
+}
+
+impl FromStr for Moment {
+    type Err = NoMoment;
+
+    fn from_str(text: &str) -> Result<Self, NoMoment> {
+        let at = DateTime::parse_from_rfc3339(text)?;
+        Self::from_timestamp_millis(at.timestamp_millis()).ok_or(NoMoment::Year)
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Moment {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
     }
 }
 
@@ -93,15 +194,13 @@ pub mod optional {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use chrono::DateTime;
-    use serde::de::IntoDeserializer;
-    use serde::de::value::{Error, StrDeserializer};
+    use chrono::{DateTime, TimeDelta, Utc};
+    use serde_json::json;
 
-    use super::{Moment, deserialize, later, rfc3339, to_millisecond, to_second};
+    use super::{Moment, to_second};
 
     fn read(text: &str) -> Option<Moment> {
-        let text: StrDeserializer<'_, Error> = text.into_deserializer();
-        deserialize(text).ok()
+        serde_json::from_value(json!(text)).ok()
     }
 
     #[test]
@@ -114,7 +213,8 @@ mod tests {
             "9999-12-31T23:59:59.999999999Z",
         ] {
             let at = read(text).unwrap();
-            assert_eq!(read(&rfc3339(at)), Some(at), "{text}");
+            assert_eq!(read(&at.rfc3339()), Some(at), "{text}");
+            assert_eq!(json!(at), json!(at.rfc3339()));
         }
         for text in [
             "0000-01-01T00:00:00+23:59",
@@ -131,11 +231,21 @@ mod tests {
     fn no_moment_is_later_than_can_be_read() {
         let at = |text| read(text).unwrap();
         let start = at("9999-12-31T23:00:00Z");
-        assert_eq!(later(start, 60), at("9999-12-31T23:01:00Z"));
+        assert_eq!(start.later(60), at("9999-12-31T23:01:00Z"));
         let last = at("9999-12-31T23:59:59.999Z");
         for seconds in [3600, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
-            assert_eq!(later(start, seconds), last);
+            assert_eq!(start.later(seconds), last);
         }
+        assert_eq!(Moment::LAST, last);
+        assert_eq!(last + TimeDelta::milliseconds(1), last);
+        assert_eq!(last.checked_add_signed(TimeDelta::milliseconds(1)), None);
+        let first = at("0000-01-01T00:00:00Z");
+        assert_eq!(Moment::FIRST, first);
+        assert_eq!(first - TimeDelta::MAX, first);
+        assert_eq!(first.checked_sub_signed(TimeDelta::milliseconds(1)), None);
+        assert_eq!(Moment::from(DateTime::<Utc>::MIN_UTC), first);
+        assert_eq!(to_second(last).rfc3339(), "9999-12-31T23:59:59Z");
+        assert_eq!(last.to_string(), "9999-12-31 23:59:59Z");
     }
 
     #[test]
@@ -163,8 +273,8 @@ mod tests {
             ),
         ] {
             let at = DateTime::parse_from_rfc3339(given).unwrap();
-            assert_eq!(rfc3339(to_millisecond(at)), milliseconds);
-            assert_eq!(rfc3339(to_second(at)), second);
+            assert_eq!(Moment::from(at).rfc3339(), milliseconds);
+            assert_eq!(to_second(at).rfc3339(), second);
         }
     }
 }

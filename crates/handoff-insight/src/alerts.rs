@@ -50,8 +50,6 @@ pub struct Firing {
     /// Only handoffs and issues in this state for longer than this count.
     pub longer_than_seconds: Option<u64>,
     /// Since when it has been crossed.
-    #[serde(serialize_with = "handoff_base::moment::serialize")]
-    #[schemars(with = "Moment")]
     pub since: Moment,
     /// The handoffs responsible, the oldest issue first.
     pub handoffs: Vec<HandoffId>,

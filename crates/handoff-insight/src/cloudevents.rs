@@ -1,6 +1,5 @@
 //! Ledger events as CloudEvents 1.0, in structured JSON.
 
-use handoff_base::moment::rfc3339;
 use handoff_base::{ObjectId, hexadecimal};
 use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
 use handoff_model::TraceParent;
@@ -48,7 +47,7 @@ impl<'a, T> CloudEvent<'a, T> {
             source,
             kind: format!("{DOMAIN}.{}", type_of(happening)),
             subject,
-            time: rfc3339(happening.at),
+            time: happening.at.rfc3339(),
             datacontenttype: "application/json",
             traceparent: happening.traceparent,
             data,

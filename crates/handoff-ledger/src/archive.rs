@@ -204,7 +204,6 @@ impl<'r> Ledger<'r> {
 struct Ended {
     status: IssueStatus,
     protocol: AgentName,
-    #[serde(with = "handoff_base::moment")]
     updated_at: Moment,
 }
 
@@ -421,7 +420,7 @@ pub(super) fn derived(
 /// The moment before which an issue must have been written to for a step that is made now: the step's
 /// commit has whole seconds, the issue milliseconds.
 pub fn end_of_second(now: Moment) -> Moment {
-    handoff_base::moment::later(to_second(now.fixed_offset()), 1)
+    to_second(now).later(1)
 }
 
 /// How the trees of a commit and its parent differ: file by file, and by whole issues where the

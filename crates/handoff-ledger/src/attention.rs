@@ -66,8 +66,6 @@ pub struct Attention {
     /// Every agent that is told, the one whose turn it is first.
     pub told: Vec<AgentName>,
     /// Since when.
-    #[serde(serialize_with = "handoff_base::moment::serialize")]
-    #[schemars(with = "Moment")]
     pub since: Moment,
     /// What went wrong, what is asked, the reason that was given, or what it is about.
     pub why: String,

@@ -2,7 +2,7 @@
 //! once.
 
 use handoff_base::ids::HandoffId;
-use handoff_base::{Moment, to_millisecond, to_second};
+use handoff_base::{Moment, to_second};
 use handoff_model::{Actor, EventArgs, Receipt, Refusal, Update, View};
 use handoff_protocol::Event;
 
@@ -20,7 +20,7 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay, and are in `reaped`.
     pub fn reap(&mut self, session: &Session, reaped: &mut Vec<Done>) -> Result<(), LedgerError> {
-        let now = to_millisecond(session.clock.author());
+        let now = Moment::from(session.clock.author());
         let tip = self.tip()?;
         for entry in tip.open()? {
             if tip.holds_back(entry.id.issue(), &entry.to)? {

@@ -47,8 +47,6 @@ pub struct Happening {
     /// ledger step, see `verify`.
     pub kind: Kind,
     /// When.
-    #[serde(serialize_with = "handoff_base::moment::serialize")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent, or the person who ran the program.
     pub by: String,
@@ -78,12 +76,8 @@ pub struct Happening {
     /// What went wrong.
     pub failure: Option<Failure>,
     /// When the lease expires.
-    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
-    #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Moment>,
     /// When it can be claimed, while it waits for another attempt.
-    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
-    #[schemars(with = "Option<Moment>")]
     pub not_before: Option<Moment>,
     /// The protocol's name, or the document's path.
     pub name: Option<String>,

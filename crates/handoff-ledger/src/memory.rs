@@ -5,7 +5,7 @@
 //! clone that saw it before can. These notes may be lost at any time; then nothing is known of
 //! earlier states.
 
-use handoff_base::{Moment, ObjectId, moment};
+use handoff_base::{Moment, ObjectId};
 use handoff_git::{Repository, Scratch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,6 @@ pub struct Audited {
     /// The commit that the branch was at.
     pub commit: String,
     /// When it was audited.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The number of faults found.
     pub faults: u64,

@@ -25,7 +25,7 @@ pub(super) fn recorded_after(
     clock: DateTime<FixedOffset>,
 ) -> DateTime<FixedOffset> {
     match parent {
-        Some(parent) if parent > clock => parent.with_timezone(clock.offset()),
+        Some(parent) if *parent > clock => parent.with_timezone(clock.offset()),
         _ => clock,
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn is_postdated(at: Moment, recorded: Moment) -> bool {
 /// that of the step, and that of its recording, known to the second. Else whoever sets one of them
 /// could take a live lease.
 pub(super) fn ensure_ran_out(record: &Record, at: Moment, recorded: Moment) -> Result<(), Refusal> {
-    let is_ahead = to_second(at.fixed_offset()) > recorded;
+    let is_ahead = to_second(at) > recorded;
     match record.expires_at() {
         Some(end) if is_ahead && end > recorded => {
             Err(LeaseRefusal::NotOverdue(record.id.clone()).into())
@@ -65,7 +65,7 @@ pub(super) fn is_backdated(
 ) -> bool {
     // Commits have whole seconds, which decide.
     let before = |previous: Moment| {
-        let previous = to_second(previous.fixed_offset());
+        let previous = to_second(previous);
         at < parent.map_or(previous, |parent| previous.min(parent))
     };
     let by_hand = |parent: Moment| recorded > parent || parent - at > BEHIND;

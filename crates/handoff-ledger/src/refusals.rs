@@ -5,9 +5,9 @@
 //! contract's content. The notes may be lost at any time. A protocol can want some kinds on record
 //! in the ledger as well: see [`Ledger::put_on_record`].
 
+use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::{Moment, moment};
 use handoff_git::Scratch;
 use handoff_model::intake::Opened;
 use handoff_model::{ContractRefusal, Limit, Refusal, RequestRefusal, Update, View};
@@ -33,8 +33,6 @@ const CODES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// When it was refused.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The code of the refusal.
     pub code: String,

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
-use handoff_base::moment::rfc3339;
-use handoff_base::to_second;
+use handoff_base::{Moment, to_second};
 use handoff_git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
 use handoff_protocol::{Signer, Signers, SigningKey, Verdict};
 
@@ -182,9 +181,12 @@ impl Demand {
             Verdict::Allowed => match key {
                 Key::OpenPgp {
                     expired: Some(end), ..
-                } if at > *end => (
+                } if *at > *end => (
                     FindingCode::SignatureNotValid,
-                    format!("{wanted}, and its key {print} expired at {}", rfc3339(*end)),
+                    format!(
+                        "{wanted}, and its key {print} expired at {}",
+                        Moment::from(*end).rfc3339()
+                    ),
                     "sign with a key that has not expired",
                 ),
                 _ => return None,
@@ -206,7 +208,7 @@ impl Demand {
                 FindingCode::SignatureNotValid,
                 format!(
                     "{wanted}, and is dated {}; its key {print} is {}",
-                    rfc3339(at),
+                    at.rfc3339(),
                     validity(line)
                 ),
                 LIST,
@@ -222,8 +224,8 @@ const LIST: &str = "sign with a key that is listed: `git handoff protocol show` 
 /// When a key may sign, in words.
 fn validity(line: &Signer) -> String {
     match (
-        line.valid_after.map(rfc3339),
-        line.valid_before.map(rfc3339),
+        line.valid_after.map(Moment::rfc3339),
+        line.valid_before.map(Moment::rfc3339),
     ) {
         (Some(from), Some(until)) => format!("valid from {from} to {until}"),
         (Some(from), None) => format!("valid from {from}"),

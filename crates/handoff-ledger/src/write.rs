@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Moment, ObjectId, to_millisecond, to_second};
+use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
 use handoff_model::screening::screen_update;
 use handoff_model::{
@@ -617,7 +617,7 @@ impl<'r> Ledger<'r> {
             let is_reached = self.is_reached();
             let tip = self.tip()?;
             let now = session.clock.author();
-            let at = to_millisecond(now);
+            let at = Moment::from(now);
             let decided = match decide(self, &tip, at) {
                 Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
                     self.overdue_first(session, &tip, at, id)?

@@ -1,7 +1,7 @@
 //! Notes that correct the record; the record itself stays unchanged.
 
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
-use handoff_base::{Code, Moment, moment, short_id};
+use handoff_base::{Code, Moment, short_id};
 use handoff_protocol::EventKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,6 @@ use crate::delivery::DeliveryName;
 #[serde(deny_unknown_fields)]
 pub struct Annotation {
     /// When it was added.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that added it.
     pub by: AgentName,

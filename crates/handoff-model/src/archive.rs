@@ -6,13 +6,12 @@
 //! keys, and always the same bytes for the same issues.
 
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::moment::rfc3339;
 use handoff_base::{Moment, ObjectId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::StepEvent;
-use crate::record::{Issue, IssueStatus, VERSION, moment};
+use crate::record::{Issue, IssueStatus, VERSION};
 use crate::stored::{self, StoredError};
 use crate::trailers::trailers;
 
@@ -31,12 +30,8 @@ pub struct ArchivedIssue {
     /// How it ended: completed or cancelled.
     pub status: IssueStatus,
     /// When its first contract was sent.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub opened_at: Moment,
     /// When its last step was made.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub updated_at: Moment,
     /// The number of its handoffs.
     pub handoffs: u32,
@@ -76,7 +71,7 @@ pub enum NotArchivable {
     #[error("issue {0} is open")]
     Open(IssueKey),
     /// Its last step is not old enough.
-    #[error("issue {issue} was last written to at {}, which is not before {}", rfc3339(*at), rfc3339(*before))]
+    #[error("issue {issue} was last written to at {}, which is not before {}", at.rfc3339(), before.rfc3339())]
     TooRecent {
         /// The issue.
         issue: IssueKey,
@@ -180,7 +175,10 @@ const BEFORE: &str = "Archived-Before";
 
 /// The message of a step that archives so many issues.
 pub fn archive_message(count: usize, before: Moment) -> String {
-    let (noun, before) = (if count == 1 { "issue" } else { "issues" }, rfc3339(before));
+    let (noun, before) = (
+        if count == 1 { "issue" } else { "issues" },
+        before.rfc3339(),
+    );
     let event = StepEvent::Archive.as_str();
     format!(
         "Archive {count} {noun} that ended before {before}\n\nEvent: {event}\nArchived-Issues: {count}\n{BEFORE}: {before}\n"
@@ -191,8 +189,8 @@ pub fn archive_message(count: usize, before: Moment) -> String {
 pub fn archived_before(message: &str) -> Option<Moment> {
     let stated = trailers(message).into_iter();
     let (_, text) = stated.rev().find(|(name, _)| *name == BEFORE)?;
-    let at = chrono::DateTime::parse_from_rfc3339(text).ok()?.to_utc();
-    (rfc3339(at) == text).then_some(at)
+    let at: Moment = text.parse().ok()?;
+    (at.rfc3339() == text).then_some(at)
 }
 
 /// The message of a step that brings an archived issue back.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::{Moment, moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,8 +83,6 @@ pub struct FailureFile {
     /// Which attempt failed.
     pub attempt: u32,
     /// When it failed.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that failed.
     pub by: AgentName,

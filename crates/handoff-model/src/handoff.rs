@@ -2,7 +2,6 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::moment;
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,12 +38,8 @@ pub struct Handoff {
     /// The claim that holds it, for `--token`; null if nobody works on it.
     pub token: Option<u32>,
     /// When its lease ends, or when it must be claimed; null if there is no such time.
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Moment>,
     /// When it can be claimed, while it waits for another attempt; otherwise null.
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     pub not_before: Option<Moment>,
 }
 

@@ -127,7 +127,7 @@ impl Stamp {
     /// The moment.
     pub fn moment(&self) -> Option<Moment> {
         let at = chrono::NaiveDateTime::parse_from_str(&self.0, STAMP).ok()?;
-        Some(at.and_utc())
+        Some(at.and_utc().into())
     }
 
     fn parse(text: &str) -> Option<Self> {

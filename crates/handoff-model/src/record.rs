@@ -20,7 +20,6 @@ use crate::usage::Usage;
 use crate::value::scalar;
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-pub use handoff_base::moment;
 use handoff_base::text::continued;
 use handoff_contract::{Allowance, Format};
 use handoff_protocol::{
@@ -38,8 +37,6 @@ pub struct Manifest {
     /// The policy for statements that the repository contradicts, unless a protocol sets its own.
     pub evidence: Policy,
     /// When the ledger was created.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub created_at: Moment,
 }
 
@@ -77,12 +74,7 @@ pub struct OpenHandoff {
     /// Its state.
     pub state: State,
     /// When the holder's lease ends, or when it must be claimed.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Moment>,
 }
 
@@ -108,8 +100,6 @@ pub struct Counted {
     /// The receiver that its contract names.
     pub to: AgentName,
     /// When it was sent.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,8 +117,6 @@ pub struct Counted {
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// When it was made.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that made it.
     pub by: AgentName,
@@ -145,8 +133,6 @@ pub struct Decision {
 #[serde(deny_unknown_fields)]
 pub struct AnswerGiven {
     /// When it was given.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that answered.
     pub by: AgentName,
@@ -199,8 +185,6 @@ impl AnswerGiven {
 #[serde(deny_unknown_fields)]
 pub struct GivenUp {
     /// When it was given up.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that gave it up.
     pub by: AgentName,
@@ -219,8 +203,6 @@ pub struct GivenUp {
 #[serde(deny_unknown_fields)]
 pub struct Reopening {
     /// When it was reopened.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that reopened it.
     pub by: AgentName,
@@ -229,12 +211,7 @@ pub struct Reopening {
     /// The number of handoffs the issue had at that time.
     pub handoffs: u32,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
 }
 
@@ -245,20 +222,13 @@ pub struct Paused {
     /// The version of the stored form: 4.
     pub version: u32,
     /// When it was paused.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that paused it.
     pub by: AgentName,
     /// Why.
     pub reason: String,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The agents that go on all the same, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -280,7 +250,7 @@ impl Paused {
 impl std::fmt::Display for Paused {
     /// Writes `paused since 2026-03-02 09:00:00Z by orchestrator: it was closed`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (at, reason) = (moment::shown(self.at), continued(&self.reason));
+        let (at, reason) = (self.at, continued(&self.reason));
         write!(f, "paused since {at} by {}", self.by)?;
         if !self.except.is_empty() {
             let names: Vec<&str> = self.except.iter().map(AgentName::as_str).collect();
@@ -295,20 +265,13 @@ impl std::fmt::Display for Paused {
 #[serde(deny_unknown_fields)]
 pub struct Resumed {
     /// When the issue was resumed.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that resumed it.
     pub by: AgentName,
     /// Why.
     pub reason: String,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The pause; none if the issue was not paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -320,8 +283,6 @@ pub struct Resumed {
 #[serde(deny_unknown_fields)]
 pub struct RefusedContract {
     /// When it was refused.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that sent it.
     pub by: AgentName,
@@ -466,20 +427,11 @@ pub struct Issue {
     /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub opened_at: Moment,
     /// When its last step was made.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub updated_at: Moment,
     /// When it was completed, if it is.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Moment>,
     /// The number of its handoffs, which is the number of the newest.
     pub handoffs: u32,
@@ -739,8 +691,6 @@ pub struct Lease {
     /// The worker of that agent that holds it.
     pub worker: WorkerId,
     /// When it was claimed.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub since: Moment,
     /// The number of this claim of the handoff, from 1.
     pub token: u32,
@@ -748,12 +698,7 @@ pub struct Lease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
     /// When it runs out; never, if the holder waits for others.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Moment>,
     /// The holder's latest progress report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -765,8 +710,6 @@ pub struct Lease {
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     /// When it was made.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The progress made.
     pub text: String,
@@ -826,8 +769,6 @@ impl Failure {
 #[serde(deny_unknown_fields)]
 pub struct Transition {
     /// When it happened.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that caused it.
     pub by: AgentName,
@@ -855,12 +796,7 @@ pub struct Transition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// When its time ran out, if it expired.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_out_at: Option<Moment>,
     /// Where the context of the failure is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1043,20 +979,10 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<u32>,
     /// When it can be claimed again, while it waits for another attempt.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Moment>,
     /// When it fails unless it was claimed before, while it waits for its receiver.
-    #[serde(
-        default,
-        with = "moment::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<Moment>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledge_by: Option<Moment>,
     /// The current lease, if an agent works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1282,7 +1208,7 @@ mod tests {
 
     #[test]
     fn the_newest_reports_are_kept_within_bounds() {
-        let at = Moment::from_timestamp(0, 0).unwrap();
+        let at = Moment::default();
         let mut record = record();
         let mut say = |text: String| {
             record.report(Progress { at, text });

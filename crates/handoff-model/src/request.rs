@@ -2,7 +2,7 @@
 //! makes again, and the audit.
 
 use handoff_base::ids::AgentName;
-use handoff_base::{Code, Moment, moment};
+use handoff_base::{Code, Moment};
 use handoff_contract::Allowance;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::{Deserialize, Serialize};
@@ -105,11 +105,7 @@ pub enum Update {
         /// Why.
         reason: String,
         /// When that was said, if that was earlier and elsewhere.
-        #[serde(
-            default,
-            with = "moment::optional",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
     /// Pauses an issue: nobody is handed its work until it is reopened.
@@ -120,11 +116,7 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         except: Vec<AgentName>,
         /// When that was said, if that was earlier and elsewhere.
-        #[serde(
-            default,
-            with = "moment::optional",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
     /// Records that a contract of the agent was refused.
@@ -155,7 +147,7 @@ pub struct EventArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u32>,
     /// When it was said, if that was earlier and elsewhere.
-    #[serde(with = "moment::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The length of the lease in seconds, if not the protocol's.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::{Edit, Moment, moment};
+use handoff_base::{Edit, Moment};
 use handoff_contract::Allowance;
 use handoff_protocol::Protocol;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,6 @@ pub struct Actor<'a> {
     /// expired.
     pub worker: Option<&'a WorkerId>,
     /// The time of the step.
-    #[serde(serialize_with = "moment::serialize")]
     pub at: Moment,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
@@ -52,7 +51,6 @@ pub struct Maker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// The time of the step.
-    #[serde(with = "moment")]
     pub at: Moment,
     /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::text::{grouped, quoted};
-use handoff_base::{Amount, Currency, Moment, moment};
+use handoff_base::{Amount, Currency, Moment};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,6 @@ pub struct ModelUsage {
 #[serde(deny_unknown_fields)]
 pub struct Usage {
     /// When it was reported last.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent.
     pub by: AgentName,

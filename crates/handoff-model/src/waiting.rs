@@ -148,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn at(second: i64) -> Moment {
-        Moment::from_timestamp(second, 0).unwrap()
+        Moment::from_timestamp_millis(second * 1000).unwrap()
     }
 
     fn record(number: u32, state: &str, more: Value) -> Record {

@@ -5,7 +5,6 @@ use std::path::Path;
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_base::moment::rfc3339;
 use handoff_base::pointer::parts;
 use handoff_contract::FILL;
 use handoff_git::Repository;
@@ -155,7 +154,7 @@ pub fn known_at_tip(
             set(name, json!(phase));
         }
     }
-    set("now", json!(rfc3339(now)));
+    set("now", json!(now.rfc3339()));
 
     if let Some(task) = task_of(folder, issue, by)? {
         set("task", json!(task.id));

@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_base::moment::{self, rfc3339};
 use handoff_base::text::{one_line, plain, quoted, word};
 use handoff_ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
 use handoff_model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
@@ -325,12 +324,8 @@ struct SignerView {
     /// the key's fingerprint
     fingerprint: String,
     /// from when it may sign; null if there is no such limit
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     valid_after: Option<Moment>,
     /// until when it may sign; null if there is no such limit
-    #[serde(with = "moment::optional")]
-    #[schemars(with = "Option<Moment>")]
     valid_before: Option<Moment>,
 }
 
@@ -353,8 +348,10 @@ impl Answer for ProtocolView<'_> {
             return text;
         }
         let rows = self.signers.iter().map(|line| {
-            let from = line.valid_after.map(|at| format!("from {}", rfc3339(at)));
-            let until = line.valid_before.map(|at| format!("until {}", rfc3339(at)));
+            let from = line.valid_after.map(|at| format!("from {}", at.rfc3339()));
+            let until = line
+                .valid_before
+                .map(|at| format!("until {}", at.rfc3339()));
             let valid: Vec<String> = from.into_iter().chain(until).collect();
             vec![
                 format!("  {}", one_line(&line.principals)),

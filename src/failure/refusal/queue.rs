@@ -1,6 +1,5 @@
 //! Work that is not ready.
 
-use handoff_base::moment;
 use handoff_model::QueueRefusal;
 
 use crate::failure::{ErrorCode, Failure};
@@ -20,8 +19,7 @@ impl From<QueueRefusal> for Failure {
                 }
                 match (&found.later, &found.waits) {
                     (Some((at, id)), _) => {
-                        let from = moment::shown(*at);
-                        failure.advice(format!("{id} can be claimed from {from}; try again then"))
+                        failure.advice(format!("{id} can be claimed from {at}; try again then"))
                     }
                     (None, Some((id, on))) => {
                         failure.advice(format!("{id} waits for {on}; try again later"))

@@ -1,6 +1,6 @@
 //! Lists of keys that may sign.
 
-use chrono::DateTime;
+use handoff_base::Moment;
 use handoff_protocol::{Signer, Signers};
 
 use super::{Target, corpus};
@@ -41,7 +41,7 @@ pub(super) fn target() -> Target {
 type Facts = (String, String, [bool; 7]);
 
 fn facts(signer: &Signer) -> Facts {
-    let at = |seconds| signer.is_valid(DateTime::from_timestamp(seconds, 0).unwrap());
+    let at = |seconds: i64| signer.is_valid(Moment::from_timestamp_millis(seconds * 1000).unwrap());
     let is = [
         signer.is_agents("prep-agent"),
         signer.is_agents("a"),

@@ -1,9 +1,9 @@
 //! The contracts that events send or draft.
 
+use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::parts;
-use handoff_base::to_millisecond;
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, Done, LedgerError, Offer, Target};
 use handoff_model::planner::Holder;
@@ -416,7 +416,7 @@ impl Work<'_, '_, '_> {
         let ledger = &*self.context.ledger;
         let tip = ledger.tip()?;
         let folder = tip.issue(&self.key)?;
-        let now = to_millisecond(self.context.session.clock.author());
+        let now = Moment::from(self.context.session.clock.author());
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
         let branch = (None, now);

@@ -1,7 +1,7 @@
 //! The effects of rules besides notes, commands and contracts: pausing, cancelling and reopening.
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::to_millisecond;
 use handoff_ledger::attention::of_folder;
 use handoff_ledger::{LedgerError, Rules};
 use handoff_model::{EventArgs, IssueStatus, Update, View, turn};
@@ -71,7 +71,7 @@ impl Work<'_, '_, '_> {
             return Ok(());
         };
         let protocol = self.rules.protocol();
-        let now = to_millisecond(self.context.session.clock.author());
+        let now = Moment::from(self.context.session.clock.author());
         let needed = of_folder(&folder, protocol, now)?.into_iter().next();
         let next = needed.map(|one| one.next).or_else(|| {
             let turn = turn(protocol, &issue, None, &[])?;

@@ -1,6 +1,5 @@
 //! One event, as GitHub delivers it.
 
-use chrono::{DateTime, Utc};
 use handoff_base::{Moment, hexadecimal};
 use handoff_model::{DeliveryName, NoDeliveryName};
 use handoff_protocol::EventKind;
@@ -125,8 +124,7 @@ impl Event {
     }
 
     pub(super) fn time(&self, pointer: &str) -> Option<Moment> {
-        let at = DateTime::parse_from_rfc3339(self.text(pointer)?).ok()?;
-        Some(at.with_timezone(&Utc))
+        self.text(pointer)?.parse().ok()
     }
 
     /// The time of what the event reports, if the payload has it.

@@ -1,7 +1,6 @@
 //! Whether an event still counts, given the facts noted so far.
 
-use handoff_base::moment::rfc3339;
-use handoff_base::{Moment, to_millisecond};
+use handoff_base::Moment;
 use handoff_model::{Annotation, Issue, Opinion, Record};
 use handoff_protocol::{CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, Protocol};
 use serde_json::{Map, Value, json};
@@ -19,7 +18,7 @@ const STATE: &str = "pr_state";
 pub(super) fn state_of(event: &Event, issue: Option<&Issue>) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
-        facts.insert(kind.since_fact(), json!(rfc3339(at)));
+        facts.insert(kind.since_fact(), json!(at.rfc3339()));
     }
     let state = event.text("/pull_request/state");
     let newest = issue.and_then(|issue| said_last(issue, |note| note.facts.contains_key(STATE)));
@@ -47,7 +46,7 @@ fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Momen
 }
 
 fn older(at: Moment, newest: Moment) -> String {
-    let (at, newest) = (rfc3339(at), rfc3339(newest));
+    let (at, newest) = (at.rfc3339(), newest.rfc3339());
     format!("it is older than what is already noted: {at} is before {newest}")
 }
 
@@ -233,7 +232,7 @@ impl Work<'_, '_, '_> {
 
     /// The time of a step, for what does not say when it was.
     pub(super) fn now(&self) -> Moment {
-        to_millisecond(self.context.session.clock.author())
+        Moment::from(self.context.session.clock.author())
     }
 
     /// Why a review does not apply to what its agent was sent: it is older, or about other commits.

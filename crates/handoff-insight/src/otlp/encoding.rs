@@ -1,6 +1,6 @@
 //! OTLP in JSON: hexadecimal ids, 64-bit numbers as strings, enumerations as numbers.
 
-use chrono::{DateTime, Utc};
+use handoff_base::Moment;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -159,7 +159,7 @@ fn any(value: &Value, lists: bool) -> Option<Any> {
 }
 
 /// Nanoseconds since 1970.
-pub(super) fn nanos(at: DateTime<Utc>) -> String {
+pub(super) fn nanos(at: Moment) -> String {
     // Records hold only dates between 1970 and 9999.
     let milliseconds = u128::try_from(at.timestamp_millis()).unwrap_or(0);
     (milliseconds * 1_000_000).to_string()

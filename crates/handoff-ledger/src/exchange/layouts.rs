@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::moment::rfc3339;
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Input;
 use handoff_model::{Record, View, review_imported};
@@ -214,7 +213,7 @@ fn log(
         let attempts = attempts(&record).into_iter();
         entries.extend(attempts.map(|attempt| {
             let entry = json!({
-                "timestamp": rfc3339(attempt.since),
+                "timestamp": attempt.since.rfc3339(),
                 "from": record.from,
                 "to": record.to,
                 "trigger": trigger,
@@ -277,7 +276,7 @@ fn failed_handoff(record: &Record, contract: Value) -> Value {
     let mut transitions = record.transitions.iter().rev();
     let kept = transitions.find_map(|transition| transition.context.as_ref());
     json!({
-        "failed_at": record.latest().map(|t| rfc3339(t.at)),
+        "failed_at": record.latest().map(|t| t.at.rfc3339()),
         "from_agent": record.from,
         "to_agent": record.to,
         "preserved_context": {
@@ -313,7 +312,7 @@ fn archive(
             "from": record.from,
             "to": record.to,
             "status": status.unwrap_or_else(|| record.state.to_string()),
-            "timestamp": record.sent_at().map(rfc3339),
+            "timestamp": record.sent_at().map(Moment::rfc3339),
         }))?;
     }
     lines.end().map(drop)

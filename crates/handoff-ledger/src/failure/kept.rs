@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::{Moment, ObjectId, moment};
+use handoff_base::{Moment, ObjectId};
 use handoff_git::{
     FlatEntry, GitError, Hidden, KeptFile, MOST_ENTRIES, Mode, RawPath, Repository, Tree,
     Unfinished,
@@ -32,8 +32,6 @@ pub struct PastFailure {
     /// The attempt that failed.
     pub attempt: u32,
     /// When it failed.
-    #[serde(with = "moment")]
-    #[schemars(with = "Moment")]
     pub at: Moment,
     /// The agent that failed.
     pub by: AgentName,

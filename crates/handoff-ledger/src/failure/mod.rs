@@ -15,8 +15,8 @@ pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
 pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::to_millisecond;
 use handoff_model::{EventArgs, LeaseRefusal, Refusal, Update, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
@@ -41,7 +41,7 @@ impl Ledger<'_> {
         keep: &Keep,
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
-        let at = to_millisecond(session.clock.author());
+        let at = Moment::from(session.clock.author());
         let tip = self.tip()?;
         let issue = tip.issue(id.issue())?.issue()?;
         let issue = issue.ok_or_else(|| Refusal::no_issue(id.issue()))?;

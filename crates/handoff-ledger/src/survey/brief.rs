@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
-use handoff_base::{Moment, moment};
 use handoff_model::record::answer_text;
 use handoff_model::stored::VERSION;
 use handoff_model::{
@@ -28,11 +28,8 @@ struct Issue<'a> {
     #[serde(borrow)]
     protocol: Cow<'a, str>,
     status: IssueStatus,
-    #[serde(with = "moment")]
     opened_at: Moment,
-    #[serde(with = "moment")]
     updated_at: Moment,
-    #[serde(default, with = "moment::optional")]
     completed_at: Option<Moment>,
     #[serde(borrow)]
     paused: Option<Paused<'a>>,
@@ -62,7 +59,6 @@ struct Finding {
 
 #[derive(Deserialize)]
 struct Paused<'a> {
-    #[serde(with = "moment")]
     at: Moment,
     #[serde(borrow)]
     by: Cow<'a, str>,
@@ -94,7 +90,6 @@ struct Counted<'a> {
 
 #[derive(Deserialize)]
 struct Decision<'a> {
-    #[serde(with = "moment")]
     at: Moment,
     #[serde(borrow)]
     id: Number<'a>,
@@ -154,9 +149,7 @@ struct Record<'a> {
     #[serde(default)]
     violations: Vec<IgnoredAny>,
     attempt: u32,
-    #[serde(default, with = "moment::optional")]
     not_before: Option<Moment>,
-    #[serde(default, with = "moment::optional")]
     acknowledge_by: Option<Moment>,
     lease: Option<Lease>,
     #[serde(default)]
@@ -185,13 +178,11 @@ struct Evidence {
 #[derive(Deserialize)]
 struct Lease {
     seconds: Option<u64>,
-    #[serde(default, with = "moment::optional")]
     expires_at: Option<Moment>,
 }
 
 #[derive(Deserialize)]
 struct Transition<'a> {
-    #[serde(with = "moment")]
     at: Moment,
     #[serde(borrow)]
     by: Cow<'a, str>,
@@ -199,7 +190,6 @@ struct Transition<'a> {
     to: State,
     #[serde(borrow)]
     receiver: Option<Text<'a>>,
-    #[serde(default, with = "moment::optional")]
     ran_out_at: Option<Moment>,
     #[serde(borrow)]
     failure: Option<Failure<'a>>,

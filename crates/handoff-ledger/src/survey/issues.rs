@@ -71,7 +71,7 @@ impl Issues {
     /// Unpacks the issues in which something may still need somebody: those that are open, have an
     /// open handoff, or await somebody or have yet to tell somebody.
     pub fn active(&self) -> impl Iterator<Item = IssueSurvey<'_>> {
-        self.active_since(Some(Moment::MAX_UTC))
+        self.active_since(Some(Moment::LAST))
     }
 
     /// The same with the issues that have a time after this one: of a change, of a lease's end, or

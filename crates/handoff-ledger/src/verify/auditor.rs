@@ -6,7 +6,7 @@ use std::rc::Rc;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Edit, Moment, ObjectId, moment, to_second};
+use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::archive::archived_before;
@@ -447,9 +447,9 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         let policy = self.reader.policy(old)?;
         let at = recorded.maker.at;
-        if to_second(at.fixed_offset()) != to_second(candidate.author.at) {
-            let (told, dated) = (moment::shown(at), to_second(candidate.author.at));
-            let text = format!("the step is of {told}, and its commit is dated {dated}");
+        if to_second(at) != to_second(candidate.author.at) {
+            let dated = to_second(candidate.author.at);
+            let text = format!("the step is of {at}, and its commit is dated {dated}");
             self.report(Finding::error(FindingCode::CommitMessage, "", text));
         }
         if let RecordedRequest::Update(update) = &recorded.request

@@ -2,7 +2,6 @@
 
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
-use handoff_base::moment::later;
 use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
@@ -216,7 +215,7 @@ impl<V> Planner<'_, V> {
                 && last.receiver == args.receiver
                 && args
                     .after
-                    .is_none_or(|after| record.not_before == Some(later(last.at, after)))
+                    .is_none_or(|after| record.not_before == Some(last.at.later(after)))
                 && same_failure(last.failure.as_ref(), args.failure.as_ref())
         })
     }

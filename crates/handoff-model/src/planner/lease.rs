@@ -3,7 +3,6 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_base::moment::{later, rfc3339};
 use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, trail};
@@ -39,7 +38,7 @@ impl<V> Planner<'_, V> {
             since: self.actor.at,
             token: record.claims().saturating_add(1),
             seconds,
-            expires_at: length.map(|seconds| later(self.actor.at, seconds)),
+            expires_at: length.map(|seconds| self.actor.at.later(seconds)),
             progress: None,
         })
     }
@@ -61,7 +60,7 @@ impl<V> Planner<'_, V> {
             let since = record
                 .not_before
                 .map_or(self.actor.at, |at| at.max(self.actor.at));
-            record.acknowledge_by = seconds.map(|seconds| later(since, seconds));
+            record.acknowledge_by = seconds.map(|seconds| since.later(seconds));
         }
     }
 
@@ -123,7 +122,7 @@ impl<V> Planner<'_, V> {
             ..EventArgs::default()
         };
         let seconds = self.length(&record, &asked)?;
-        let end = seconds.map(|seconds| later(self.actor.at, seconds));
+        let end = seconds.map(|seconds| self.actor.at.later(seconds));
         let at = self.actor.at;
         let is_news = self.report_usage(&mut record)?;
         let Some(lease) = &mut record.lease else {
@@ -165,7 +164,7 @@ impl<V> Planner<'_, V> {
         let Some(end) = record.expires_at().filter(|end| *end <= self.actor.at) else {
             return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
         };
-        let end = rfc3339(end);
+        let end = end.rfc3339();
         let (code, message) = match &record.lease {
             Some(lease) => (
                 TIMED_OUT,

@@ -1,7 +1,6 @@
 //! The protocol's limits on handoffs, and what they count.
 
 use handoff_base::ids::AgentName;
-use handoff_base::moment::later;
 use handoff_protocol::{AgentKind, Limits};
 
 use crate::intake::Contract;
@@ -95,7 +94,7 @@ impl<V> Planner<'_, V> {
             u32::try_from(fitting).unwrap_or(u32::MAX)
         };
         if let Some(seconds) = limits.deadline_seconds {
-            let end = later(opened, seconds);
+            let end = opened.later(seconds);
             if end <= self.actor.at {
                 return Some(Limit::Deadline { end });
             }

@@ -50,7 +50,6 @@ use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::moment::later;
 pub use held::{Holder, held};
 pub use limits::rounds;
 pub(crate) use retry::why_spent;
@@ -374,7 +373,7 @@ impl<V> Planner<'_, V> {
             }
             Event::Reassign if from == State::Failed => record.attempt += 1,
             Event::Release => {
-                record.not_before = args.after.map(|seconds| later(self.actor.at, seconds));
+                record.not_before = args.after.map(|seconds| self.actor.at.later(seconds));
                 let news = args.progress.as_ref().map(|text| Progress {
                     at: self.actor.at,
                     text: text.clone(),

@@ -1,7 +1,6 @@
 //! Attempts: how many there are, when the next may start, and what happens when none is left.
 
 use handoff_base::Moment;
-use handoff_base::moment::later;
 use handoff_protocol::{Event, Protocol, State};
 
 use crate::planner::Planner;
@@ -70,7 +69,7 @@ impl<V> Planner<'_, V> {
         };
         // If the clock was ahead when the attempt failed, that adds no delay.
         let failed = record.latest().map_or(self.actor.at, |t| t.at);
-        let at = later(failed.min(self.actor.at), seconds);
+        let at = failed.min(self.actor.at).later(seconds);
         (at > self.actor.at).then_some(at)
     }
 }

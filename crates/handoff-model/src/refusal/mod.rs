@@ -27,7 +27,6 @@ pub use state::StateRefusal;
 use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::moment::rfc3339;
 use handoff_protocol::Protocol;
 
 use crate::claim_queue::Claimable;
@@ -117,5 +116,5 @@ impl Claimable {
 }
 
 fn time(at: Moment) -> String {
-    rfc3339(at)
+    at.rfc3339()
 }

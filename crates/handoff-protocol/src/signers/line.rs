@@ -1,6 +1,7 @@
 //! One line of the list: names, options, a key.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use ssh_key::PublicKey;
@@ -246,7 +247,7 @@ fn quoted_value(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses a moment in ssh's format: a date, or a date and a time of day.
-fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
+fn moment(option: &str, text: &str) -> Result<Moment, Fault> {
     let fault = |text: String, fix: String| Fault::new(FindingCode::SignersDate, text).fix(fix);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let read = digits.bytes().all(|b| b.is_ascii_digit()).then(|| {
@@ -263,7 +264,7 @@ fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
     });
     let zone = text[digits.len()..].to_ascii_uppercase();
     match (read.flatten(), zone.as_str()) {
-        (Some(at), "Z" | "UTC") => Ok(at.and_utc()),
+        (Some(at), "Z" | "UTC") => Ok(at.and_utc().into()),
         // ssh interprets this in the reader's local time zone.
         (Some(_), "") => {
             let text = format!("{option} is {text}, which is another moment in each time zone");

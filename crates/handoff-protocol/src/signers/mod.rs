@@ -4,7 +4,7 @@
 mod line;
 mod signer;
 
-use chrono::{DateTime, Utc};
+use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use line::Fault;
 
@@ -68,7 +68,7 @@ impl Signers {
         &self,
         is: impl Fn(&SigningKey) -> bool,
         counts: impl Fn(&Signer) -> bool,
-        at: DateTime<Utc>,
+        at: Moment,
     ) -> Verdict<'_> {
         let mut verdict = Verdict::Unknown;
         for line in self.lines.iter().filter(|line| is(&line.key)) {
@@ -88,7 +88,7 @@ impl Signers {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
+    use handoff_base::Moment;
 
     use super::signer::matches;
     use super::{Signers, SigningKey, Verdict};
@@ -222,7 +222,7 @@ mod tests {
         let (signers, found) = Signers::parse(text.as_bytes());
         assert!(found.is_empty(), "{found:?}");
         let verdict = |name: &str, at: &str| {
-            let at = DateTime::parse_from_rfc3339(at).expect("a date").to_utc();
+            let at = at.parse().expect("a date");
             let is = |key: &SigningKey| key.fingerprint() == PRINT;
             match signers.verdict(is, |line| line.is_agents(name), at) {
                 Verdict::Allowed => "allowed".to_owned(),
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(verdict("a", "2026-04-01T00:00:00Z"), "allowed");
         assert_eq!(verdict("b", "2026-03-15T00:00:00Z"), "allowed");
         assert_eq!(verdict("c", "2026-03-15T00:00:00Z"), "key of a");
-        let at = DateTime::UNIX_EPOCH;
+        let at = Moment::default();
         assert!(matches!(
             signers.verdict(|_| false, |_| true, at),
             Verdict::Unknown

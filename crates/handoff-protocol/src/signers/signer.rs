@@ -1,6 +1,6 @@
 //! A key, its owner, and when it may sign.
 
-use chrono::{DateTime, Utc};
+use handoff_base::Moment;
 use ssh_key::HashAlg;
 use ssh_key::public::KeyData;
 
@@ -42,9 +42,9 @@ pub struct Signer {
     /// The key.
     pub key: SigningKey,
     /// The first moment at which it may sign.
-    pub valid_after: Option<DateTime<Utc>>,
+    pub valid_after: Option<Moment>,
     /// The last moment at which it may sign.
-    pub valid_before: Option<DateTime<Utc>>,
+    pub valid_before: Option<Moment>,
     pub(super) line: u32,
 }
 
@@ -81,7 +81,7 @@ impl Signer {
     }
 
     /// Whether the key may sign at that time.
-    pub fn is_valid(&self, at: DateTime<Utc>) -> bool {
+    pub fn is_valid(&self, at: Moment) -> bool {
         self.valid_after.is_none_or(|from| at >= from)
             && self.valid_before.is_none_or(|until| at <= until)
     }
