@@ -12,6 +12,7 @@ use handoff_ledger::{
 use handoff_model::{self as model, Handoff, Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::{now, session};
@@ -146,6 +147,7 @@ impl Arguments {
 }
 
 /// What was kept of a failed attempt, and what was restored of it.
+#[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restore")]
 pub(crate) struct RestoreView<'a> {
@@ -160,10 +162,8 @@ pub(crate) struct RestoreView<'a> {
     /// what was kept
     kept: &'a Contents,
     /// with `--worktree` or `--new-branch`: the unfinished work
-    #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<RestoredView>,
     /// with `--attachments`: how many files were written
-    #[serde(skip_serializing_if = "Option::is_none")]
     attachments_written: Option<usize>,
     #[serde(skip)]
     attachments_folder: Option<String>,

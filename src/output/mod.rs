@@ -33,6 +33,7 @@ use handoff_ledger::attention::Attention;
 use handoff_ledger::{Ledger, Unpublished};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 pub(crate) use answer::{Answer, as_object};
 pub(crate) use carried::{Carried, end_of_command};
@@ -45,6 +46,7 @@ use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 pub(crate) const SCHEMA: &str = "git-handoff/1";
 
 /// Every JSON document.
+#[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Document<'a, A> {
     /// `git-handoff/1`
@@ -52,11 +54,9 @@ pub(crate) struct Document<'a, A> {
     /// whether the command succeeded
     ok: bool,
     /// what went wrong, if `ok` is false
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView<'a>>,
     /// the answer, if `ok` is true; [each command](#what-each-command-answers) has its own. `import`, `wait`, `sync` and steps recorded only here
     /// (`not_published`) have it along with the error: what was done nevertheless, the current state
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<A>,
 }
 

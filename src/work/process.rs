@@ -32,7 +32,6 @@ pub(crate) struct ProcessGroup {
     #[serde(default)]
     pub(crate) is_reaped: bool,
     /// Its control group (version 2), if one could be made.
-    #[serde(default)]
     pub(crate) cgroup: Option<PathBuf>,
     /// When its first process was started, as the system has it: another process may get its number
     /// later.

@@ -100,7 +100,6 @@ pub(super) struct Remembered {
     /// The handoff that was worked on there last.
     pub(super) last: HandoffId,
     /// How it was made; none while it is being made.
-    #[serde(default)]
     pub(super) checkout: Option<Checkout>,
     /// The branches that were made for its issue by runs there.
     #[serde(default)]

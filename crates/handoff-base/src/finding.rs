@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 pub use crate::finding_code::FindingCode;
 
@@ -18,6 +19,7 @@ pub enum Severity {
 }
 
 /// One fault found in a contract, a protocol or a ledger.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// Its stable, dotted, lower-case word: [codes](codes.md).
@@ -28,21 +30,16 @@ pub struct Finding {
     /// `verify`; may be empty.
     pub path: String,
     /// Line in the contract, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Column in characters, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// The ledger commit in which it was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
     /// The file, as given, in findings of `check`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
 

@@ -4,11 +4,13 @@ use handoff_base::{ObjectId, hexadecimal};
 use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
 use handoff_model::TraceParent;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 /// The prefix of every event type.
 const DOMAIN: &str = "io.git-handoff";
 
 /// An event of a ledger; `T` is its data.
+#[skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub struct CloudEvent<'a, T> {
     specversion: &'static str,
@@ -16,11 +18,9 @@ pub struct CloudEvent<'a, T> {
     source: &'a str,
     #[serde(rename = "type")]
     kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     time: String,
     datacontenttype: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<TraceParent>,
     data: T,
 }

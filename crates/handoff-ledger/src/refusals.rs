@@ -14,6 +14,7 @@ use handoff_model::{ContractRefusal, Limit, Refusal, RequestRefusal, Update, Vie
 use handoff_protocol::{Fields, OnRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::contract_match::{ContractMatch, Offer};
 use super::error::{ContractError, LedgerError};
@@ -30,6 +31,7 @@ const LARGE: u64 = 512 << 10;
 const CODES: usize = 8;
 
 /// A contract that was refused.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// When it was refused.
@@ -40,19 +42,14 @@ pub struct Refused {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// The issue, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<IssueKey>,
     /// The sender, if it is an agent of the protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<AgentName>,
     /// The receiver, if it is an agent of the protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentName>,
     /// The protocol that it seems to follow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<AgentName>,
     /// The contract's type, if it can be determined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_type: Option<String>,
 }
 

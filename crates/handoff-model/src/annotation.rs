@@ -6,10 +6,12 @@ use handoff_protocol::EventKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use crate::delivery::DeliveryName;
 
 /// A note that corrects what was recorded.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Annotation {
@@ -18,34 +20,30 @@ pub struct Annotation {
     /// The agent that added it.
     pub by: AgentName,
     /// The handoff that it is about; `None` if it is about the whole issue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<HandoffId>,
     /// The text of the note; empty in an approval without one, and where what the work took is all
     /// that is said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The outside event that it tells, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<DeliveryName>,
     /// The facts that it states, by their names in skeletons.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,
     /// What a person decided about the handoff, if this is an approval or its opposite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The worker that recorded the approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
 }
 
 /// What a person decided about what a handoff hands on.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// Whether the person agrees; if not, requirements that ask for approval stay unmet.
     pub approved: bool,
     /// The code that it is about, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 

@@ -6,15 +6,16 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::record::Failure;
 
 /// The machine that an attempt failed on.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its name, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its operating system.
     pub os: String,
@@ -23,17 +24,15 @@ pub struct Host {
 }
 
 /// The state of the code.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stand {
     /// The branch; `None` if HEAD was detached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// HEAD's commit; `None` if there was no commit yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// That commit's tree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
 }
 
@@ -54,6 +53,7 @@ pub struct Attachment {
 }
 
 /// A summary of a snapshot.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
@@ -66,13 +66,13 @@ pub struct Summary {
     /// The number of deleted files.
     pub deleted: u64,
     /// The commit that it is based on; `None` if there was no commit yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The number of kept commits: the one that it is based on, and those that no remote had.
     pub commits: u64,
 }
 
 /// `failure.json`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFile {
@@ -98,11 +98,11 @@ pub struct FailureFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// The unfinished work, if it was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Summary>,
 }
 
 /// A file of a snapshot.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotFile {
@@ -115,7 +115,6 @@ pub struct SnapshotFile {
     /// The object with its content.
     pub blob: String,
     /// Its stage in the index, if it is in conflict.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<u16>,
     /// Its path in the folder, escaped.
     pub stored: String,
@@ -142,6 +141,7 @@ pub struct Merge {
 }
 
 /// `snapshot.json`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -150,10 +150,8 @@ pub struct Manifest {
     /// The commit that it is based on.
     pub base: Stand,
     /// The operation in progress in the worktree, in git's word for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The merge in progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
     /// Changed, added and untracked files.
     pub files: Vec<SnapshotFile>,

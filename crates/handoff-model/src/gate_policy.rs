@@ -28,22 +28,16 @@ pub struct Exemption {
     /// Why, for people.
     pub reason: String,
     /// It is by one of these accounts.
-    #[serde(default)]
     pub authors: Option<Vec<String>>,
     /// It has one of these labels.
-    #[serde(default)]
     pub labels: Option<Vec<String>>,
     /// It changes nothing but what these patterns match.
-    #[serde(default)]
     pub paths: Option<Vec<String>>,
     /// It is from one of these branches of the repository, by patterns.
-    #[serde(default)]
     pub branches: Option<Vec<String>>,
     /// It is into one of these branches, by patterns.
-    #[serde(default)]
     pub into: Option<Vec<String>>,
     /// It names no issue.
-    #[serde(default)]
     pub without_issue: Option<bool>,
 }
 
@@ -80,14 +74,12 @@ impl Exemption {
 #[serde(deny_unknown_fields)]
 struct Stored {
     format: u32,
-    #[serde(default)]
     protocol: Option<AgentName>,
     #[serde(default)]
     require: Vec<String>,
     #[serde(default)]
     signed: bool,
     /// Lines as in `allowed_signers`.
-    #[serde(default)]
     signers: Option<Vec<String>>,
     #[serde(default)]
     exempt: Vec<Exemption>,

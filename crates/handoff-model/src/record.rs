@@ -6,6 +6,7 @@ use handoff_base::{Moment, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::{apply, skip_serializing_none};
 
 use crate::annotation::Annotation;
 use crate::consistency::Contradiction;
@@ -64,6 +65,7 @@ impl IssueStatus {
 }
 
 /// An open handoff, as its issue lists it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenHandoff {
@@ -74,7 +76,6 @@ pub struct OpenHandoff {
     /// Its state.
     pub state: State,
     /// When the holder's lease ends, or when it must be claimed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Moment>,
 }
 
@@ -90,6 +91,7 @@ pub struct Awaiting {
 }
 
 /// A handoff that the protocol's limits count.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
@@ -102,10 +104,8 @@ pub struct Counted {
     /// When it was sent.
     pub at: Moment,
     /// What it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The reason its contract gives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The kinds of round that it counts towards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,6 +129,7 @@ pub struct Decision {
 }
 
 /// An answer to the question of a blocked agent.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerGiven {
@@ -139,13 +140,11 @@ pub struct AnswerGiven {
     /// The handoff that was blocked.
     pub id: HandoffId,
     /// Why the agent was blocked, in its words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// What it asked for by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
     /// The answer, if it is text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The answers, by the questions' keys.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -199,6 +198,7 @@ pub struct GivenUp {
 }
 
 /// A reopening of a completed or cancelled issue.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reopening {
@@ -211,11 +211,11 @@ pub struct Reopening {
     /// The number of handoffs the issue had at that time.
     pub handoffs: u32,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
 }
 
 /// A pause of an issue: nobody is handed its work until it is resumed.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Paused {
@@ -228,7 +228,6 @@ pub struct Paused {
     /// Why.
     pub reason: String,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The agents that go on all the same, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -261,6 +260,7 @@ impl std::fmt::Display for Paused {
 }
 
 /// The end of a pause, or word from elsewhere that the work goes on.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resumed {
@@ -271,10 +271,8 @@ pub struct Resumed {
     /// Why.
     pub reason: String,
     /// When that was said, if that was earlier and elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The pause; none if the issue was not paused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
 }
 
@@ -334,6 +332,7 @@ impl FindingState {
 }
 
 /// A finding of a review.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewFinding {
@@ -344,33 +343,25 @@ pub struct ReviewFinding {
     /// The handoff that raised it.
     pub raised_by: HandoffId,
     /// Where it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// How severe it is, or of which kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<String>,
     /// What is wrong.
     pub text: String,
     /// The handoff that answered it last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<HandoffId>,
     /// What was done about it, or why nothing was; none if it was answered along with others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// Whether nothing was done about it, for the reason in its answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
     /// The commit that fixes it, as its answer says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The handoff that disputed its answer last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disputed_by: Option<HandoffId>,
     /// What is still wrong, if the review that disputed it says it in other words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispute: Option<String>,
     /// The handoff that approved it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<HandoffId>,
 }
 
@@ -413,6 +404,11 @@ impl ReviewFinding {
 }
 
 /// `issue.json`: the state of an issue.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
@@ -431,62 +427,46 @@ pub struct Issue {
     /// When its last step was made.
     pub updated_at: Moment,
     /// When it was completed, if it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Moment>,
     /// The number of its handoffs, which is the number of the newest.
     pub handoffs: u32,
     /// The number of commits that wrote to it.
     pub steps: u32,
     /// Its open handoffs, the oldest first.
+    #[serde_with(skip_apply)]
     pub open: Vec<OpenHandoff>,
     /// Completed handoffs that nothing was sent on from yet: their receivers may still send.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<HandoffId>,
     /// Handoffs that ended and await somebody, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting: Vec<Awaiting>,
     /// Handoffs that ended in a way that takes nothing more of these agents, of which they have yet to
     /// be told: until they do anything in the issue.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_tell: Vec<Awaiting>,
     /// When and why it was given up.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,
     /// When and why it was reopened.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
     /// Since when and why nobody is handed its work, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
     /// When and why it was resumed after a pause.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumed>,
     /// The handoffs that the protocol's limits count, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<Counted>,
     /// Decisions about its handoffs, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
     /// The newest answers to blocked agents, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerGiven>,
     /// The findings of its reviews, in the order of their ids.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ReviewFinding>,
     /// The newest refused contracts that the protocol wants on record, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<RefusedContract>,
     /// Notes that correct what was recorded, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
     /// The outside events that its steps carried out, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<Delivered>,
     /// The tasks that were handed over, in that order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,
     /// For each contract type, the contracts' own ids with the numbers of their handoffs.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
     /// What agents spent in it since its protocol has budgets.
     #[serde(default, skip_serializing_if = "Spending::is_empty")]
@@ -585,13 +565,13 @@ impl Issue {
 }
 
 /// A task that a contract handed over.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// Its name.
     pub id: String,
     /// The task that it is part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// Its newest handoff.
     pub handoff: HandoffId,
@@ -603,13 +583,13 @@ pub struct Task {
 }
 
 /// The task that a handoff is about.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskName {
     /// Its name.
     pub id: String,
     /// The task that it is part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
 
@@ -626,13 +606,13 @@ pub struct Expected {
 }
 
 /// Where an imported handoff comes from.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportSource {
     /// The file, as the import named it.
     pub file: String,
     /// The protocol's import profile by which its contract may lack members.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<AgentName>,
     /// The members that its contract lacks: what they would say is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -640,16 +620,15 @@ pub struct ImportSource {
 }
 
 /// A file that a contract delivered, as it was when the contract was sent.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
     /// Its path in the repository.
     pub path: String,
     /// Its size in bytes; `None` if it was missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Its SHA-256, in hexadecimal; `None` if it was missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Whether the code branch's commit has the same content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -683,6 +662,7 @@ impl ContractFile {
 }
 
 /// A worker's hold on a handoff.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
@@ -695,13 +675,10 @@ pub struct Lease {
     /// The number of this claim of the handoff, from 1.
     pub token: u32,
     /// Its length in seconds when it started or was last extended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
     /// When it runs out; never, if the holder waits for others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Moment>,
     /// The holder's latest progress report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
@@ -716,16 +693,16 @@ pub struct Progress {
 }
 
 /// Something that a blocked agent needs to know.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// The key of the answer.
     pub key: String,
     /// The kind of value, in the words of the agent that asks.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub kind: Option<String>,
     /// What the answer is used for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether the work can go on without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -733,6 +710,7 @@ pub struct Question {
 }
 
 /// A failure, as the failing agent reports it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
@@ -741,18 +719,15 @@ pub struct Failure {
     /// What happened, in one sentence.
     pub message: String,
     /// More about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
     /// Whether another attempt may succeed.
     pub recoverable: bool,
     /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_action: Option<String>,
     /// Whether its agent says that there is no further attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_retry: bool,
     /// How the agent's run ended, if the code stands for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunFailure>,
 }
 
@@ -765,6 +740,7 @@ impl Failure {
 }
 
 /// One change of a handoff's state.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
@@ -773,33 +749,25 @@ pub struct Transition {
     /// The agent that caused it.
     pub by: AgentName,
     /// The worker that caused it; `None` if none did, as when a lease expired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// `claim`, `take_over` (by another worker), `complete`, `fail`, `expire` (its lease expired, or
     /// nobody claimed it in time), `exhaust` (no attempt is left), `release` (given back),
     /// `block`, `answer`, `retry`, `reassign`, `redrive`, `reject` or `cancel`; `None` for the sending
     /// that started the handoff.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
     /// The state before; `None` for the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<State>,
     /// The state after.
     pub to: State,
     /// The handoff whose step caused it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<HandoffId>,
     /// The reason, or the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The failure, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// When its time ran out, if it expired.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_out_at: Option<Moment>,
     /// Where the context of the failure is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
     /// The questions of the blocked agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -808,16 +776,13 @@ pub struct Transition {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
     /// The agent that takes over from now on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<AgentName>,
     /// The random part of the delay before another attempt, in thousandths.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
     /// Allowed matches of secret patterns that came with it, and their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
     /// The trace that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceParent>,
 }
 
@@ -873,6 +838,10 @@ pub fn answer_text(values: &Map<String, Value>) -> Option<String> {
 }
 
 /// `NNNN.json`: one handoff.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -885,7 +854,6 @@ pub struct Record {
     /// The protocol that governs it.
     pub protocol: AgentName,
     /// Where it comes from, if it was imported from another system's files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportSource>,
     /// The contract's type.
     pub contract_type: String,
@@ -896,105 +864,76 @@ pub struct Record {
     /// Its state.
     pub state: State,
     /// The protocol's priority word, the contract's own or the issue's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
     /// The status of its contract, in the protocol's own words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// One line about it.
     pub summary: String,
     /// The contract's own id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_id: Option<String>,
     /// The contract.
     pub contract: ContractFile,
     /// The receiver that its contract names, if another agent decides first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<AgentName>,
     /// The agent that its sender recommends for what follows, if it is not the receiver that its
     /// contract names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<AgentName>,
     /// The handoff that its sender held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<HandoffId>,
     /// The request that it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<HandoffId>,
     /// The failed handoff whose contract it corrects, and whose attempts it goes on counting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<HandoffId>,
     /// The task that it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskName>,
     /// Handoffs that must be completed before it can be claimed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<HandoffId>,
     /// The open handoffs of the parts of its task, and of the reports on them: until they end, it
     /// waits for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<HandoffId>,
     /// What its answer must deliver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<Expected>,
     /// The files that its contract delivered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// The statements of its contract and the results of their checks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// What it contradicts, where the protocol's rules only warn.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contradictions: Vec<Contradiction>,
     /// The places of its contract that do not apply, each with the reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_applicable: Vec<NotApplicable>,
     /// The number of retries it may have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The retry delay that its contract sets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<OwnRetry>,
     /// The time that its contract gives the receiver, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
     /// The time in which its contract wants it claimed, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledge_seconds: Option<u64>,
     /// The inputs that its sender lacks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Question>,
     /// The location of its sender's session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Role violations of its sender.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<String>,
     /// The tip of the code branch when it was sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
     /// The number of this attempt, from 1.
     pub attempt: u32,
     /// The number of the first attempt since it was redriven.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<u32>,
     /// When it can be claimed again, while it waits for another attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Moment>,
     /// When it fails unless it was claimed before, while it waits for its receiver.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledge_by: Option<Moment>,
     /// The current lease, if an agent works on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The newest progress reports of its holders, the oldest first; they stay when the lease is
     /// over.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Progress>,
     /// What work on it took, as its workers reported it: an entry for each claim of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<Usage>,
     /// Every transition, the oldest first.
+    #[serde_with(skip_apply)]
     pub transitions: Vec<Transition>,
 }
 

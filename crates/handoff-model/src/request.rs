@@ -7,6 +7,7 @@ use handoff_contract::Allowance;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 
 use crate::annotation::Approval;
 use crate::intake::Contract;
@@ -59,6 +60,7 @@ impl SendRequest<'_> {
 }
 
 /// A request without a contract. In an export, it is stored as a member with the variant's name.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Update {
@@ -84,7 +86,6 @@ pub enum Update {
     /// Adds a note that corrects what was recorded.
     Annotate {
         /// The number of the handoff in the issue; `None` if the note is about the whole issue.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         handoff: Option<u32>,
         /// The note.
         note: String,
@@ -92,7 +93,6 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         facts: Map<String, Value>,
         /// What a person decides about the handoff.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Approval>,
     },
     /// Gives up an issue in which nothing is open.
@@ -105,7 +105,6 @@ pub enum Update {
         /// Why.
         reason: String,
         /// When that was said, if that was earlier and elsewhere.
-        #[serde(skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
     /// Pauses an issue: nobody is handed its work until it is reopened.
@@ -116,7 +115,6 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         except: Vec<AgentName>,
         /// When that was said, if that was earlier and elsewhere.
-        #[serde(skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
     /// Records that a contract of the agent was refused.
@@ -131,32 +129,25 @@ pub enum Update {
 }
 
 /// The arguments of an event.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EventArgs {
     /// The reason, or the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The failure, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Where the context of the failure is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
     /// The token of the claim that the caller acts under.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u32>,
     /// When it was said, if that was earlier and elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said_at: Option<Moment>,
     /// The length of the lease in seconds, if not the protocol's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
     /// The progress made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// For how long what is given back is not offered, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The questions of an agent that is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -165,14 +156,11 @@ pub struct EventArgs {
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
     /// The agent that takes over from now on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<AgentName>,
     /// The part of the delay before another attempt, in thousandths, if the protocol wants a random
     /// part of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
     /// The decision that this carries out, and its rationale.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<(Action, String)>,
     /// Matches of secret patterns that are allowed; those that it contains are recorded.
     #[serde(skip)]

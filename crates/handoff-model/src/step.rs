@@ -7,6 +7,7 @@ use handoff_base::{Edit, Moment};
 use handoff_contract::Allowance;
 use handoff_protocol::Protocol;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::advice::decides;
 use crate::delivery::Delivery;
@@ -42,24 +43,22 @@ pub struct Actor<'a> {
 }
 
 /// An owned [`Actor`], as a step's commit names it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Maker {
     /// The agent.
     pub by: AgentName,
     /// The worker that acted as the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// The time of the step.
     pub at: Moment,
     /// The trace that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceParent>,
     /// What the work took, as far as it was reported with the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<ModelUsage>,
     /// The outside event that it carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
 }
 
@@ -96,23 +95,20 @@ pub enum Asked {
 }
 
 /// How a contract was sent.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SendOptions {
     /// The number of the request that it answers, if given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<u32>,
     /// The number of the failed handoff whose contract it corrects.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<u32>,
     /// The token of the claim that its sender acts under, if given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u32>,
     /// The matches of secret patterns in it that are allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
     /// Where it came from, if it was imported.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportSource>,
 }
 

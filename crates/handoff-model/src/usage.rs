@@ -11,6 +11,7 @@ use handoff_base::{Amount, Currency, Moment};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::record::Record;
 
@@ -27,38 +28,29 @@ const MOST_COST: u64 = 1_000_000_000;
 const MOST: u64 = 1_000_000_000_000_000;
 
 /// What the use of one model took. Each member is optional.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelUsage {
     /// Who runs the model: `anthropic`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Tokens that the model read, with those from a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens that it wrote.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Those of `input_tokens` that came from a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
     /// What it cost, in `currency`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
     /// The currency of `cost`, such as `USD`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// How often the model was called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// From the start of the work to its end, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_seconds: Option<u64>,
     /// The part of it in which the model or a tool worked, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub working_seconds: Option<u64>,
 }
 

@@ -36,7 +36,6 @@ struct Setting {
     /// the end any ending.
     at: Vec<String>,
     /// The value, or an element of it, which may be `{{root}}` too; any value if it is left out.
-    #[serde(default)]
     is: Option<Value>,
 }
 

@@ -39,19 +39,14 @@ pub struct Harness {
     /// The instructions file that it reads.
     pub instructions: String,
     /// The line that imports the text into its instructions, where others read this file as well.
-    #[serde(default)]
     import: Option<String>,
     /// When it reads `AGENTS.md` as well.
-    #[serde(default)]
     agents_md: Option<AgentsMd>,
     /// The path where it looks for the skill.
-    #[serde(default)]
     pub skill: Option<String>,
     /// The configuration of its hooks.
-    #[serde(default)]
     pub hooks: Option<Hooks>,
     /// The configuration of its MCP servers.
-    #[serde(default)]
     pub mcp: Option<Mcp>,
     /// The hook output that adds a text to a new session.
     #[serde(default)]
@@ -63,13 +58,11 @@ pub struct Harness {
     #[serde(default)]
     switches: Vec<Switch>,
     /// Its program, and the version that was tried.
-    #[serde(default)]
     pub program: Option<HarnessProgram>,
     /// What a person has to allow.
     #[serde(default)]
     consents: Vec<Consent>,
     /// A required step that no file shows.
-    #[serde(default)]
     pub note: Option<String>,
 }
 
@@ -139,9 +132,7 @@ impl Mcp {
 #[serde(deny_unknown_fields)]
 struct Switch {
     file: String,
-    #[serde(default)]
     key: Option<String>,
-    #[serde(default)]
     line: Option<String>,
 }
 

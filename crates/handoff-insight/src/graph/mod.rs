@@ -28,6 +28,7 @@ use handoff_ledger::HandoffSurvey;
 use handoff_protocol::{AgentKind, State};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 /// What a graph shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -81,6 +82,7 @@ impl Serialize for NodeId {
 }
 
 /// An agent, the end of the work, or a task.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Node {
     /// `n0`, `n1` ….
@@ -97,7 +99,6 @@ pub struct Node {
     /// The lines below its name.
     pub(crate) lines: Vec<String>,
     /// The group that it is in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<usize>,
 }
 
@@ -193,6 +194,7 @@ fn is_late(handoff: &HandoffSurvey<'_>, now: Moment) -> bool {
 }
 
 /// An edge from one node to another.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Edge {
     /// The node where it begins.
@@ -222,20 +224,12 @@ pub struct Edge {
     pub(crate) late: usize,
     /// For an issue, how long they waited in total; for a protocol, the median time from sent to
     /// the first claim.
-    #[serde(
-        rename = "waited_seconds",
-        serialize_with = "seconds",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "waited_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) waited: Option<TimeDelta>,
     /// For an issue, how long they were worked on in total; for a protocol, the median time of
     /// work that has ended.
-    #[serde(
-        rename = "worked_seconds",
-        serialize_with = "seconds",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "worked_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) worked: Option<TimeDelta>,
     /// Why it is forbidden, which agent decides first, its intended receiver, which request is
@@ -321,6 +315,7 @@ pub(crate) struct Loop {
 }
 
 /// One handoff of an issue.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GraphStep")]
 pub struct Step {
@@ -331,10 +326,8 @@ pub struct Step {
     /// The node of the receiver that it was sent to.
     pub(crate) to: NodeId,
     /// The node that has it now, if that is another.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) now_with: Option<NodeId>,
     /// Its intended receiver, if another agent decides first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) meant_for: Option<AgentName>,
     /// One line about it.
     pub(crate) summary: String,
@@ -347,25 +340,15 @@ pub struct Step {
     /// Which attempt this is, from 1.
     pub(crate) attempt: u32,
     /// The request that it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<u32>,
     /// The task that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<String>,
     /// How long it waited.
-    #[serde(
-        rename = "waited_seconds",
-        serialize_with = "seconds",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "waited_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) waited: Option<TimeDelta>,
     /// How long it was worked on.
-    #[serde(
-        rename = "worked_seconds",
-        serialize_with = "seconds",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "worked_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) worked: Option<TimeDelta>,
     /// Its failures and obstacles.

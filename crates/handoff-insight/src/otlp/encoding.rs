@@ -3,6 +3,7 @@
 use handoff_base::Moment;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// One document: a line of a file, or a request to a collector.
 #[derive(Debug, Serialize)]
@@ -39,12 +40,12 @@ pub(super) struct Scope {
 }
 
 /// One span of a trace.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
     pub(super) trace_id: String,
     pub(super) span_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parent_span_id: Option<String>,
     pub(super) name: String,
     pub(super) kind: u8,
@@ -55,7 +56,6 @@ pub struct Span {
     pub(super) events: Vec<Event>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) links: Vec<Link>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
 }
 

@@ -12,12 +12,14 @@ use handoff_model::{
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with::skip_serializing_none;
 
 pub(super) const STEPS: &str = "steps.jsonl";
 /// The version of the format.
 pub(super) const VERSION: u64 = 1;
 
 /// The header, on the first line.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
@@ -25,7 +27,6 @@ pub(super) struct Header {
     /// The protocol of the ledger's new issues.
     pub(super) default_protocol: AgentName,
     /// The only issue that was exported; `None` if all were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) issue: Option<IssueKey>,
 }
 
@@ -55,11 +56,11 @@ impl std::fmt::Display for Key {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
     /// The issue; `None` for a protocol or a document.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) issue: Option<IssueKey>,
     /// Its number among the steps of its subject.
     pub(super) step: u32,
@@ -69,16 +70,13 @@ pub(super) struct Line {
     /// The agent; for a protocol, the person who ran the program.
     pub(super) by: String,
     /// The worker that made it as that agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) worker: Option<WorkerId>,
     /// The trace that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) traceparent: Option<TraceParent>,
     /// What the work took, as far as it was reported with the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) usage: Vec<ModelUsage>,
     /// The outside event that it carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
     pub(super) request: LineRequest,
 }
@@ -154,6 +152,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for NamedMember<M> {
 }
 
 /// A contract that was sent, with the data gathered for it at that time.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Send {
@@ -164,7 +163,6 @@ pub(super) struct Send {
     pub(super) sha256: String,
     pub(super) protocol: AgentName,
     /// The tip of the code branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<Code>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
@@ -172,19 +170,15 @@ pub(super) struct Send {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Evidence>,
     /// The number of the request that it answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<u32>,
     /// The number of the failed handoff whose contract it corrected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) replaces: Option<u32>,
     /// The token of the claim that its sender acted under, if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) token: Option<u32>,
     /// Allowed matches of secret patterns in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,
     /// Where it came from, if it was imported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) imported: Option<ImportSource>,
 }
 

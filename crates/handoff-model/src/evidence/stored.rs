@@ -3,6 +3,7 @@
 use handoff_protocol::{Check, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +39,7 @@ pub struct ReportFile {
 }
 
 /// One check of a contract, as recorded.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
@@ -48,16 +50,12 @@ pub struct Evidence {
     /// What was found.
     pub result: Verdict,
     /// Why it did not pass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The tip of the branch that it was checked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
     /// The tip of the base branch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The tip of the branch when the sender received the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The reports that were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

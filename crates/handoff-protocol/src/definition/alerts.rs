@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
+use serde_with::skip_serializing_none;
 
 /// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
 #[derive(
@@ -228,6 +229,7 @@ impl Threshold {
 }
 
 /// An alert: when it fires, and what to do then.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alert {
@@ -237,27 +239,20 @@ pub struct Alert {
     pub metric: Metric,
     /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
     /// An alert has one of the four thresholds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Number>,
     /// Fires at this and above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Number>,
     /// Fires below this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<Number>,
     /// Fires at this and below.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
     /// For events, times and shares: counts only what happened in this many seconds before now;
     /// everything, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
     /// For current states: counts only what has been in that state for this many seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than_seconds: Option<u64>,
     /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not
     /// given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantile: Option<Number>,
     /// How serious it is.
     pub severity: Level,

@@ -4,6 +4,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::{Amount, Currency};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// What a budget adds up.
 #[derive(
@@ -60,28 +61,23 @@ impl BudgetUnit {
 
 /// A budget: once as much is spent, nothing more is claimed. It has at least one of `cost`,
 /// `tokens`, `attempts` and `seconds`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// What it is for: one claim (`run`), an `issue`, or all claims that began on one `day` (UTC).
     pub per: Per,
     /// The only agent whose claims count; every agent's count together, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     /// The most money, as `--usage` reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
     /// The currency of `cost`; costs in others do not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// The most input and output tokens, as `--usage` reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// The most claims that are not given back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
     /// The longest time for which work is held, in seconds, added up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use super::evidence::Claims;
 use super::fields::{Fields, named};
@@ -90,16 +91,16 @@ pub struct ExpectedFields {
 }
 
 /// The places where a contract names the files that it delivers.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactFields {
     /// A list with one entry per file; without it, the contract itself is the only entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     /// The file's path, relative to the entry.
     pub path: String,
     /// The kind of artifact, relative to the entry.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The kinds that are files of the repository; all kinds, if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,6 +108,7 @@ pub struct ArtifactFields {
 }
 
 /// The places where a contract lists the inputs that its sender lacks.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFields {
@@ -115,28 +117,25 @@ pub struct InputFields {
     /// The input's name, relative to the entry; empty if the entry is the name.
     pub key: String,
     /// The kind of value, relative to the entry.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub kind: Option<String>,
     /// What it is used for, relative to the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether the work waits for it, relative to the entry; it does, if not given. Such an input
     /// becomes a question.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocking: Option<String>,
 }
 
 /// The places where an answer gives what was asked.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenFields {
     /// An object with a member for each question's key, or a list with one entry per answer.
     pub at: String,
     /// The question's key, relative to the entry of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The answer, relative to the entry of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// The status words of a full answer, which must give everything that was asked. Without any,
     /// every answer must.
@@ -166,6 +165,7 @@ pub struct CriticalInputs {
 }
 
 /// The places where a contract reports a failure, as JSON Pointers.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFields {
@@ -174,16 +174,12 @@ pub struct FailureFields {
     /// A one-sentence message.
     pub message: String,
     /// More about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
     /// Whether another attempt may succeed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<String>,
     /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_action: Option<String>,
     /// Whether there is another attempt; `false` ends the retries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_available: Option<String>,
 }
 
@@ -211,6 +207,11 @@ pub enum ForeignFile {
 }
 
 /// The required content of a contract type.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractType {
@@ -223,121 +224,89 @@ pub struct ContractType {
     pub root: String,
     /// Fields that identify the type: a JSON Pointer, and the text there, a list of texts, or `*`
     /// for any.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
     /// The formats that it may have, if not all of the protocol's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<String>,
     /// The places of the envelope's fields in this type, if different.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub fields: Fields,
     /// The types of the requests that it answers: it needs no route, goes back to the requester,
     /// and carries the request's id if there is one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
     /// Whether it is only recorded: completed on arrival, it moves nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
     /// The word for it in a log of handoffs: what made its sender hand over. By default the type's
     /// name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// For a note: the file of other systems that it comes from, and becomes again in an export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignFile>,
     /// The sender of a contract that does not name one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implied_from: Option<AgentName>,
     /// The receiver of a contract that does not name one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implied_to: Option<AgentName>,
     /// The place of a one-line summary in this type, if not in the envelope's summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The places of failure details, for types that fail or block their sender's handoff.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureFields>,
     /// The JSON Schema's file, relative to the protocol's folder.
     pub schema: String,
     /// The XML Schema's file, if contracts may be XML.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xsd: Option<String>,
     /// The skeleton's file.
     pub template: String,
     /// The contracts of this type in which a value may list all its choices with bars between them:
     /// the examples of a document. Each is the SHA-256, in hexadecimal, of its content as JSON with
     /// sorted keys and without spaces. In any other contract, such a value is refused.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// Status words that do something else in this type than their state says: what becomes of the
     /// handoff that the sender held, or of the request that is answered. By default, a word for
     /// `failed` or `dead` fails it, one for `blocked` blocks it, and any other completes it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outcome: BTreeMap<String, Outcome>,
     /// Data that is checked against a schema that the contract names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named_schemas: Vec<NamedSchema>,
     /// The places where it states what its answer must deliver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects: Option<ExpectedFields>,
     /// The places where it names the files that it delivers, whose digests are recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<ArtifactFields>,
     /// The place of its maximum number of retries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<String>,
     /// The place of the delay before its first retry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_delay: Option<TimeField>,
     /// The place of the factor by which each further delay grows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_multiplier: Option<String>,
     /// The place of the time that its receiver may take, which becomes the length of the claim's
     /// lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeField>,
     /// The place of the time in which an agent must claim it; it does not apply to a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledge: Option<TimeField>,
     /// The places where it lists the inputs that its sender lacks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<InputFields>,
     /// Fields that must name an agent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
     /// The place of the agent that its sender recommends for what follows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommends: Option<String>,
     /// The place of a list of its sender's actions. One that its role does not allow fails what it
     /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<String>,
     /// The places where it gives what its sender was asked: the keys, the kinds of value and their
     /// completeness are checked against the questions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<GivenFields>,
     /// Inputs that an answer must provide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_inputs: Option<CriticalInputs>,
     /// The place of the id of the contract it is about: the one that its sender works on, or the
     /// one which that one is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// For the values of a field, the status words that the contract of the sender's work must
     /// have.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub after: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// The tasks that it opens or completes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskFields>,
     /// The places where it lists findings that have to be answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raises: Option<RaisedFields>,
     /// The places where it answers findings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixes: Option<FixFields>,
     /// What says which commit it is about, if it is a review.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviews: Option<ReviewFields>,
     /// Whether it approves: it is refused while a finding is open or disputed, and resolves those
     /// that are answered.
@@ -345,7 +314,6 @@ pub struct ContractType {
     pub settles: bool,
     /// The places of statements that can be checked against the repository: see
     /// [evidence.md](evidence.md).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
 }
 

@@ -3,6 +3,7 @@
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use crate::lifecycle::State;
 
@@ -48,41 +49,34 @@ impl Action {
 }
 
 /// When a rule applies: every given condition must hold.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Circumstances {
     /// The handoff's state; `completed` for an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// The failure's code is one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<String>,
     /// The answer's status word is one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<String>,
     /// The priority is one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<String>,
     /// Whether the agent reported that another attempt may succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<bool>,
     /// Whether attempts are left.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_left: Option<bool>,
     /// It has been in its state for at least this many seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_seconds: Option<u64>,
     /// It was given new attempts less often than this since it was first dead.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub redriven_below: Option<u32>,
     /// It was handed to none of these agents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,
     /// Its sender recommends one of these agents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recommends: Vec<AgentName>,
     /// The issue has no rounds left of these kinds, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<String>,
     /// The handoff does not need attention itself: its contract, whose status is tested here, is
     /// with the agent that decides what follows from it.
@@ -91,6 +85,7 @@ pub struct Circumstances {
 }
 
 /// What to do about a handoff that needs attention or was answered in part.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRule {
@@ -100,7 +95,6 @@ pub struct DecisionRule {
     /// The action to take.
     pub action: Action,
     /// The agent that takes over, if the action moves the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentName>,
     /// The reason, in a few words, recorded with the decision.
     pub why: String,

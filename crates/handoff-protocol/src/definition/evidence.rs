@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use handoff_base::finding::FindingCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::fields::named;
 
@@ -109,11 +110,11 @@ impl Check {
 }
 
 /// A protocol's policies for its contracts' statements.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRules {
     /// The policy of every check; the default is the ledger's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// The policies of single checks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -145,16 +146,15 @@ impl Strategy {
 }
 
 /// The places where a contract lists commits.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitsClaim {
     /// The list.
     pub list: String,
     /// The commit's id, relative to the entry; without it, the entry is the id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The commit's message or its subject, relative to the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Whether the list has each of the branch's own commits, once. Merges may be left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -162,13 +162,13 @@ pub struct CommitsClaim {
 }
 
 /// The places where a contract states how its branch was merged.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeClaim {
     /// The commit on the base branch.
     pub commit: String,
     /// The word for the merge strategy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
     /// The meaning of the words, if not the common one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -176,26 +176,21 @@ pub struct MergeClaim {
 }
 
 /// The places where a contract states its test results.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestsClaim {
     /// The number that passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<String>,
     /// The number that failed or were aborted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// The number that were skipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// The total number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<String>,
     /// Whether none failed, as `true` or `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<String>,
     /// The result in words, with some of the counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
@@ -214,35 +209,27 @@ impl TestsClaim {
 }
 
 /// The places of statements that can be checked, as JSON Pointers.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     /// The code branch, if not at the envelope's place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The branch that the work will be merged into.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The commits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<CommitsClaim>,
     /// The number of paths that the branch changes, or a list of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<String>,
     /// The number of commits that the sender added.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits_added: Option<String>,
     /// The merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeClaim>,
     /// The tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsClaim>,
     /// The number of tests that were added.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests_added: Option<String>,
     /// The coverage: a number, or a text such as `96%`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<String>,
 }
 

@@ -2,48 +2,38 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The places of the envelope's fields, as JSON Pointers.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
     /// The contract's own id: shared by everything about one piece of work, or unique among the
     /// contracts of its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The issue key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<String>,
     /// The key of the issue that a contract opens if it names none: a JSON Pointer, or the key
     /// itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_issue: Option<String>,
     /// The sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The status word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// When the contract was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// The priority word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
     /// The issue's title.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The one-line summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The code branch that the work is on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The location of the sender's session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
 

@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::fields::named;
 
 /// The places where a contract lists findings that must be answered before the work is approved.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RaisedFields {
@@ -15,14 +17,11 @@ pub struct RaisedFields {
     pub text: String,
     /// Where, relative to the entry; findings without it are answered by their ids, by a location
     /// that their text begins with, or by the answering contract as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// How severe it is, or of which kind, relative to the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<String>,
     /// The id of an earlier finding whose answer it disputes, relative to the entry. The same text
     /// at the same location disputes it too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
 }
 
@@ -41,6 +40,7 @@ impl RaisedFields {
 }
 
 /// The places where a contract answers findings: each as fixed, or as skipped with the reason.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixFields {
@@ -49,16 +49,12 @@ pub struct FixFields {
     /// What was done, or why nothing was, relative to the entry.
     pub text: String,
     /// The location of the findings that it answers, relative to the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// The id of the finding that it answers, relative to the entry; it comes before the location.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
     /// The commit that fixes it, relative to the entry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Whether nothing was done, relative to the entry: `true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }
 
@@ -79,14 +75,13 @@ impl FixFields {
 
 /// What says which commit of the code a contract is about. Without it, or if none of these is
 /// given, that is the newest commit of the code branch when the contract is sent.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewFields {
     /// The place of the commit's full id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The fact with the commit's id, which an event noted after the sender was handed the work.
     /// The contract's own word comes before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<String>,
 }

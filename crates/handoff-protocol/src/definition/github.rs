@@ -10,6 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
+use serde_with::{apply, skip_serializing_none};
 
 /// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -149,6 +150,7 @@ impl Permission {
 }
 
 /// A rule for events.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
@@ -171,13 +173,11 @@ pub struct EventRule {
     /// What the author of the comment or the review must be permitted in the repository: `read`,
     /// `triage`, `write`, `maintain` or `admin`. Only `--permission` proves it, or that the author
     /// owns the repository.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Permission>,
     /// The agent in whose name the step is recorded.
     #[serde(rename = "as")]
     pub agent: AgentName,
     /// A note on the issue, as by `annotate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Facts that go with the note, by the names that skeletons use, if the payload has them. `new`
     /// fills them in unless a contract says otherwise.
@@ -190,7 +190,6 @@ pub struct EventRule {
     #[serde(
         default,
         rename = "do",
-        skip_serializing_if = "Option::is_none",
         deserialize_with = "effect",
         serialize_with = "shortest"
     )]
@@ -357,6 +356,7 @@ impl Effect {
 }
 
 /// A contract with the values to take from an event.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractRule {
@@ -368,7 +368,6 @@ pub struct ContractRule {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, Source>,
     /// What becomes of an issue whose first contract this is, if the event lacks something of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
 }
 
@@ -409,12 +408,16 @@ pub enum Source {
 }
 
 /// How to select a value from a payload.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
     /// The JSON Pointers, in which `*` stands for every item of a list; the first one that finds
     /// something is used.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
     /// The part to take: `value` (the value itself; of a text, its first line, cut after 1,000
     /// characters), `line` (the first line of a Markdown text with content), `text` (all of a text,
@@ -424,17 +427,13 @@ pub struct SourceRule {
     pub take: Take,
     /// Takes only the text under the first heading that consists of one of these words (in any
     /// case, optionally numbered, with a colon or a trailing `s`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<String>,
     /// Words that may stand before a text of `map`, with `:`, `/`, `-` or blanks after them:
     /// `priority` for `priority: high`, `priority/high` and `priority::high`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefixes: Vec<String>,
     /// The value for each text, in any case; other texts do not count.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub map: BTreeMap<String, Value>,
     /// The value if the payload has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 

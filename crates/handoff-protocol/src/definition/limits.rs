@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::contract_type::Words;
 
@@ -70,23 +71,19 @@ pub struct RoundLimit {
 }
 
 /// The limits of an issue. Each counts from when the issue was opened or last reopened.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The maximum number of handoffs in the issue.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub handoffs: Option<u32>,
     /// The limit on handoffs about one item.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemLimit>,
     /// The time in which work may be handed over, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u64>,
     /// How long a sender must wait before it sends to the same receiver again, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_seconds: Option<u64>,
     /// When handoffs count as going in circles: sender, receiver and reason are the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<CycleLimit>,
     /// The limits on rounds, by a name that is shown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -30,6 +30,7 @@ use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use crate::lifecycle::State;
 
@@ -109,13 +110,16 @@ pub enum Ends {
 }
 
 /// An agent of a protocol.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Its name.
     pub id: AgentName,
     /// Other names that contracts and `--as` may use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Its role, in a few words.
     pub role: String,
@@ -123,22 +127,19 @@ pub struct Agent {
     /// role; a contract sent to `end` is completed at once and closes its issue.
     pub kind: AgentKind,
     /// Its place in the workflow, from 1; the lower phase goes first if two compete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
     /// The actions it may take, in the words of contracts whose type has `actions`; if empty,
     /// anything that is not forbidden.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
     /// The actions it must not take.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
     /// Patterns of the paths that its commits may change, such as `docs/**`; any path, if this is
     /// empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
 /// A route from one agent to another.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
@@ -152,12 +153,10 @@ pub struct Route {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opens: bool,
     /// The agent that gets the contract first and decides before the work moves on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<AgentName>,
     /// The time in which the receiver must claim what comes this way, in seconds; any time, if not
     /// given. What is not claimed in time fails with `NOT_ACKNOWLEDGED`. A contract's own time takes
     /// precedence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledge_seconds: Option<u64>,
 }
 
@@ -254,6 +253,7 @@ pub struct ImportProfile {
 }
 
 /// How an imported file differs from a contract type.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedType {
@@ -262,10 +262,8 @@ pub struct ImportedType {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// When it was written, if not where the type says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// When its receiver took the work up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<String>,
 }
 
@@ -328,17 +326,22 @@ pub struct SecretRules {
 }
 
 /// A kind of value that looks like a secret but is not.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedSecret {
     /// The id of the rule that matches it.
     pub rule: String,
     /// The only place where it is allowed, as findings name it; everywhere, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
 /// A protocol, as stored in `protocol.json`.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
@@ -357,122 +360,95 @@ pub struct Definition {
     /// `nothing_open`: when nothing is open in it, every report is taken up, and the last request
     /// was answered well. By default, `closing_contract` if there is an agent of kind `end`, and
     /// `nothing_open` if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<Ends>,
     /// The formats that contracts may have: `xml`, `json`, `md`.
+    #[serde_with(skip_apply)]
     pub formats: Vec<String>,
     /// The places of the envelope's fields.
     pub fields: Fields,
     /// Priority words, the most urgent first; they order the inbox and `claim --next`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<String>,
     /// Status words and the lifecycle states they stand for; a contract whose word means unfinished
     /// work is refused.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub status: BTreeMap<String, State>,
     /// The agents.
+    #[serde_with(skip_apply)]
     pub agents: Vec<Agent>,
     /// The contract types.
+    #[serde_with(skip_apply)]
     pub contracts: Vec<ContractType>,
     /// The routes.
+    #[serde_with(skip_apply)]
     pub routes: Vec<Route>,
     /// The forbidden routes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<Forbidden>,
     /// The facts gathered about an issue, by name: `last` (the value at the first of these pointers
     /// that the newest contract has), `newest` (the same in the newest contract of the types `of`,
     /// and none if it has none), `sum` (over all contracts; a list counts as its length),
     /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
     /// once).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
     /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
     /// them before the contract: what is required, the workspace.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub briefing: Vec<String>,
     /// What traces include from its contracts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
     /// What commit messages include from its facts and contracts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trail: Option<TrailRules>,
     /// The error codes that failures may have; any code, if this is empty.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,
     /// The gates that every handoff must pass, which are reported as separate findings, in addition
     /// to what fails them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
     /// The documents that all issues share, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub documents: BTreeMap<AgentName, Document>,
     /// How files of other systems say less than a contract, by the profile's name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub imports: BTreeMap<AgentName, ImportProfile>,
     /// Set if a request must not go to an agent that waits for its sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<Loops>,
     /// The agent that goes first if two act on one task, by the task's state: `none`, `pending`,
     /// `broken_down`, `in_progress`; by default the lower phase does.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<TaskState, AgentName>,
     /// How long a claim holds; without end, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<Leases>,
     /// When failed work is retried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// Limits on the number and the rate of handoffs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budgets: BTreeMap<String, Budget>,
     /// The kinds of refused contracts that are kept on record in their issue, without their content,
     /// so that every clone sees who was refused and why; none, if this is empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_record: Vec<OnRecord>,
     /// When issues that ended are archived; only when a command gives a time, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<Archive>,
     /// What to do about handoffs that need attention: the first rule that applies and can be
     /// carried out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
     /// Who is told of what needs somebody, beginning with the agent whose turn it is: `sender`,
     /// `receiver`, `lead` (the orchestrator), `person` (the one who steps in) or an agent's name;
     /// for the needs that are not given, [the defaults](protocols.md#who-is-told).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attention: BTreeMap<Need, Vec<String>>,
     /// Rules that compare places of a contract with each other and with what is known of its issue.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consistency: Vec<ConsistencyRule>,
     /// Facts that each open issue needs for itself, such as a port: a contract that gives its issue
     /// what another open issue has is accepted with a warning that names the other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusive: Vec<String>,
     /// What happens to statements that the repository contradicts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,
     /// The requirements that an issue can be checked for, by name; `git handoff gate` checks them.
     /// The newest contract of all the types that a requirement names decides.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<String, Requirement>,
     /// The requirements that `gate` checks by default; if empty, `completed`, which every protocol
     /// has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merge: Vec<String>,
     /// What may be stored although it looks like a secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,
     /// What `git handoff alerts` watches.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
     /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opinions: Vec<Opinions>,
     /// What follows from events of GitHub.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Github>")]
     pub github: Option<Later<Github>>,
 }

@@ -3,9 +3,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 /// A fact on which several have an opinion at once: each one's newest note counts, and one of them
 /// decides.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opinions {
@@ -17,24 +22,18 @@ pub struct Opinions {
     pub fact: String,
     /// The fact with the commit that the opinion is about, if opinions on other commits than the
     /// newest of the branch (the fact `head`) do not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Other facts of such notes, which are taken from the one that decides.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
     /// The opinions that ask for something: one of them decides against all others, and whoever
     /// works on the issue is told of it as of a finding.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// The opinions that agree: one of them decides if nobody has another.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agrees: Vec<String>,
     /// The values that take an opinion back.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdraws: Vec<String>,
     /// Whose opinions count; everybody's, if empty. The fact is not known until all of them gave
     /// theirs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
 }
 

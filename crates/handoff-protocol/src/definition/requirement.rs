@@ -2,9 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 /// A requirement that an issue can meet, by a contract or by a person's approval. The newest contract
 /// of all the types named here decides; an approval counts until a contract of `undone_by` is sent.
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
@@ -12,22 +16,17 @@ pub struct Requirement {
     pub title: String,
     /// The contract types that meet it; with `approved_by`, those of the handoffs whose approval does, if
     /// not any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_by: Vec<String>,
     /// Whose approval of a handoff meets it: agents of kind `human`, or `person` for each of them. The
     /// disapproval of one leaves it unmet until that one approves.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved_by: Vec<String>,
     /// The status words of which such a contract must have one; if empty, any that is not a
     /// failure.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<String>,
     /// The contract types after which it must be met again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_by: Vec<String>,
     /// The contract types whose senders must be others than the sender of the contract that meets
     /// it, or than the person who approved.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart_from: Vec<String>,
     /// What tells these senders apart.
     #[serde(default, skip_serializing_if = "Identity::is_worker")]

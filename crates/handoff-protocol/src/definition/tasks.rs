@@ -2,35 +2,29 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The places where a contract opens or completes tasks, as JSON Pointers. A list of tasks is an
 /// array of names or an object with the names as keys.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFields {
     /// The task that the others are part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The tasks that are handed over, each as a separate handoff.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<String>,
     /// A list with one entry for each of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     /// For each of them, the tasks that must be done first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<String>,
     /// All of them, in an order in which they can be done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
     /// Lists of tasks that can be done at the same time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<String>,
     /// The task that the sender has done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<String>,
     /// All tasks with the same parent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub siblings: Option<String>,
 }
 

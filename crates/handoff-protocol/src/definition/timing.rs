@@ -3,33 +3,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
+use serde_with::skip_serializing_none;
 
 /// The longest time that a protocol, a contract or a command may give, in seconds: ten years. Every
 /// date that follows from it can be represented.
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
 /// How long a claim holds.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Leases {
     /// The default, in seconds, unless the contract or the command gives another.
     pub seconds: u64,
     /// The longest time that a command may request, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_seconds: Option<u64>,
     /// The longest that a worker lets an agent run for one claim, in seconds, however often it
     /// extends the lease; any time, if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_run_seconds: Option<u64>,
 }
 
 /// When issues that ended are archived.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
     /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
     /// given no time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seconds: Option<u64>,
 }
 
@@ -85,12 +85,12 @@ pub enum Jitter {
 }
 
 /// When failed work is retried, and what happens when no attempt is left.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// How many attempts may follow the first; any number, if not given. A contract's own number
     /// takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The delay before each further attempt, in seconds; the last one also applies to all later
     /// attempts.
@@ -98,35 +98,29 @@ pub struct Retry {
     pub delays_seconds: Vec<u64>,
     /// The delay before the second attempt, in seconds, in place of a list. A contract's own number
     /// takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_seconds: Option<u64>,
     /// The factor by which each further delay grows. A contract's own number takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<Number>,
     /// The longest delay, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cap_seconds: Option<u64>,
     /// How much of each delay is random: with `full`, it is between zero and the whole delay. None,
     /// if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// The codes of failures that another attempt cannot fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
     /// What a person does by hand when no attempt is left.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manual: Option<String>,
 }
 
 /// The retry settings of a contract.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnRetry {
     /// The delay before the second attempt, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_seconds: Option<u64>,
     /// The factor by which each further delay grows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<Number>,
 }
 

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::traces::TraceValue;
 
 /// What commit messages say in addition to what every step has.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrailRules {
     /// The fact that names the pull request: the trailer `Pull-Request`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
     /// The counts of a review's findings, by name: the trailer `Findings`. Each is the place of a
     /// number, or `{"count": POINTER}`; a contract has those that it has the places of.
