@@ -99,9 +99,6 @@ pub(crate) fn ask_closing(
 
 /// What is asked about an issue of a pull request, for its own commit or for one of a merge queue and
 /// the commit before it.
-///
-/// # Errors
-/// A [`Failure`] if the ledger can't be read.
 pub(crate) fn request(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: GatePolicy,
@@ -134,9 +131,6 @@ pub(crate) fn request(
 }
 
 /// Judges a pull request.
-///
-/// # Errors
-/// A [`Failure`] if the ledger can't be read.
 pub(crate) fn judge(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: &GatePolicy,
@@ -190,9 +184,6 @@ fn alone(request: &GateRequest) -> Judgement {
 
 /// Judges the commit of a merge queue by each pull request in it: the last one, and those before it
 /// that the branch does not have yet.
-///
-/// # Errors
-/// A [`Failure`] if GitHub or the remote can't be asked, or the ledger can't be read.
 pub(crate) fn judge_queue(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: &GatePolicy,

@@ -6,18 +6,12 @@ use handoff_base::text::quoted;
 use handoff_protocol::LONGEST;
 
 /// Reads a duration of at least a second, in whole seconds.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     let duration = parse(text)?;
     Ok(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
 /// Reads a nonzero duration of up to ten years.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match any(text)? {
         Duration::ZERO => Err(format!(
@@ -29,9 +23,6 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a duration of up to ten years.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn any(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Err(error) => Err(format!(

@@ -59,9 +59,6 @@ impl PolicyArgs {
     }
 
     /// What must be shown.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the policy can't be read.
     pub(crate) fn read(&self, context: &Context) -> Result<GatePolicy, Failure> {
         match &self.policy {
             Some(file) => policy(context, file),
@@ -82,9 +79,6 @@ impl GateArgs {
     }
 
     /// What is asked about an issue.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the policy, the commit or the pull request can't be read.
     pub(crate) fn read(
         &self,
         context: &Context,

@@ -28,9 +28,6 @@ pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
 }
 
 /// Reads a moment that an option requires.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<Moment, String> {
     let found = read(text).map_err(|failure| failure.message)?;
     found.ok_or_else(|| {

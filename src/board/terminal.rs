@@ -23,9 +23,6 @@ pub(super) struct Held {
 
 impl Held {
     /// Takes the terminal. From now on keys, and any panic, are sent as messages.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn take(to: &Sender<Message>) -> io::Result<Self> {
         let usual = panic::take_hook();
         let panicked = to.clone();

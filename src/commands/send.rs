@@ -2,7 +2,6 @@ use clap::Args;
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
-use handoff_base::to_millisecond;
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 

@@ -76,9 +76,6 @@ impl Stored {
     }
 
     /// What is shown of it.
-    ///
-    /// # Errors
-    /// A [`Failure`] if what else is known of it can't be read.
     pub(crate) fn view(self, ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<ShowView, Failure> {
         let Self {
             issue,

@@ -132,9 +132,6 @@ impl LeftForWorker {
     }
 
     /// Leaves a text in one of the files, and says so.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the file can't be written.
     pub(crate) fn leave(&self, name: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
         let file = match name {
             CONTRACT_FILE => self.run.contract.clone(),

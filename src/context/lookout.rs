@@ -41,9 +41,6 @@ pub(crate) enum Place {
 
 impl Place {
     /// The ledger here, and its remote if it has one and that is to be polled.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the remote's name can't be read.
     pub(crate) fn of(
         looks: PollArgs,
         context: &Context,

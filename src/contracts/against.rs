@@ -34,9 +34,6 @@ impl AsRef<Review> for BuiltInMatch<'_> {
 
 impl<'r> Against<'r> {
     /// Takes the ledger's rules, or the built-in ones: all, or the named one.
-    ///
-    /// # Errors
-    /// A [`Failure`] if they can't be read.
     pub(crate) fn choose(
         context: &Context,
         repository: Option<&'r Repository>,
@@ -87,9 +84,6 @@ impl<'r> Against<'r> {
     }
 
     /// Whether a file means to be a contract of one of the protocols.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the rules can't be read.
     pub(crate) fn is_contract(&self, outline: &Outline<'_>) -> Result<bool, Failure> {
         match self {
             Self::Ledger(snapshot) => {

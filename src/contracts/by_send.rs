@@ -55,9 +55,6 @@ impl<'a, 'r> Open<'a, 'r> {
 }
 
 /// The places of a contract that `send` fills in, in its own terms.
-///
-/// # Errors
-/// A [`Failure`] if the ledger can't be read.
 pub(crate) fn open_places(tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Vec<String>, Failure> {
     let open = Open::new(tip, offer)?;
     let Some((open, kind)) = open.as_ref().and_then(|open| Some((open, open.kind()?))) else {
@@ -76,9 +73,6 @@ pub(crate) fn open_places(tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Vec<S
 
 /// The contract with its open places filled in; `None` if it has none, or is not one whose type and
 /// issue are known. A place that nothing is known about stays, and is a finding of the review.
-///
-/// # Errors
-/// A [`Failure`] if the ledger or the repository can't be read.
 pub(crate) fn filled(
     repository: &Repository,
     tip: &Snapshot<'_>,

@@ -127,9 +127,6 @@ pub(crate) struct Composer<'a> {
 
 impl<'a> Composer<'a> {
     /// Gathers what is known.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the ledger or the repository can't be read.
     pub(crate) fn new(
         repository: &'a Repository,
         tip: &Snapshot<'a>,

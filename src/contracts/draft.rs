@@ -51,9 +51,6 @@ impl Draft {
     }
 
     /// What is left of it from an earlier time, without remarks.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it can't be read.
     pub(crate) fn kept(&self) -> Result<Option<String>, Failure> {
         match fs::read_to_string(&self.file) {
             Ok(text) => Ok(Some(without_remarks(&text))),

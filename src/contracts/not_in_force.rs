@@ -25,9 +25,6 @@ impl AsRef<Review> for Candidate {
 
 /// Takes the review of a contract under the ledger's protocols. If a built-in one that is not in
 /// force is closer, the result names that one: the faults under another protocol would mislead.
-///
-/// # Errors
-/// A [`Failure`] if the ledger can't be read.
 pub(crate) fn diagnosed(
     snapshot: &Snapshot<'_>,
     offer: &Offer<'_>,

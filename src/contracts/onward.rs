@@ -78,9 +78,6 @@ impl Onward<'_, '_> {
     /// The contracts that an agent may send from its current work, the likeliest first, with the
     /// command that sends it for the first and the usual ones; without work, those that open an
     /// issue.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the ledger can't be read.
     pub(crate) fn contracts(
         &self,
         agent: &AgentName,
@@ -164,9 +161,6 @@ impl Onward<'_, '_> {
     }
 
     /// What is known for this contract, and its issue.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the ledger can't be read.
     pub(crate) fn known(
         &self,
         next: &NextContract,

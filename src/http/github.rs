@@ -115,17 +115,11 @@ impl Github {
     }
 
     /// Reads what is at a path below the repository.
-    ///
-    /// # Errors
-    /// [`GithubError`].
     pub(crate) fn get(&self, path: &str) -> Result<Value, GithubError> {
         Ok(self.request(&self.url(path), None, self.until)?.0)
     }
 
     /// Reads a list below the repository, every page of it.
-    ///
-    /// # Errors
-    /// [`GithubError`].
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Value>, GithubError> {
         let mut found = Vec::new();
         let mut next = Some(self.url(path));
@@ -142,9 +136,6 @@ impl Github {
     }
 
     /// Posts a document to a path below the repository.
-    ///
-    /// # Errors
-    /// [`GithubError`].
     pub(crate) fn post(&self, path: &str, document: &Value) -> Result<(), GithubError> {
         self.request(&self.url(path), Some(document), self.until)
             .map(|_| ())
@@ -152,9 +143,6 @@ impl Github {
 
     /// Asks which issues of this repository GitHub closes with these pull requests: those that their
     /// text names, and those that somebody linked to them.
-    ///
-    /// # Errors
-    /// [`GithubError`].
     pub(crate) fn closing(
         &self,
         numbers: &[u64],

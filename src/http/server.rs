@@ -70,9 +70,6 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens on a port of the loopback interface; on any free one if that is 0.
-    ///
-    /// # Errors
-    /// The system's error.
     pub(crate) fn bind(port: u16) -> io::Result<Self> {
         let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = first.local_addr()?.port();

@@ -37,9 +37,6 @@ pub(crate) enum WebhookError {
 
 impl Webhook {
     /// Reads an address, which may be a secret: no message repeats more than its host.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it can't be used.
     pub(crate) fn at(url: &str) -> Result<Self, Failure> {
         let example = "write it as https://hooks.example/services/…";
         let headers = "put no password into it: a webhook's address is its own secret";
@@ -70,9 +67,6 @@ impl Webhook {
     }
 
     /// Posts a document. One that is posted again has the same `id`.
-    ///
-    /// # Errors
-    /// [`WebhookError`].
     pub(crate) fn post(&self, document: &Value, id: &str) -> Result<(), WebhookError> {
         let request = self.agent.post(&self.address);
         let request = request

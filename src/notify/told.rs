@@ -95,9 +95,6 @@ impl Told {
 
     /// Notes that a notice is about to be delivered: whoever comes after a kill takes it for one that may
     /// have been. Returns what was known before.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it can't be written.
     pub(super) fn delivering(&mut self, notice: &Notice) -> Result<Option<Known>, Failure> {
         let before = self.notices.get(&notice.id).cloned();
         let handle = before.as_ref().and_then(|known| known.handle.clone());
@@ -111,9 +108,6 @@ impl Told {
     }
 
     /// Notes that a notice was not delivered: what was known before still holds.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it can't be written.
     pub(super) fn refused(
         &mut self,
         notice: &Notice,
@@ -127,9 +121,6 @@ impl Told {
     }
 
     /// Notes that a notice was delivered, so that it is not again.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it can't be written.
     pub(super) fn delivered(
         &mut self,
         notice: &Notice,

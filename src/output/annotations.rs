@@ -28,9 +28,6 @@ impl Format {
 }
 
 /// Prints annotations, and the verdict for the log.
-///
-/// # Errors
-/// A [`Failure`] if stdout can't be written.
 pub(crate) fn show(
     output: &mut Output,
     found: &[Annotation],

@@ -149,9 +149,6 @@ impl Trial<'_> {
     }
 
     /// An issue as it is now.
-    ///
-    /// # Errors
-    /// If it can't be read.
     pub(super) fn issue(&self, key: &IssueKey) -> Result<Issue, Failure> {
         let tip = self.ledger.tip()?;
         let issue = tip.issue(key)?.issue()?;
@@ -159,9 +156,6 @@ impl Trial<'_> {
     }
 
     /// Claims a handoff for its receiver.
-    ///
-    /// # Errors
-    /// The refusal.
     pub(super) fn claim(&mut self, record: &Record, worker: &str) -> Result<Record, LedgerError> {
         self.wait(1);
         self.act_as(&record.to, worker);
@@ -175,9 +169,6 @@ impl Trial<'_> {
     }
 
     /// Applies an event to a handoff.
-    ///
-    /// # Errors
-    /// The refusal.
     pub(super) fn apply(
         &mut self,
         record: &Record,

@@ -70,9 +70,6 @@ type Outcome = Result<String, String>;
 
 impl Trial<'_> {
     /// Plays every scenario.
-    ///
-    /// # Errors
-    /// If the scratch ledger can't be read.
     pub(super) fn scenarios(&mut self, issues: u32) -> Result<Played, Failure> {
         let mut played = Vec::new();
         let mut add = |name: &str, outcome: Outcome| {

@@ -15,9 +15,6 @@ use crate::output::Output;
 
 impl Supervisor<'_> {
     /// Carries out one step that is due. Returns whether the ledger changed.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the ledger can't be read.
     pub(super) fn decide(
         &mut self,
         tip: &Snapshot<'_>,

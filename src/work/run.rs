@@ -227,9 +227,6 @@ impl Started {
 
 impl Room<'_> {
     /// Starts the agent's command.
-    ///
-    /// # Errors
-    /// What the system says.
     pub(super) fn start(&self, group: &ProcessGroup, prompt: &str) -> Result<Started, String> {
         let agent = &self.files.agent;
         agent.write(agent_folder::PROMPT, prompt.as_bytes())?;
@@ -247,9 +244,6 @@ impl Room<'_> {
     }
 
     /// Starts a command below a reaper, with a text on standard input or nothing.
-    ///
-    /// # Errors
-    /// What the system says.
     pub(super) fn spawn(
         &self,
         group: &ProcessGroup,

@@ -31,9 +31,6 @@ pub(super) struct RunFolder {
 
 impl RunFolder {
     /// Makes the folder, which others can't look into.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let folder = Self { path };
         if !folder.is_there() {
@@ -54,9 +51,6 @@ impl RunFolder {
     }
 
     /// Writes a new file; what is there is replaced, and no link is followed.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         new_file(&path)?.write_all(bytes)?;

@@ -125,9 +125,6 @@ impl Slot {
     }
 
     /// Notes what runs there, before it begins.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn write(&self, note: &Note) -> io::Result<()> {
         let mut new = NamedTempFile::new_in(&self.folder)?;
         new.write_all(serde_json::to_string(note)?.as_bytes())?;

@@ -596,9 +596,6 @@ impl Worktrees {
 
     /// Removes a worktree that nobody uses; one that has what nothing else has only if that may be
     /// lost.
-    ///
-    /// # Errors
-    /// What git says.
     pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
         let path = word(&found.remembered.path);
         let checkout = found.remembered.checkout.as_ref();

@@ -460,9 +460,6 @@ fn is_issue(path: &str) -> bool {
 
 impl<'r> Snapshot<'r> {
     /// An issue's folder in this tree, which may be empty: also if the issue is archived.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it can't be read.
     pub(super) fn folder(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
         self.ensure_issue(key)?;
         IssueFolder::open(self.repository(), self.tree(), key)
@@ -500,9 +497,6 @@ impl<'r> Snapshot<'r> {
     }
 
     /// The lines of the index that an earlier one does not have.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when one of them can't be read.
     pub(super) fn archived_since(
         &self,
         before: Option<ObjectId>,
@@ -536,9 +530,6 @@ impl<'r> Snapshot<'r> {
 }
 
 /// An archived issue, in a ledger's tree.
-///
-/// # Errors
-/// [`LedgerError`] when the index can't be read.
 pub(super) fn archived_in(
     tree: Tree<'_>,
     key: &IssueKey,

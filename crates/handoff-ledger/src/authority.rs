@@ -48,9 +48,6 @@ pub(super) struct Authorized {
 impl Authorized {
     /// Compares a protocol with the default one, in a ledger where a protocol has a list of keys.
     /// `known` is the version in force.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if a protocol in force can't be read.
     pub(super) fn of(
         tip: &Snapshot<'_>,
         known: Option<&Rules<'_>>,
@@ -126,9 +123,6 @@ impl Authorized {
 impl Demand {
     /// The demand for the step that opens an issue. Under a protocol without keys it must be signed
     /// with any key of the default protocol, if that lists some: nobody else takes an issue's key.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if a list of keys can't be read.
     pub(super) fn of_opening(
         rules: &Rules<'_>,
         by: By,
@@ -165,9 +159,6 @@ impl fmt::Display for OtherProtocol {
 
 impl Snapshot<'_> {
     /// Whether a protocol in force lists keys.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if a list can't be read.
     pub(super) fn lists_keys(&self) -> Result<bool, LedgerError> {
         Ok(authority(self)?.is_some())
     }

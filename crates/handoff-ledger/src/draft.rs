@@ -49,9 +49,6 @@ impl<T> Decided<T> {
 
 impl Decided<Receipt> {
     /// The plan for an agent's request; the agent is given by its name in the protocol.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the list of keys can't be read.
     pub(super) fn of(
         tip: &Snapshot<'_>,
         rules: &Rules<'_>,

@@ -92,9 +92,6 @@ type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {
     /// The step that a commit with this message records, or why it records none.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when a file can't be read.
     pub(super) fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
         let Step { maker, request } = match handoff_model::recorded(message) {
             Ok(step) => step,
@@ -124,9 +121,6 @@ impl States<'_> {
 
     /// What is wrong with the contract that a commit adds, if it adds one: all that can be said of a
     /// commit without a message.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when a file can't be read.
     pub(super) fn contract_faults(&self) -> Result<Vec<Finding>, LedgerError> {
         if self.is.handoffs <= self.handoffs_before() {
             return Ok(Vec::new());
@@ -213,9 +207,6 @@ impl<'r> StepReader<'r> {
     }
 
     /// An issue before and after a commit with these trees; `None` if its file is missing after it.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when a state or the issue's protocol can't be read.
     pub(super) fn states(
         &mut self,
         key: &IssueKey,

@@ -41,9 +41,6 @@ impl Demand {
     }
 
     /// The demand of a protocol's rules, if they require a signature.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the list of keys can't be read.
     pub(super) fn of(rules: &Rules<'_>, by: By) -> Result<Option<Self>, LedgerError> {
         let signers = rules.signers()?;
         Ok(signers.map(|signers| Self::new(signers, by)))

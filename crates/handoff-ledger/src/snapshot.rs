@@ -123,9 +123,6 @@ impl<'r> Snapshot<'r> {
     }
 
     /// Makes sure that the folders of archived issues can be read.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if they can't.
     pub(super) fn ensure_here(&self, archived: &[ArchivedIssue]) -> Result<(), LedgerError> {
         ensure_here(self.repository, self.on_demand.as_deref(), archived)
     }
@@ -235,9 +232,6 @@ impl<'r> Snapshot<'r> {
 
     /// An issue in which one of these agents sent these bytes. Reads every issue's folder, also of
     /// those that are archived.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when a folder can't be read.
     pub(super) fn sent_anywhere(
         &self,
         bytes: &[u8],
@@ -287,9 +281,6 @@ impl<'r> Snapshot<'r> {
     }
 
     /// The states of those of these issues that are in the tip, in the order of their keys.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when one can't be read.
     pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_states(self.repository, self.tree_id(), keys)?;
@@ -339,9 +330,6 @@ impl<'r> Snapshot<'r> {
     }
 
     /// The paused issues, with the files that say so.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the folder can't be read.
     pub(super) fn paused_issues(&self) -> Result<&BTreeMap<IssueKey, ObjectId>, LedgerError> {
         if let Some(known) = self.paused.get() {
             return Ok(known);
@@ -433,9 +421,6 @@ impl<'r> Snapshot<'r> {
     }
 
     /// The open handoffs that are with an agent.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the folder can't be read.
     pub(super) fn open_with(&self, agent: &AgentName) -> Result<OpenFolder<'r>, LedgerError> {
         let path = format!("{}/{agent}", layout::OPEN);
         let entries = self.tree.divided(&path)?;
@@ -647,9 +632,6 @@ impl<'r> IssueFolder<'r> {
     }
 
     /// Opens the folder of an archived issue.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it can't be read.
     pub(super) fn of_archived(
         repository: &'r Repository,
         line: &ArchivedIssue,

@@ -271,9 +271,6 @@ impl<'r> Ledger<'r> {
 
     /// Moves the branch to the last of the steps that were begun together; returns whether it did.
     /// It does not if another writer was first: then they were made in vain.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the branch can't be moved.
     pub(super) fn publish_together(
         &mut self,
         session: &Session,

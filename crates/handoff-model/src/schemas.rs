@@ -25,8 +25,5 @@ pub trait Schemas {
     fn file(&self, path: &str) -> Result<Rc<Schema>, Self::Error>;
 
     /// The names of the schemas that contracts can name: the files in `schemas`.
-    ///
-    /// # Errors
-    /// When the folder can't be read.
     fn names(&self) -> Result<Vec<String>, Self::Error>;
 }

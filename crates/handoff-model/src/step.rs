@@ -115,43 +115,25 @@ pub struct SendOptions {
 /// Read access to the issue of a step. `E` is the error of reading.
 pub trait View<E> {
     /// The issue, if it was opened.
-    ///
-    /// # Errors
-    /// When it can't be read.
     fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
 
     /// A handoff's record, if there is one with this number.
-    ///
-    /// # Errors
-    /// When it can't be read.
     fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E>;
 
     /// The issue as a value of its own.
-    ///
-    /// # Errors
-    /// When it can't be read.
     fn issue(&self) -> Result<Option<Issue>, E> {
         Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
     }
 
     /// A handoff's record as a value of its own.
-    ///
-    /// # Errors
-    /// When it can't be read.
     fn record(&self, number: u32) -> Result<Option<Record>, E> {
         Ok(self.shared_record(number)?.map(Rc::unwrap_or_clone))
     }
 
     /// The handoffs whose contracts have exactly these bytes, the newest first.
-    ///
-    /// # Errors
-    /// When the folder can't be read.
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
 
     /// What was spent on the claims that began on a day, if anything was.
-    ///
-    /// # Errors
-    /// When the file can't be read.
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
 
     /// A handoff's contract, byte for byte.

@@ -99,9 +99,6 @@ fn ends_within_line(path: &Path) -> bool {
 }
 
 /// Appends a text to a file, starting on a new line; an empty text adds nothing.
-///
-/// # Errors
-/// A [`Failure`] if the file cannot be written.
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
     replace::ensure_no_git_directory(path)?;
     let written = OpenOptions::new().append(true).create(true).open(path);

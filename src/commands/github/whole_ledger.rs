@@ -13,9 +13,6 @@ use crate::context::local::local;
 use crate::failure::Failure;
 
 /// Gathers the status.
-///
-/// # Errors
-/// A [`Failure`] if the ledger can't be read.
 pub(super) fn ledger_status(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,

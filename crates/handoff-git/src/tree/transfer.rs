@@ -11,9 +11,6 @@ use crate::repository::Repository;
 
 impl Repository {
     /// The objects that a tree names, and whether each is a folder. Submodules are left out.
-    ///
-    /// # Errors
-    /// [`GitError`] when the tree can't be read.
     pub(crate) fn named_by(&self, tree: ObjectId) -> Result<Vec<(ObjectId, bool)>, GitError> {
         const GITLINK: u32 = 0o160_000;
         let entries = entries_of(self, tree)?.into_iter();

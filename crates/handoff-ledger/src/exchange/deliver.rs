@@ -303,9 +303,6 @@ impl<'a, 'r> Importer<'a, 'r> {
 
     /// Imports one item: its contracts one after the other, each after its sender has claimed what
     /// it continues. Either all of it is imported or nothing. Returns whether the ledger has it now.
-    ///
-    /// # Errors
-    /// [`ExchangeError`] if the ledger can't be read or written.
     pub(super) fn deliver(&mut self, item: &[Delivery]) -> Result<bool, ExchangeError> {
         let Some(last) = item.last() else {
             return Ok(false);
@@ -346,9 +343,6 @@ impl<'a, 'r> Importer<'a, 'r> {
     }
 
     /// Imports a document that all issues share, of a protocol and with a name.
-    ///
-    /// # Errors
-    /// [`ExchangeError`] if the ledger can't be read or written.
     pub(super) fn document(
         &mut self,
         file: &str,

@@ -283,9 +283,6 @@ impl<'r> Kept<'r> {
     }
 
     /// The bytes of a kept commit.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it can't be read.
     pub(super) fn commit(&self, id: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
         Ok(self.tree.file(&format!("commits/{id}"))?)
     }

@@ -24,9 +24,6 @@ pub(super) struct Apart {
 
 impl Apart {
     /// Reads what this clone has up to `here`, and the remote up to `there`.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if a commit can't be read.
     pub(super) fn read(
         ledger: &Ledger<'_>,
         here: ObjectId,

@@ -197,9 +197,6 @@ impl<'r> Upstream<'r> {
     }
 
     /// Where the remote's branch was when it was last seen.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the ref can't be read.
     pub(super) fn known(&self) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.repository.resolve(&self.tracking)?)
     }

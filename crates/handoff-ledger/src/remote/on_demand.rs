@@ -64,9 +64,6 @@ impl OnDemand {
 
     /// Fetches what a partial clone lacks to read the ledger at a commit, but for its issues and the
     /// entries of open handoffs: the folders down to those, and the protocols.
-    ///
-    /// # Errors
-    /// [`GitError`] if what is here can't be read.
     pub(crate) fn ensure_frame(
         &self,
         repository: &Repository,
@@ -96,9 +93,6 @@ impl OnDemand {
 
     /// Fetches what a partial clone lacks of an issue's folder, or of the index of the archive if
     /// the issue may be there.
-    ///
-    /// # Errors
-    /// [`GitError`] if what is here can't be read.
     pub(crate) fn ensure_issue(
         &self,
         repository: &Repository,
@@ -117,9 +111,6 @@ impl OnDemand {
     }
 
     /// Fetches what a partial clone lacks to read the states of issues, without their handoffs.
-    ///
-    /// # Errors
-    /// [`GitError`] if what is here can't be read.
     pub(crate) fn ensure_states(
         &self,
         repository: &Repository,
@@ -141,9 +132,6 @@ impl OnDemand {
     }
 
     /// Fetches what a partial clone lacks below folders of open handoffs, given by their paths.
-    ///
-    /// # Errors
-    /// [`GitError`] if what is here can't be read.
     pub(crate) fn ensure_entries(
         &self,
         repository: &Repository,

@@ -175,9 +175,6 @@ impl<'r> Rerun<'r> {
     }
 
     /// Makes a step again; returns why, if the ledger refuses it.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if something can't be read or written.
     pub(super) fn take(&mut self, commit: &Commit) -> Result<Option<LedgerError>, LedgerError> {
         let before = self.tip()?;
         match self.step(commit) {
