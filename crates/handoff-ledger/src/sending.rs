@@ -56,6 +56,9 @@ const IMPORTED: &str = "imported";
 /// How many handoffs to read to find the last commit of a deleted branch.
 const LOOK_BACK: u32 = 64;
 
+/// What checks are about: what the contract's sender held, and the code.
+type Subject = (Option<HandoffId>, Option<Code>);
+
 /// A contract with all the data that it is sent with.
 struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
@@ -74,8 +77,8 @@ struct PreparedContract<'r, 'o> {
     artifacts: Vec<Artifact>,
     /// Whether its sender stays offline, and can't push now.
     is_offline: bool,
-    /// The results of its checks, with what its sender held and the code that they are about.
-    known: Option<((Option<HandoffId>, Option<Code>), Judged)>,
+    /// The results of its checks, with what they are about.
+    known: Option<(Subject, Judged)>,
     /// How it contradicts the repository now, if it was sent before.
     news: Vec<Finding>,
 }
