@@ -18,11 +18,10 @@ use handoff_base::short_id;
 use handoff_base::text::{continued, fenced, plain, word};
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Briefing, OtherProtocol, Said, WorkBranch, WorkBrief};
-use handoff_model::ReviewFinding;
-use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
-    Paused, Record, RefusedContract, Spent, Task, Transition, Verdict, issue_folder, overdue_text,
+    NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Transition,
+    Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Check, Event, State};
 use serde_json::{Map, Value};

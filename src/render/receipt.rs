@@ -5,10 +5,9 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::{continued, word};
 use handoff_base::{Moment, ObjectId};
 use handoff_ledger::Done;
-use handoff_model::not_applicable::NotApplicable;
 use handoff_model::{
-    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, Paused, Record, Verdict,
-    issue_folder,
+    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, NotApplicable, Paused,
+    Record, Verdict, issue_folder,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;

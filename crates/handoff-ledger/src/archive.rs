@@ -12,12 +12,12 @@ use handoff_git::{
     Change, EntryKind, GitError, MOST_ENTRIES, MOST_IN_ALL, Repository, Shape, Tree,
 };
 use handoff_model::archive::{
-    archive_message, ensure_archivable, find_in_index, read_index, unarchive_message,
-    with_archived, without_archived,
+    ensure_archivable, find_in_index, read_index, with_archived, without_archived,
 };
 use handoff_model::open_entry::awaiting_path;
 use handoff_model::{
-    ArchivedIssue, FileChanges, Issue, IssueStatus, NotArchivable, Refusal, View, layout,
+    ArchivedIssue, FileChanges, Issue, IssueStatus, NotArchivable, Refusal, View, archive_message,
+    layout, unarchive_message,
 };
 use serde::Deserialize;
 

@@ -228,7 +228,7 @@ fn of_archive(
     })
 }
 
-fn stored<T: handoff_model::stored::Stored>(
+fn stored<T: handoff_model::record::Stored>(
     repository: &Repository,
     id: ObjectId,
     path: &str,

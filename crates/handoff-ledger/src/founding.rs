@@ -5,8 +5,8 @@ use std::time::Instant;
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, ObjectId, to_second};
 use handoff_git::Proposal;
+use handoff_model::record::VERSION;
 use handoff_model::screening::screen_protocol;
-use handoff_model::stored::VERSION;
 use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 

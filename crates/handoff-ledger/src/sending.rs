@@ -6,13 +6,13 @@ use handoff_base::{Code, Moment, ObjectId, digest};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
-use handoff_model::consistency::Contradiction;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
 use handoff_model::planner::{Holder, held};
 use handoff_model::{
-    Artifact, Contract, ContractRefusal, Evidence, LeaseRefusal, Planned, PlannedStep, Receipt,
-    Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal, SendRequest, View, plan,
+    Artifact, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal, Planned,
+    PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
+    SendRequest, View, plan,
 };
 use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
 

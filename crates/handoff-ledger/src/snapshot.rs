@@ -688,7 +688,7 @@ impl<'r> IssueFolder<'r> {
         DamageError::Object { path, source }
     }
 
-    fn stored<T: handoff_model::stored::Stored + Clone>(
+    fn stored<T: handoff_model::record::Stored + Clone>(
         &self,
         name: &str,
         parsed: Option<&RefCell<Recent<Rc<T>>>>,

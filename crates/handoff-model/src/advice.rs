@@ -9,10 +9,11 @@ use handoff_protocol::{
     Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State, TaskState,
 };
 
-use crate::planner::{NOT_ACKNOWLEDGED, TIMED_OUT, rounds, why_spent};
-use crate::record::{Decision, Issue, IssueStatus, OpenHandoff, Question, Record, Task};
+use crate::record::{
+    Decision, Issue, IssueStatus, NOT_ACKNOWLEDGED, OpenHandoff, Question, Record, TIMED_OUT, Task,
+    View,
+};
 use crate::request::{EventArgs, Update};
-use crate::step::View;
 
 /// What should happen next, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,21 +86,6 @@ pub enum Choice {
     Redrive,
     /// Giving the handoff up.
     Terminate,
-}
-
-impl Record {
-    /// How often it was given new attempts once it was dead.
-    fn redriven(&self) -> u32 {
-        let events = self.transitions.iter().map(|change| change.event);
-        let redriven = events.filter(|event| *event == Some(Event::Redrive));
-        u32::try_from(redriven.count()).unwrap_or(u32::MAX)
-    }
-
-    /// Whether the holder's lease or the time to claim it ran out, even if nobody has recorded that
-    /// yet.
-    pub fn is_expired(&self, at: Moment) -> bool {
-        self.expires_at().is_some_and(|end| end <= at)
-    }
 }
 
 /// The agent that decides about a sender's handoffs: the protocol's orchestrator, else the sender.
@@ -434,7 +420,7 @@ impl<'a> Case<'a> {
             _ if expired => Some(TIMED_OUT),
             _ => code,
         };
-        let spent = why_spent(protocol, record, code);
+        let spent = record.why_spent(protocol, code);
         let state = match (expired, &spent) {
             (false, _) => record.state,
             (true, Some(_)) if protocol.definition().retry.is_some() => State::Dead,
@@ -494,7 +480,7 @@ impl<'a> Case<'a> {
         let is_reached = |name: &String| {
             let round = limits.and_then(|limits| limits.rounds.get(name));
             let issue = self.issue.zip(round);
-            issue.is_some_and(|(issue, round)| rounds(issue, name) >= round.most)
+            issue.is_some_and(|(issue, round)| issue.rounds(name) >= round.most)
         };
         when.to_decide == self.to_decide
             && when.reached.iter().all(is_reached)

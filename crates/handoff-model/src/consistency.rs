@@ -12,13 +12,10 @@ use handoff_protocol::{
     Comparison, ConsistencyRule, ContractType, Definition, FactRule, Known, Policy, Protocol,
     Subject, TaskState, Term, Words,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::intake::Opened;
-use crate::record::{Issue, Record, Task};
-use crate::step::View;
+use crate::record::{Contradiction, Issue, Record, Task, View};
 use crate::value::scalar;
 
 /// How many items of a list a finding names.
@@ -26,28 +23,6 @@ const NAMED: usize = 3;
 
 /// The longest value that a finding shows, in characters.
 const SHOWN: usize = 80;
-
-/// A contradiction that a contract was accepted with, because its rule only warns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Contradiction {
-    /// The rule that it breaks.
-    pub rule: String,
-    /// The place in the contract, as a JSON Pointer.
-    pub path: String,
-    /// Both values, and where the known one came from.
-    pub message: String,
-}
-
-impl Contradiction {
-    /// The warning that says it.
-    pub fn finding(&self) -> Finding {
-        let mut finding =
-            Finding::error(FindingCode::ContractInconsistent, &self.path, &self.message);
-        finding.severity = Severity::Warning;
-        finding
-    }
-}
 
 impl From<Broken<'_>> for Contradiction {
     fn from(broken: Broken<'_>) -> Self {

@@ -13,8 +13,8 @@ use handoff_protocol::{
 };
 use serde_json::Value;
 
-use crate::consistency::{self, Broken, Contradiction};
-use crate::record::{Failure, ImportSource};
+use crate::consistency::{self, Broken};
+use crate::record::{Contradiction, Failure, ImportSource};
 use crate::schemas::Schemas;
 use crate::semantic;
 use crate::value::{content_digest, scalar};

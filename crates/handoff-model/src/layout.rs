@@ -9,16 +9,17 @@ pub const MANIFEST: &str = "ledger.json";
 /// The page for a person who opens the branch in a browser.
 pub const README: &str = "README.md";
 /// The folder with one folder for each agent, with one entry for each open handoff that is with it
-/// ([`crate::open_entry`]).
+/// ([`crate::record::open_entry`]).
 pub const OPEN: &str = "open";
 /// The folder with one folder for each agent, with one entry for each handoff that ended and awaits
 /// it.
 pub const AWAITING: &str = "awaiting";
 /// The folder with one folder for each issue.
 pub const ISSUES: &str = "issues";
-/// The folder with an index of the issues that were taken out of [`ISSUES`] ([`crate::archive`]).
+/// The folder with an index of the issues that were taken out of [`ISSUES`]
+/// ([`crate::record::archive`]).
 pub const ARCHIVED: &str = "archived";
-/// The folder with what was spent on each day ([`crate::spending`]).
+/// The folder with what was spent on each day ([`crate::record::spending`]).
 pub const SPENT: &str = "spent";
 /// The folder with one file for each paused issue, so that whoever looks for work need not read
 /// the issues.

@@ -9,24 +9,17 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod advice;
-pub mod annotation;
 pub mod answers;
-pub mod archive;
+mod archive_message;
 pub mod artifacts;
 pub mod branches;
-pub mod claim_queue;
 pub mod consistency;
-pub mod delivery;
 pub mod evidence;
-pub mod failure;
 pub mod gate_policy;
 pub mod handoff;
 pub mod intake;
 pub mod layout;
 pub mod message;
-pub mod not_applicable;
-pub mod open_entry;
-pub mod opinions;
 pub mod planner;
 pub mod protocol_check;
 pub mod recognition;
@@ -38,65 +31,57 @@ pub mod schemas;
 pub mod screening;
 pub mod semantic;
 pub mod setting;
-pub mod spending;
 pub mod step;
 mod step_trailers;
-pub mod stored;
 mod template_check;
-pub mod traceparent;
 pub mod trailers;
 pub mod turn;
-pub mod usage;
 pub mod value;
 pub mod waiting;
 pub mod weaker;
 
 pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
-pub use annotation::{Annotation, Approval};
 pub use answers::read as read_answer;
-pub use archive::{ArchivedIssue, NotArchivable};
+pub use archive_message::{archive_message, archived_before, unarchive_message};
 pub use branches::{BranchContext, BranchPatterns, BranchRefusal, branch_for_agents};
-pub use claim_queue::Claimable;
-pub use consistency::Contradiction;
-pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
-pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
-pub use failure::{
-    Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
-    Summary,
-};
+pub use evidence::{EvidenceFault, ReportError, Reports};
 pub use gate_policy::{Exemption, GatePolicy};
 pub use handoff::Handoff;
 pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent};
-pub use open_entry::OpenEntry;
-pub use opinions::Opinion;
-pub use planner::{UNSPECIFIED, plan};
+pub use planner::plan;
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use recognition::is_contract_of;
+pub use record::failure::{
+    Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
+    Summary,
+};
+pub use record::spending::AgentSpending;
+pub use record::usage::read_usage;
 pub use record::{
-    AnswerGiven, Artifact, Awaiting, ContractFile, Counted, Decision, Expected, Failure,
-    FailureContext, FindingState, GivenUp, ImportSource, Issue, IssueStatus, KnownFact, Lease,
-    Manifest, OpenHandoff, Paused, Progress, Question, Record, RefusedContract, Reopening, Resumed,
-    ReviewFinding, Task, TaskName, Transition,
+    Annotation, AnswerGiven, Approval, ArchivedIssue, Artifact, Awaiting, BudgetSpent, Claimable,
+    ContractFile, Contradiction, Counted, DaySpending, Decision, Delivered, Delivery, DeliveryName,
+    Evidence, Expected, Failure, FailureContext, FindingState, GivenUp, ImportSource, Issue,
+    IssueStatus, KnownFact, Lease, Left, MAX_TEXT, Manifest, ModelUsage, NoDeliveryName,
+    NoTraceParent, NotApplicable, NotArchivable, OpenEntry, OpenHandoff, Opinion, Paused, Progress,
+    Question, Record, RefusedContract, Reopening, ReportFile, Resumed, ReviewFinding, Spending,
+    Spent, StoredError, Task, TaskName, TraceParent, Transition, UNSPECIFIED, Usage, Verdict, View,
 };
+pub use record::{archive, claim_queue, failure, not_applicable, open_entry, spending, usage};
 pub use refusal::{
-    BudgetSpent, ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached,
-    LookupRefusal, QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
+    ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,
+    QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
-pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
+pub use request::{EventArgs, Request, SendRequest, Update};
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};
-pub use spending::{DaySpending, Left, Spending};
 pub use step::{
-    Actor, Asked, FileChanges, Maker, Planned, PlannedStep, Receipt, SendOptions, Step, Stop, View,
+    Actor, Asked, FileChanges, Maker, Planned, PlannedStep, Receipt, SendOptions, Step, Stop,
 };
 pub use step_trailers::{NoStep, recorded};
-pub use stored::StoredError;
-pub use traceparent::{NoTraceParent, TraceParent};
 pub use trailers::trailers;
 pub use turn::{Turn, turn};
-pub use usage::{ModelUsage, Spent, Usage, read_usage};
 pub use waiting::{Outcome, WaitStatus, overdue_text};

@@ -9,14 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::annotation::Approval;
 use crate::intake::Contract;
-use crate::planner::UNSPECIFIED;
-use crate::record::{Artifact, Failure, FailureContext, Question};
+use crate::record::{Approval, Artifact, Failure, FailureContext, Question, UNSPECIFIED};
 use crate::step::SendOptions;
-
-/// The longest text that a step may carry besides its contract, in bytes.
-pub const MAX_TEXT: usize = 64 * 1024;
 
 /// What a caller asks the ledger to do in an issue.
 #[derive(Clone, Copy)]

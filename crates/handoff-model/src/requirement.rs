@@ -8,10 +8,9 @@ use handoff_protocol::{AgentKind, COMPLETED, Identity, PERSON, Protocol, Require
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::annotation::{Annotation, Approval};
-use crate::record::{Issue, IssueStatus, Record};
+use crate::record::{Annotation, Approval, Issue, IssueStatus, Record, View};
 use crate::refusal::{LookupRefusal, Refusal};
-use crate::step::{Stop, View};
+use crate::step::Stop;
 
 /// Whether a requirement is met, and by which handoff.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -1,7 +1,5 @@
 //! One step as data: who asked for what and when, and the commit that it becomes.
 
-use std::rc::Rc;
-
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Edit, Moment};
 use handoff_contract::Allowance;
@@ -10,17 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::advice::decides;
-use crate::delivery::Delivery;
-use crate::evidence::{Demanded, Evidence, unfit};
+use crate::evidence::{Demanded, unfit};
 use crate::layout;
 use crate::message::Change;
-use crate::open_entry::open_path;
-use crate::record::{self, ImportSource, Issue, Record};
+use crate::record::{
+    self, Delivery, Evidence, ImportSource, Issue, ModelUsage, Record, TraceParent, open_path,
+};
 use crate::refusal::{ContractRefusal, Refusal};
 use crate::request::Update;
-use crate::spending::DaySpending;
-use crate::traceparent::TraceParent;
-use crate::usage::ModelUsage;
 
 /// The agent that makes a request, and when.
 #[derive(Serialize)]
@@ -110,37 +105,6 @@ pub struct SendOptions {
     pub allowed_secrets: Vec<Allowance>,
     /// Where it came from, if it was imported.
     pub imported: Option<ImportSource>,
-}
-
-/// Read access to the issue of a step. `E` is the error of reading.
-pub trait View<E> {
-    /// The issue, if it was opened.
-    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
-
-    /// A handoff's record, if there is one with this number.
-    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E>;
-
-    /// The issue as a value of its own.
-    fn issue(&self) -> Result<Option<Issue>, E> {
-        Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
-    }
-
-    /// A handoff's record as a value of its own.
-    fn record(&self, number: u32) -> Result<Option<Record>, E> {
-        Ok(self.shared_record(number)?.map(Rc::unwrap_or_clone))
-    }
-
-    /// The handoffs whose contracts have exactly these bytes, the newest first.
-    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
-
-    /// What was spent on the claims that began on a day, if anything was.
-    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
-
-    /// A handoff's contract, byte for byte.
-    ///
-    /// # Errors
-    /// When it is missing or can't be read.
-    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, E>;
 }
 
 /// The outcome of a request.

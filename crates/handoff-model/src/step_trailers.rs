@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::message::StepEvent;
-use crate::planner::UNSPECIFIED;
+use crate::record::UNSPECIFIED;
 use crate::request::{Request, Update};
 use crate::step::{Actor, Asked, Step};
 use crate::trailers::{folded, json_line, trailers, unfolded};

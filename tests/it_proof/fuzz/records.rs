@@ -2,8 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_model::archive::{find_in_index, read_index, with_archived, without_archived};
-use handoff_model::record::{read, write};
-use handoff_model::stored::Stored;
+use handoff_model::record::{Stored, read, write};
 use handoff_model::{ArchivedIssue, FailureFile, Issue, Manifest, Record, SnapshotManifest};
 use serde::Serialize;
 use serde_json::Value;

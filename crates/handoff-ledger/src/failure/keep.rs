@@ -10,8 +10,8 @@ use handoff_git::{
     Unfinished,
 };
 use handoff_model::failure::Manifest;
+use handoff_model::record::VERSION;
 use handoff_model::screening::Screen;
-use handoff_model::stored::VERSION;
 use handoff_model::{
     Attachment, EventArgs, FailureContext, FailureFile, Host, Mark, Merge, Record, SnapshotFile,
     Stand, Summary, layout, record,

@@ -10,7 +10,7 @@ use handoff_git::{
     Unfinished,
 };
 use handoff_model::failure::Manifest as SnapshotManifest;
-use handoff_model::stored::Stored;
+use handoff_model::record::Stored;
 use handoff_model::{
     Attachment, Failure, FailureContext, FailureFile, Host, Mark, Record, SnapshotFile, Stand,
     View, layout, record,

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IdError, IssueKey};
-use handoff_model::record::answer_text;
-use handoff_model::stored::VERSION;
+use handoff_model::record::{VERSION, answer_text};
 use handoff_model::{
     FindingState, IssueStatus, Spending, Spent, StoredError, TraceParent, Usage, Verdict,
 };

@@ -9,9 +9,9 @@ use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
-use handoff_model::archive::archived_before;
 use handoff_model::{
-    DaySpending, FileChanges, Issue, Planned, PlannedStep, Record, Stop, View, layout, plan,
+    DaySpending, FileChanges, Issue, Planned, PlannedStep, Record, Stop, View, archived_before,
+    layout, plan,
 };
 use handoff_protocol::{Event, Policy};
 

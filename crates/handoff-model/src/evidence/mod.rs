@@ -1,11 +1,9 @@
 //! What a contract claims about the repository, and which claims must be checked.
 //!
-//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]). `stored`
-//! is the recorded form of checks, `reports` compares a contract with test runners' reports,
-//! `words` with the contract's own wording.
+//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]). `reports`
+//! compares a contract with test runners' reports, `words` with the contract's own wording.
 
 mod reports;
-mod stored;
 mod words;
 
 use handoff_base::finding::Finding;
@@ -15,12 +13,12 @@ use serde_json::Value;
 
 use crate::artifacts::delivered as named_files;
 use crate::intake::Contract;
+use crate::record::{Evidence, Verdict};
 use crate::value::scalar;
 
 pub use crate::evidence::reports::{
     ReportError, Reports, check_coverage, check_tests, check_tests_added,
 };
-pub use stored::{Evidence, ReportFile, Verdict};
 
 /// What a check found.
 pub enum Found {

@@ -8,8 +8,8 @@ use handoff_protocol::Check;
 use serde_json::Value;
 
 use super::{Found, count};
-use crate::evidence::{Claimed, ReportFile, words};
-use crate::not_applicable;
+use crate::evidence::{Claimed, words};
+use crate::record::{ReportFile, not_applicable};
 use crate::value::scalar;
 
 /// The reports that a contract is sent with.

@@ -10,12 +10,10 @@ use crate::advice::standing_status;
 use crate::intake::Contract;
 use crate::planner::Planner;
 use crate::planner::given::meant;
-use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
+use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Spending, VERSION, View};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::request::SendRequest;
-use crate::spending::Spending;
-use crate::step::{Stop, View};
-use crate::stored::VERSION;
+use crate::step::Stop;
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {

@@ -9,10 +9,10 @@ use crate::message::Account;
 use crate::planner::given::left_open;
 use crate::planner::held::answers;
 use crate::planner::{Planner, trail};
-use crate::record::{Failure, Issue, Question, Record};
+use crate::record::{Failure, Issue, Question, Record, View};
 use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
 use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 /// The failure code of a request whose answer gives none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";

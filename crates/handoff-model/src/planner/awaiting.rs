@@ -10,10 +10,10 @@ use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State, Style, TaskState};
 
-use crate::open_entry::awaiting_path;
 use crate::planner::{Changed, Planner};
-use crate::record::{self, Awaiting, Issue, IssueStatus, Record};
-use crate::step::{FileChanges, Stop, View};
+use crate::record::open_entry::awaiting_path;
+use crate::record::{self, Awaiting, Issue, IssueStatus, Record, View};
+use crate::step::{FileChanges, Stop};
 
 impl<V> Planner<'_, V> {
     /// Updates what is open and what awaits somebody after the changes of a step.

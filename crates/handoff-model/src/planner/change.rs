@@ -6,18 +6,20 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
 use crate::advice::is_to_decide;
-use crate::annotation::Approval;
 use crate::answers::Asked;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
-use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, UNSPECIFIED, illegal, trail};
-use crate::record::{AnswerGiven, Failure, FailureContext, Issue, Record};
+use crate::planner::{Changed, Planner, illegal, trail};
+use crate::record::{
+    AnswerGiven, Approval, Failure, FailureContext, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT,
+    UNSPECIFIED, View,
+};
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 use crate::request::EventArgs;
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 use crate::{answers, layout};
 
 /// How many answers an issue keeps; those before them are in the records of its handoffs.

@@ -8,10 +8,10 @@ use handoff_protocol::{ContractType, Event, State, Style};
 use crate::planner::findings::undo;
 use crate::planner::send::expect_answer;
 use crate::planner::{Planner, illegal};
-use crate::record::{Issue, Record};
+use crate::record::{Issue, Record, View};
 use crate::refusal::{Refusal, RetryRefusal};
 use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 impl<V> Planner<'_, V> {
     /// Sends a corrected contract in place of a failed handoff's.

@@ -5,9 +5,9 @@ use handoff_protocol::Action;
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
-use crate::record::{Decision, Issue};
+use crate::record::{Decision, Issue, View};
 use crate::refusal::RoleRefusal;
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 impl<V> Planner<'_, V> {
     /// Adds a decision to an issue.

@@ -2,9 +2,9 @@
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
-use crate::record::{GivenUp, Issue, IssueStatus, Record};
+use crate::record::{GivenUp, Issue, IssueStatus, Record, View};
 use crate::refusal::{RoleRefusal, StateRefusal};
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 impl<V> Planner<'_, V> {
     /// Ends an issue in which nothing is open as cancelled.

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use crate::answers::{Asked, misfits, missing, unanswered};
 use crate::intake::Contract;
 use crate::planner::{Planner, recorded};
-use crate::record::{Question, Record};
+use crate::record::{Question, Record, View};
 use crate::refusal::RequestRefusal;
-use crate::step::{Stop, View};
+use crate::step::Stop;
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {

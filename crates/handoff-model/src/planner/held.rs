@@ -7,8 +7,8 @@ use handoff_protocol::{ContractType, State};
 
 use crate::intake::Contract;
 use crate::planner::{recorded, task_handoff};
-use crate::record::{Issue, OpenHandoff, Record};
-use crate::step::{Stop, View};
+use crate::record::{Issue, OpenHandoff, Record, View};
+use crate::step::Stop;
 
 /// An agent and its worker, which may hold a handoff.
 #[derive(Clone, Copy)]

@@ -5,11 +5,13 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, LONGEST, State};
 
-use crate::planner::{Changed, NOT_ACKNOWLEDGED, Planner, TIMED_OUT, trail};
-use crate::record::{Failure, Issue, Lease, Progress, Record, Transition};
+use crate::planner::{Changed, Planner, trail};
+use crate::record::{
+    Failure, Issue, Lease, NOT_ACKNOWLEDGED, Progress, Record, TIMED_OUT, Transition, View,
+};
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 /// The first handoff of an issue whose time ran out and which is not failed yet. No time runs out
 /// for what a pause holds back.

@@ -9,14 +9,6 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
-/// The number of rounds in an issue since it was opened or reopened.
-pub fn rounds(issue: &Issue, name: &str) -> u32 {
-    let since = issue.reopened.last().map_or(0, |r| r.handoffs);
-    let counted = issue.counted.iter().filter(|c| c.number > since);
-    let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
-    u32::try_from(rounds.count()).unwrap_or(u32::MAX)
-}
-
 impl<V> Planner<'_, V> {
     /// Refuses a contract that would exceed a limit of the issue, and counts it otherwise.
     pub(super) fn within_limits(
@@ -114,7 +106,7 @@ impl<V> Planner<'_, V> {
         }
         for name in &new.rounds {
             let most = limits.rounds.get(name).map_or(u32::MAX, |round| round.most);
-            if rounds(issue, name) >= most {
+            if issue.rounds(name) >= most {
                 let name = name.clone();
                 return Some(Limit::Rounds { name, most });
             }

@@ -11,8 +11,9 @@ use crate::planner::findings::misanswered;
 use crate::planner::given::ungiven;
 use crate::planner::held::{Holder, held};
 use crate::planner::tasks::misplaced;
+use crate::record::View;
 use crate::request::SendRequest;
-use crate::step::{Stop, View};
+use crate::step::Stop;
 
 impl<V> Planner<'_, V> {
     /// Adds to a refusal with findings those of the other rules: of tasks, of what is known of the

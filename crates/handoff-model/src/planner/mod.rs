@@ -39,20 +39,19 @@ use std::rc::Rc;
 
 use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
-use crate::delivery::Delivered;
 use crate::message::{Account, Change};
-use crate::open_entry::open_path;
-use crate::record::{Awaiting, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition};
+use crate::record::{
+    Awaiting, Delivered, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition, View,
+    open_path,
+};
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
-use crate::step::{Actor, FileChanges, Planned, PlannedStep, Receipt, Stop, View};
+use crate::step::{Actor, FileChanges, Planned, PlannedStep, Receipt, Stop};
 use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
 pub use held::{Holder, held};
-pub use limits::rounds;
-pub(crate) use retry::why_spent;
 pub use tasks::task_handoff;
 
 /// Plans the step for a request in an issue.
@@ -143,15 +142,6 @@ fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Rc<Record>, Stop<E
     let found = view.shared_record(id.number()).map_err(Stop::Unreadable)?;
     Ok(found.ok_or_else(|| Refusal::no_handoff(id))?)
 }
-
-/// The failure code of an agent whose lease ran out.
-pub const TIMED_OUT: &str = "TIMEOUT";
-
-/// The failure code of an agent that did not claim a handoff in time.
-pub const NOT_ACKNOWLEDGED: &str = "NOT_ACKNOWLEDGED";
-
-/// The failure code if none was given.
-pub const UNSPECIFIED: &str = "FAILED";
 
 /// Why a handoff does not accept an event in its state.
 fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {

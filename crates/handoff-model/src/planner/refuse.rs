@@ -2,9 +2,9 @@
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
-use crate::record::{Issue, RefusedContract};
+use crate::record::{Issue, RefusedContract, View};
 use crate::refusal::RequestRefusal;
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 /// How many refusals an issue keeps: the newest.
 const MOST_REFUSALS: usize = 50;

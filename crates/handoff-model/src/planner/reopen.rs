@@ -6,9 +6,9 @@ use handoff_protocol::{Event, State};
 
 use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
-use crate::record::{Issue, IssueStatus, Record, Reopening};
+use crate::record::{Issue, IssueStatus, Record, Reopening, View};
 use crate::refusal::{RequestRefusal, StateRefusal};
-use crate::step::{Planned, Stop, View};
+use crate::step::{Planned, Stop};
 
 impl<V> Planner<'_, V> {
     /// Reopens a completed or cancelled issue; a cancelled one is as it was. A paused one is resumed.

@@ -1,7 +1,7 @@
 //! Attempts: how many there are, when the next may start, and what happens when none is left.
 
 use handoff_base::Moment;
-use handoff_protocol::{Event, Protocol, State};
+use handoff_protocol::{Event, State};
 
 use crate::planner::Planner;
 use crate::record::{Record, Transition};
@@ -10,30 +10,10 @@ use crate::request::EventArgs;
 /// A full delay, in thousandths.
 const WHOLE: u32 = 1000;
 
-/// Why a handoff that failed with this code may not be retried any more: its agent says so, or the
-/// protocol does.
-pub(crate) fn why_spent(
-    protocol: &Protocol,
-    record: &Record,
-    code: Option<&str>,
-) -> Option<String> {
-    if record.failure().is_some_and(|failure| failure.no_retry) {
-        return Some(format!(
-            "{} says that there is no further attempt",
-            record.to
-        ));
-    }
-    protocol.why_spent(code, record.retries(), record.max_retries)
-}
-
 impl<V> Planner<'_, V> {
     /// Why a failed handoff may not be retried any more.
     pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
-        why_spent(
-            self.protocol,
-            record,
-            record.failure().map(|f| f.code.as_str()),
-        )
+        record.why_spent(self.protocol, record.failure().map(|f| f.code.as_str()))
     }
 
     /// Gives up a failed handoff that has no attempt left.

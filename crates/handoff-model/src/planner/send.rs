@@ -7,22 +7,21 @@ use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, 
 use serde_json::Value;
 
 use crate::artifacts::delivered;
-use crate::consistency::{self, Contradiction, Ground};
+use crate::consistency::{self, Ground};
 use crate::evidence::demanded;
 use crate::intake::Contract;
 use crate::layout;
 use crate::message::Account;
-use crate::not_applicable::not_applicable;
 use crate::planner::held::{Holder, held};
-use crate::planner::{Changed, Planner, UNSPECIFIED, trail};
+use crate::planner::{Changed, Planner, trail};
+use crate::record::not_applicable::not_applicable;
 use crate::record::{
-    Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
-    violation,
+    Artifact, ContractFile, Contradiction, Expected, Failure, Issue, IssueStatus, Question, Record,
+    Transition, UNSPECIFIED, VERSION, View, violation,
 };
 use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
 use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, PlannedStep, Stop, View};
-use crate::stored::VERSION;
+use crate::step::{Planned, PlannedStep, Stop};
 use crate::value::scalar;
 
 /// The failure code of an agent that violated its role.

@@ -8,10 +8,10 @@ use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskSta
 
 use crate::intake::Contract;
 use crate::planner::{Changed, Planner};
-use crate::record::{Issue, OpenHandoff, Record, Task, TaskName};
+use crate::record::{Issue, OpenHandoff, Record, Task, TaskName, View};
 use crate::refusal::ContractRefusal;
 use crate::request::EventArgs;
-use crate::step::{Stop, View};
+use crate::step::Stop;
 
 impl<V> Planner<'_, V> {
     /// Whether a contract breaks down the task of the handoff that its sender holds. The sender

@@ -6,10 +6,10 @@ use handoff_protocol::{ContractType, Event, State};
 
 use crate::intake::Contract;
 use crate::message::{Account, Message, StepEvent};
-use crate::planner::{Planner, UNSPECIFIED};
-use crate::record::{Issue, Lease, Progress, Question, Record, Task};
+use crate::planner::Planner;
+use crate::record::{Issue, Lease, Progress, Question, Record, Task, UNSPECIFIED, View};
 use crate::request::Request;
-use crate::step::{Stop, View};
+use crate::step::Stop;
 use crate::step_trailers;
 use crate::value::scalar;
 

@@ -6,11 +6,11 @@ use handoff_base::Edit;
 use handoff_protocol::Per;
 
 use crate::planner::{Changed, Planner};
-use crate::record::{Issue, Record};
+use crate::record::spending::{SpentSoFar, day, ensure_left, movements};
+use crate::record::usage::ensure_usage;
+use crate::record::{DaySpending, Issue, ModelUsage, NoUsage, Record, Spent, Usage, View};
 use crate::refusal::RequestRefusal;
-use crate::spending::{DaySpending, SpentSoFar, day, ensure_left, movements};
-use crate::step::{FileChanges, Stop, View};
-use crate::usage::{ModelUsage, NoUsage, Spent, Usage, ensure_usage};
+use crate::step::{FileChanges, Stop};
 use crate::{layout, record};
 
 /// Whether a report says less of anything that budgets count than an earlier one.

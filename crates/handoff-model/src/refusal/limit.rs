@@ -5,7 +5,6 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 
 use crate::refusal::time;
-use crate::spending::Left;
 
 /// One more contract would exceed a limit of the protocol.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -63,16 +62,4 @@ pub enum Limit {
         /// The seconds that remain.
         left: u64,
     },
-}
-
-/// A budget of the protocol leaves nothing for a claim.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{id} cannot be claimed: {left} is spent or claimed")]
-pub struct BudgetSpent {
-    /// The handoff.
-    pub id: HandoffId,
-    /// The protocol.
-    pub protocol: AgentName,
-    /// The budget, and what is spent of it.
-    pub left: Box<Left>,
 }

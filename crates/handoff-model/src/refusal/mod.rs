@@ -16,7 +16,7 @@ mod state;
 
 pub use contract::ContractRefusal;
 pub use lease::{ClaimEnd, Holding, LeaseRefusal};
-pub use limit::{BudgetSpent, Limit, LimitReached};
+pub use limit::{Limit, LimitReached};
 pub use lookup::LookupRefusal;
 pub use queue::QueueRefusal;
 pub use request::RequestRefusal;
@@ -29,7 +29,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::Protocol;
 
-use crate::claim_queue::Claimable;
+use crate::record::{BudgetSpent, Claimable};
 
 /// A refused request. The ledger is unchanged.
 #[derive(Clone, Debug, thiserror::Error)]

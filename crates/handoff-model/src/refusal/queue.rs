@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 
-use crate::claim_queue::Claimable;
+use crate::record::Claimable;
 use crate::refusal::time;
 
 /// The work is not ready yet.

@@ -4,7 +4,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
-use crate::usage::NoUsage;
+use crate::record::NoUsage;
 
 /// The request cannot be made or answered like this.
 #[derive(Clone, Debug, thiserror::Error)]

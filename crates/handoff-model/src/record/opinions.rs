@@ -8,8 +8,7 @@ use handoff_base::Moment;
 use handoff_protocol::{Definition, HEAD, Opinions, PULL_REQUEST};
 use serde_json::Value;
 
-use crate::annotation::Annotation;
-use crate::record::Issue;
+use crate::record::{Annotation, Issue};
 
 /// One opinion that counts.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::record::Failure;
+use crate::record::stored_form::stored;
 
 /// The machine that an attempt failed on.
 #[skip_serializing_none]
@@ -181,3 +182,5 @@ pub struct Manifest {
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
+
+stored!(FailureFile, Manifest);

@@ -153,7 +153,7 @@ impl TryFrom<Stored> for TraceParent {
 
 #[cfg(test)]
 mod tests {
-    use crate::traceparent::TraceParent;
+    use crate::record::TraceParent;
 
     const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -12,10 +12,8 @@ use handoff_protocol::{Budget, BudgetUnit, Definition, Event, Per};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Lease, Record};
-use crate::refusal::BudgetSpent;
-use crate::stored::VERSION;
-use crate::usage::Spent;
+use crate::record::stored_form::stored;
+use crate::record::{Lease, Record, Spent, Usage, VERSION};
 
 /// What one agent spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +45,44 @@ impl Default for DaySpending {
             version: VERSION,
             protocols: BTreeMap::new(),
         }
+    }
+}
+
+stored!(DaySpending);
+
+impl Record {
+    /// What a claim of it by an agent took, as far as it was reported.
+    pub fn spent(&self, token: u32, by: &AgentName) -> Spent {
+        let own = |usage: &&Usage| usage.token == token && usage.by == *by;
+        let own = self.usage.iter().filter(own);
+        own.fold(Spent::default(), |mut sum, usage| {
+            sum.add(&Spent::of(&usage.models));
+            sum
+        })
+    }
+
+    /// What all that was reported of it adds up to.
+    pub fn all_spent(&self) -> Spent {
+        self.usage.iter().fold(Spent::default(), |mut sum, usage| {
+            sum.add(&Spent::of(&usage.models));
+            sum
+        })
+    }
+
+    /// When the claim with this number was made.
+    pub(crate) fn claimed_at(&self, token: u32) -> Option<Moment> {
+        let claims = self
+            .transitions
+            .iter()
+            .filter(|t| t.event.is_some_and(Event::is_claim));
+        let index = usize::try_from(token).ok()?.checked_sub(1)?;
+        claims.map(|t| t.at).nth(index)
+    }
+
+    /// The report that a step added to this record or replaced in it.
+    pub fn usage_since<'a>(&'a self, before: Option<&Self>) -> Option<&'a Usage> {
+        let known = |usage: &Usage| before.is_some_and(|before| before.usage.contains(usage));
+        self.usage.iter().find(|usage| !known(usage))
     }
 }
 
@@ -354,6 +390,18 @@ fn left_beside(
     found.collect()
 }
 
+/// A budget of the protocol leaves nothing for a claim.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{id} cannot be claimed: {left} is spent or claimed")]
+pub struct BudgetSpent {
+    /// The handoff.
+    pub id: HandoffId,
+    /// The protocol.
+    pub protocol: AgentName,
+    /// The budget, and what is spent of it.
+    pub left: Box<Left>,
+}
+
 /// Refuses a claim for which a budget leaves nothing. A budget per run is that of the claim itself; a
 /// claim that it takes over counts as long as it is held.
 ///
@@ -404,7 +452,7 @@ mod tests {
 
     /// A shipped protocol with these budgets.
     fn definition(budgets: &Value) -> Definition {
-        let shipped = include_bytes!("../../../templates/issue-to-pr/protocol.json");
+        let shipped = include_bytes!("../../../../templates/issue-to-pr/protocol.json");
         let mut definition: Value = serde_json::from_slice(shipped).unwrap();
         definition["budgets"] = budgets.clone();
         serde_json::from_value(definition).unwrap()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use crate::delivery::DeliveryName;
+use crate::record::DeliveryName;
 
 /// A note that corrects what was recorded.
 #[skip_serializing_none]

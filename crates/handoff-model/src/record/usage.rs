@@ -8,12 +8,9 @@ use std::collections::BTreeMap;
 use handoff_base::ids::AgentName;
 use handoff_base::text::{grouped, quoted};
 use handoff_base::{Amount, Currency, Moment};
-use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
-
-use crate::record::Record;
 
 /// The most models in one report.
 pub const MOST_MODELS: usize = 20;
@@ -284,42 +281,6 @@ impl Spent {
         let tokens = tokens.map(|tokens| format!("{} tokens", grouped(tokens)));
         let parts: Vec<String> = costs.chain(tokens).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
-    }
-}
-
-impl Record {
-    /// What a claim of it by an agent took, as far as it was reported.
-    pub fn spent(&self, token: u32, by: &AgentName) -> Spent {
-        let own = |usage: &&Usage| usage.token == token && usage.by == *by;
-        let own = self.usage.iter().filter(own);
-        own.fold(Spent::default(), |mut sum, usage| {
-            sum.add(&Spent::of(&usage.models));
-            sum
-        })
-    }
-
-    /// What all that was reported of it adds up to.
-    pub fn all_spent(&self) -> Spent {
-        self.usage.iter().fold(Spent::default(), |mut sum, usage| {
-            sum.add(&Spent::of(&usage.models));
-            sum
-        })
-    }
-
-    /// When the claim with this number was made.
-    pub(crate) fn claimed_at(&self, token: u32) -> Option<Moment> {
-        let claims = self
-            .transitions
-            .iter()
-            .filter(|t| t.event.is_some_and(Event::is_claim));
-        let index = usize::try_from(token).ok()?.checked_sub(1)?;
-        claims.map(|t| t.at).nth(index)
-    }
-
-    /// The report that a step added to this record or replaced in it.
-    pub fn usage_since<'a>(&'a self, before: Option<&Self>) -> Option<&'a Usage> {
-        let known = |usage: &Usage| before.is_some_and(|before| before.usage.contains(usage));
-        self.usage.iter().find(|usage| !known(usage))
     }
 }
 

@@ -10,10 +10,8 @@ use handoff_base::{Moment, ObjectId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::StepEvent;
-use crate::record::{Issue, IssueStatus, VERSION};
-use crate::stored::{self, StoredError};
-use crate::trailers::trailers;
+use crate::record::stored_form::stored;
+use crate::record::{self, Issue, IssueStatus, StoredError, VERSION};
 
 /// An archived issue, as the index lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +108,7 @@ pub fn ensure_archivable(issue: &Issue, before: Moment) -> Result<(), NotArchiva
 /// # Errors
 /// [`StoredError`] if a line is malformed or has another version.
 pub fn read_index(bytes: &[u8]) -> Result<Vec<ArchivedIssue>, StoredError> {
-    lines(bytes).map(stored::read).collect()
+    lines(bytes).map(record::read).collect()
 }
 
 /// An issue in a file of the index.
@@ -125,7 +123,7 @@ pub fn find_in_index(bytes: &[u8], key: &IssueKey) -> Result<Option<ArchivedIssu
             .windows(quoted.len())
             .any(|part| part == quoted.as_bytes())
         {
-            let found: ArchivedIssue = stored::read(line)?;
+            let found: ArchivedIssue = record::read(line)?;
             if found.issue == *key {
                 return Ok(Some(found));
             }
@@ -170,37 +168,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.filter(|line| !line.is_empty())
 }
 
-/// The trailer that says before which moment the last step of each archived issue was made.
-const BEFORE: &str = "Archived-Before";
-
-/// The message of a step that archives so many issues.
-pub fn archive_message(count: usize, before: Moment) -> String {
-    let (noun, before) = (
-        if count == 1 { "issue" } else { "issues" },
-        before.rfc3339(),
-    );
-    let event = StepEvent::Archive.as_str();
-    format!(
-        "Archive {count} {noun} that ended before {before}\n\nEvent: {event}\nArchived-Issues: {count}\n{BEFORE}: {before}\n"
-    )
-}
-
-/// The moment that the message of such a step states.
-pub fn archived_before(message: &str) -> Option<Moment> {
-    let stated = trailers(message).into_iter();
-    let (_, text) = stated.rev().find(|(name, _)| *name == BEFORE)?;
-    let at: Moment = text.parse().ok()?;
-    (at.rfc3339() == text).then_some(at)
-}
-
-/// The message of a step that brings an archived issue back.
-pub fn unarchive_message(issue: &ArchivedIssue) -> String {
-    let (key, commit) = (&issue.issue, issue.commit);
-    let event = StepEvent::Unarchive.as_str();
-    format!(
-        "Bring issue {key} back from the archive\n\nEvent: {event}\nIssue: {key}\nArchived-Commit: {commit}\n"
-    )
-}
+stored!(ArchivedIssue);
 
 #[cfg(test)]
 mod tests {
@@ -272,27 +240,5 @@ mod tests {
                 "{bad}"
             );
         }
-    }
-
-    #[test]
-    fn messages_say_what_was_archived_in_trailers() {
-        let before: Moment = "2026-08-01T00:00:00Z".parse().unwrap();
-        let message = archive_message(120, before);
-        assert_eq!(
-            message,
-            "Archive 120 issues that ended before 2026-08-01T00:00:00Z\n\n\
-             Event: archive\nArchived-Issues: 120\nArchived-Before: 2026-08-01T00:00:00Z\n"
-        );
-        assert_eq!(archived_before(&message), Some(before));
-        assert!(archive_message(1, before).starts_with("Archive 1 issue that"));
-        for other in ["2026-08-01", "2026-08-01T02:00:00+02:00", "soon"] {
-            let other = message.replace("2026-08-01T00:00:00Z", other);
-            assert_eq!(archived_before(&other), None, "{other}");
-        }
-        assert_eq!(
-            unarchive_message(&archived("7", "Seven")),
-            "Bring issue 7 back from the archive\n\nEvent: unarchive\nIssue: 7\n\
-             Archived-Commit: 0101010101010101010101010101010101010101\n"
-        );
     }
 }

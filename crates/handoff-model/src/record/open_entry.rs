@@ -15,9 +15,9 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Event, Protocol, State};
 
-use crate::claim_queue::waited_for;
 use crate::layout::{AWAITING, OPEN};
 use crate::record::Record;
+use crate::record::claim_queue::waited_for;
 
 /// How an open handoff stands, as the first word of its entry's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,6 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::ArchivedIssue;
-use crate::failure::{FailureFile, Manifest as SnapshotManifest};
-use crate::record::{Issue, Manifest, Paused, Record};
-use crate::spending::DaySpending;
-
 /// The version that every stored file carries.
 pub const VERSION: u32 = 4;
 
@@ -33,26 +28,17 @@ pub trait Stored: DeserializeOwned {
     fn version(&self) -> u32;
 }
 
+/// Makes types with a member `version` stored files.
 macro_rules! stored {
     ($($kind:ty),+) => {$(
-        impl Stored for $kind {
+        impl crate::record::Stored for $kind {
             fn version(&self) -> u32 {
                 self.version
             }
         }
     )+};
 }
-
-stored!(
-    Manifest,
-    Issue,
-    Record,
-    Paused,
-    ArchivedIssue,
-    FailureFile,
-    SnapshotManifest,
-    DaySpending
-);
+pub(super) use stored;
 
 /// What is read of a file whose form is unknown.
 #[derive(Deserialize)]

@@ -4,8 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::State;
 
-use crate::record::{Record, lasts};
-use crate::refusal::BudgetSpent;
+use crate::record::{BudgetSpent, Record, lasts};
 
 /// What waits for an agent, reduced to what is needed to choose among it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -96,7 +96,7 @@ impl Delivered {
 
 #[cfg(test)]
 mod tests {
-    use crate::delivery::DeliveryName;
+    use crate::record::DeliveryName;
 
     #[test]
     fn a_name_is_short_and_plain() {

@@ -1,0 +1,36 @@
+//! Read access to an issue.
+
+use std::rc::Rc;
+
+use crate::record::{DaySpending, Issue, Record};
+
+/// Read access to the issue of a step. `E` is the error of reading.
+pub trait View<E> {
+    /// The issue, if it was opened.
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
+
+    /// A handoff's record, if there is one with this number.
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E>;
+
+    /// The issue as a value of its own.
+    fn issue(&self) -> Result<Option<Issue>, E> {
+        Ok(self.shared_issue()?.map(Rc::unwrap_or_clone))
+    }
+
+    /// A handoff's record as a value of its own.
+    fn record(&self, number: u32) -> Result<Option<Record>, E> {
+        Ok(self.shared_record(number)?.map(Rc::unwrap_or_clone))
+    }
+
+    /// The handoffs whose contracts have exactly these bytes, the newest first.
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
+
+    /// What was spent on the claims that began on a day, if anything was.
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
+
+    /// A handoff's contract, byte for byte.
+    ///
+    /// # Errors
+    /// When it is missing or can't be read.
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, E>;
+}

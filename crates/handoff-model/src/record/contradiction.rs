@@ -1,0 +1,27 @@
+//! Contradictions that contracts were accepted with.
+
+use handoff_base::finding::{Finding, FindingCode, Severity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A contradiction that a contract was accepted with, because its rule only warns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contradiction {
+    /// The rule that it breaks.
+    pub rule: String,
+    /// The place in the contract, as a JSON Pointer.
+    pub path: String,
+    /// Both values, and where the known one came from.
+    pub message: String,
+}
+
+impl Contradiction {
+    /// The warning that says it.
+    pub fn finding(&self) -> Finding {
+        let mut finding =
+            Finding::error(FindingCode::ContractInconsistent, &self.path, &self.message);
+        finding.severity = Severity::Warning;
+        finding
+    }
+}

@@ -1,0 +1,351 @@
+//! `issue.json`: the state of an issue.
+
+use std::collections::BTreeMap;
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_protocol::{Action, OnRecord, State, TaskState};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use serde_with::{apply, skip_serializing_none};
+
+use crate::record::stored_form::stored;
+use crate::record::{
+    Annotation, Delivered, Delivery, Paused, Question, Resumed, ReviewFinding, Spending,
+};
+
+/// Whether an issue is open, completed or cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IssueStatus {
+    /// Work continues.
+    Open,
+    /// The closing contract was sent, or the issue ended by itself.
+    Completed,
+    /// It was given up: nothing can be added until it is reopened.
+    Cancelled,
+}
+
+impl IssueStatus {
+    /// The status as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// An open handoff, as its issue lists it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenHandoff {
+    /// Its id.
+    pub id: HandoffId,
+    /// Its receiver.
+    pub to: AgentName,
+    /// Its state.
+    pub state: State,
+    /// When the holder's lease ends, or when it must be claimed.
+    pub expires_at: Option<Moment>,
+}
+
+/// A handoff that ended and awaits somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Awaiting {
+    /// Its id.
+    pub id: HandoffId,
+    /// The agent that it awaits: the sender of one that was rejected or cancelled, the asker of an
+    /// answer, and the agent that completed work without handing it on.
+    pub agent: AgentName,
+}
+
+/// A handoff that the protocol's limits count.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// Its number.
+    pub number: u32,
+    /// Its sender.
+    pub from: AgentName,
+    /// The receiver that its contract names.
+    pub to: AgentName,
+    /// When it was sent.
+    pub at: Moment,
+    /// What it is about.
+    pub item: Option<String>,
+    /// The reason its contract gives.
+    pub reason: Option<String>,
+    /// The kinds of round that it counts towards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<String>,
+}
+
+/// A decision about a handoff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// When it was made.
+    pub at: Moment,
+    /// The agent that made it.
+    pub by: AgentName,
+    /// The handoff.
+    pub id: HandoffId,
+    /// The action to take.
+    pub action: Action,
+    /// Why.
+    pub why: String,
+}
+
+/// An answer to the question of a blocked agent.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerGiven {
+    /// When it was given.
+    pub at: Moment,
+    /// The agent that answered.
+    pub by: AgentName,
+    /// The handoff that was blocked.
+    pub id: HandoffId,
+    /// Why the agent was blocked, in its words.
+    pub asked: Option<String>,
+    /// What it asked for by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// The answer, if it is text.
+    pub text: Option<String>,
+    /// The answers, by the questions' keys.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+    /// The keys that a contract stated as facts of the issue afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outdated: Vec<String>,
+}
+
+impl AnswerGiven {
+    /// Marks the values that a contract states as facts now.
+    pub(crate) fn outdate(&mut self, stated: &[&str]) {
+        let keys: Vec<String> = self.by_key().map(|(key, _)| key.to_owned()).collect();
+        for key in keys {
+            if stated.contains(&key.as_str()) && !self.outdated.contains(&key) {
+                self.outdated.push(key);
+            }
+        }
+    }
+
+    /// Its values by key; a text that answers a single question is that question's value.
+    pub fn by_key(&self) -> impl Iterator<Item = (&str, Value)> {
+        let only = match &self.questions[..] {
+            [only] if self.values.is_empty() => Some(only.key.as_str()),
+            _ => None,
+        };
+        let text = self.text.as_ref().map(|text| Value::from(text.as_str()));
+        let values = self.values.iter();
+        values
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .chain(only.zip(text))
+    }
+}
+
+/// The end of an issue that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenUp {
+    /// When it was given up.
+    pub at: Moment,
+    /// The agent that gave it up.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// What nothing was sent on from at that time; a reopening restores it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfollowed: Vec<HandoffId>,
+    /// What awaited somebody at that time; a reopening restores it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaiting: Vec<Awaiting>,
+}
+
+/// A reopening of a completed or cancelled issue.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reopening {
+    /// When it was reopened.
+    pub at: Moment,
+    /// The agent that reopened it.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// The number of handoffs the issue had at that time.
+    pub handoffs: u32,
+    /// When that was said, if that was earlier and elsewhere.
+    pub said_at: Option<Moment>,
+}
+
+/// A refused contract, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedContract {
+    /// When it was refused.
+    pub at: Moment,
+    /// The agent that sent it.
+    pub by: AgentName,
+    /// Which of the protocol's kinds it is.
+    pub kind: OnRecord,
+    /// The code of the refusal.
+    pub code: String,
+    /// Why, in one line.
+    pub why: String,
+}
+
+/// A task that a contract handed over.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name.
+    pub id: String,
+    /// The task that it is part of.
+    pub parent: Option<String>,
+    /// Its newest handoff.
+    pub handoff: HandoffId,
+    /// Sibling tasks that must be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// Its state.
+    pub state: TaskState,
+}
+
+/// `issue.json`: the state of an issue.
+#[skip_serializing_none]
+#[apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Issue {
+    /// The version of the stored form: 4.
+    pub version: u32,
+    /// Its key.
+    pub issue: IssueKey,
+    /// Its title: what a contract calls it, else the summary of its first contract.
+    pub title: String,
+    /// The protocol it is bound to.
+    pub protocol: AgentName,
+    /// Whether it is open.
+    pub status: IssueStatus,
+    /// When its first contract was sent.
+    pub opened_at: Moment,
+    /// When its last step was made.
+    pub updated_at: Moment,
+    /// When it was completed, if it is.
+    pub completed_at: Option<Moment>,
+    /// The number of its handoffs, which is the number of the newest.
+    pub handoffs: u32,
+    /// The number of commits that wrote to it.
+    pub steps: u32,
+    /// Its open handoffs, the oldest first.
+    #[serde_with(skip_apply)]
+    pub open: Vec<OpenHandoff>,
+    /// Completed handoffs that nothing was sent on from yet: their receivers may still send.
+    pub unfollowed: Vec<HandoffId>,
+    /// Handoffs that ended and await somebody, the oldest first.
+    pub awaiting: Vec<Awaiting>,
+    /// Handoffs that ended in a way that takes nothing more of these agents, of which they have yet to
+    /// be told: until they do anything in the issue.
+    pub to_tell: Vec<Awaiting>,
+    /// When and why it was given up.
+    pub given_up: Vec<GivenUp>,
+    /// When and why it was reopened.
+    pub reopened: Vec<Reopening>,
+    /// Since when and why nobody is handed its work, if so.
+    pub paused: Option<Paused>,
+    /// When and why it was resumed after a pause.
+    pub resumed: Vec<Resumed>,
+    /// The handoffs that the protocol's limits count, the oldest first.
+    pub counted: Vec<Counted>,
+    /// Decisions about its handoffs, the oldest first.
+    pub decisions: Vec<Decision>,
+    /// The newest answers to blocked agents, the oldest first.
+    pub answers: Vec<AnswerGiven>,
+    /// The findings of its reviews, in the order of their ids.
+    pub findings: Vec<ReviewFinding>,
+    /// The newest refused contracts that the protocol wants on record, the oldest first.
+    pub refusals: Vec<RefusedContract>,
+    /// Notes that correct what was recorded, the oldest first.
+    pub annotations: Vec<Annotation>,
+    /// The outside events that its steps carried out, the oldest first.
+    pub deliveries: Vec<Delivered>,
+    /// The tasks that were handed over, in that order.
+    pub tasks: Vec<Task>,
+    /// For each contract type, the contracts' own ids with the numbers of their handoffs.
+    pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
+    /// What agents spent in it since its protocol has budgets.
+    #[serde(default, skip_serializing_if = "Spending::is_empty")]
+    pub spent: Spending,
+    /// The facts that its contracts stated, by the protocol's rules.
+    pub facts: Map<String, Value>,
+}
+
+impl Issue {
+    /// Whether a note counts: what was said before the issue was last reopened is over, whenever it
+    /// was noted.
+    pub(crate) fn is_current(&self, note: &Annotation) -> bool {
+        let Some(last) = self.reopened.last() else {
+            return true;
+        };
+        match note.said_at() {
+            // GitHub's times have whole seconds.
+            Some(at) => at.timestamp() >= last.said_at.unwrap_or(last.at).timestamp(),
+            None => note.at >= last.at,
+        }
+    }
+
+    /// The pause that keeps an agent from being handed work of it, if one does.
+    pub fn held_back(&self, agent: &AgentName) -> Option<&Paused> {
+        self.paused
+            .as_ref()
+            .filter(|paused| paused.holds_back(agent))
+    }
+
+    /// When it was last said that the work goes on: by a reopening or a resumption.
+    pub fn goes_on_since(&self) -> Option<Moment> {
+        let reopened = self
+            .reopened
+            .last()
+            .map(|last| last.said_at.unwrap_or(last.at));
+        let resumed = self
+            .resumed
+            .last()
+            .map(|last| last.said_at.unwrap_or(last.at));
+        reopened.max(resumed)
+    }
+
+    /// The number of its rounds of a kind since it was opened or reopened.
+    pub(crate) fn rounds(&self, name: &str) -> u32 {
+        let since = self.reopened.last().map_or(0, |r| r.handoffs);
+        let counted = self.counted.iter().filter(|c| c.number > since);
+        let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
+        u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+    }
+
+    /// The findings that no review has settled yet.
+    pub fn unsettled(&self) -> impl Iterator<Item = &ReviewFinding> {
+        let all = self.findings.iter();
+        all.filter(|finding| !finding.state.is_settled())
+    }
+
+    /// The applied effect of an event, if there is one.
+    pub fn delivered(&self, delivery: &Delivery) -> Option<&Delivered> {
+        self.deliveries.iter().find(|known| known.is(delivery))
+    }
+}
+
+stored!(Issue);

@@ -1,0 +1,57 @@
+//! What is stored: the ledger's manifest, its issues and its handoffs, and the types in them.
+//!
+//! `stored_form` reads and writes every stored file. A type here is what a file holds or what
+//! follows from files alone: it knows nothing of contracts, requests or steps.
+
+mod access;
+mod annotation;
+pub mod archive;
+pub mod claim_queue;
+mod contradiction;
+mod delivery;
+mod evidence;
+mod facts;
+pub mod failure;
+mod handoff;
+mod issue;
+mod manifest;
+pub mod not_applicable;
+pub mod open_entry;
+mod opinions;
+mod pause;
+mod review_finding;
+pub mod spending;
+mod stored_form;
+mod traceparent;
+mod transition;
+pub mod usage;
+
+pub use access::View;
+pub use annotation::{Annotation, Approval};
+pub use archive::{ArchivedIssue, NotArchivable};
+pub use claim_queue::Claimable;
+pub use contradiction::Contradiction;
+pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
+pub use evidence::{Evidence, ReportFile, Verdict};
+pub use facts::KnownFact;
+pub(crate) use handoff::violation;
+pub use handoff::{
+    Artifact, ContractFile, Expected, ImportSource, Lease, MAX_TEXT, Progress, Record, TaskName,
+    lasts,
+};
+pub use issue::{
+    AnswerGiven, Awaiting, Counted, Decision, GivenUp, Issue, IssueStatus, OpenHandoff,
+    RefusedContract, Reopening, Task,
+};
+pub use manifest::Manifest;
+pub use not_applicable::NotApplicable;
+pub use open_entry::{OpenEntry, open_path};
+pub use opinions::Opinion;
+pub use pause::{Paused, Resumed};
+pub use review_finding::{FindingState, ReviewFinding};
+pub use spending::{BudgetSpent, DaySpending, Left, Spending};
+pub use stored_form::{Stored, StoredError, VERSION, read, write};
+pub use traceparent::{NoTraceParent, TraceParent};
+pub use transition::{Failure, FailureContext, Question, Transition, UNSPECIFIED, answer_text};
+pub(crate) use transition::{NOT_ACKNOWLEDGED, TIMED_OUT};
+pub use usage::{ModelUsage, NoUsage, Spent, Usage};

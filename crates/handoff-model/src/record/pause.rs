@@ -1,0 +1,74 @@
+//! Pauses of an issue, and their ends.
+
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_base::text::continued;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::record::stored_form::stored;
+
+/// A pause of an issue: nobody is handed its work until it is resumed.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Paused {
+    /// The version of the stored form: 4.
+    pub version: u32,
+    /// When it was paused.
+    pub at: Moment,
+    /// The agent that paused it.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// When that was said, if that was earlier and elsewhere.
+    pub said_at: Option<Moment>,
+    /// The agents that go on all the same, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<AgentName>,
+}
+
+impl Paused {
+    /// Whether it keeps an agent from being handed work.
+    pub fn holds_back(&self, agent: &AgentName) -> bool {
+        !self.except.contains(agent)
+    }
+
+    /// When it was said.
+    pub fn since(&self) -> Moment {
+        self.said_at.unwrap_or(self.at)
+    }
+}
+
+impl std::fmt::Display for Paused {
+    /// Writes `paused since 2026-03-02 09:00:00Z by orchestrator: it was closed`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (at, reason) = (self.at, continued(&self.reason));
+        write!(f, "paused since {at} by {}", self.by)?;
+        if !self.except.is_empty() {
+            let names: Vec<&str> = self.except.iter().map(AgentName::as_str).collect();
+            write!(f, " except for {}", names.join(", "))?;
+        }
+        write!(f, ": {reason}")
+    }
+}
+
+/// The end of a pause, or word from elsewhere that the work goes on.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resumed {
+    /// When the issue was resumed.
+    pub at: Moment,
+    /// The agent that resumed it.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// When that was said, if that was earlier and elsewhere.
+    pub said_at: Option<Moment>,
+    /// The pause; none if the issue was not paused.
+    pub paused: Option<Paused>,
+}
+
+stored!(Paused);

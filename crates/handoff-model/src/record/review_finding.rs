@@ -1,0 +1,117 @@
+//! The findings of an issue's reviews, and what became of them.
+
+use handoff_base::ids::HandoffId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+/// What became of a finding of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingState {
+    /// Nobody answered it.
+    Open,
+    /// It was fixed, or skipped with a reason; the next review decides.
+    Answered,
+    /// A later review does not agree with the answer; it needs another one.
+    Disputed,
+    /// A review approved its answer.
+    Resolved,
+    /// The review that raised it was turned down.
+    Withdrawn,
+}
+
+impl FindingState {
+    /// The state as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Answered => "answered",
+            Self::Disputed => "disputed",
+            Self::Resolved => "resolved",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    /// Whether a review approved its answer, or it no longer counts.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Resolved | Self::Withdrawn)
+    }
+
+    /// Whether it needs an answer, and prevents an approval until it has one.
+    pub fn is_unanswered(self) -> bool {
+        matches!(self, Self::Open | Self::Disputed)
+    }
+}
+
+/// A finding of a review.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewFinding {
+    /// Its id, unique in the issue: `F1`.
+    pub id: String,
+    /// What became of it.
+    pub state: FindingState,
+    /// The handoff that raised it.
+    pub raised_by: HandoffId,
+    /// Where it is.
+    pub location: Option<String>,
+    /// How severe it is, or of which kind.
+    pub severity: Option<String>,
+    /// What is wrong.
+    pub text: String,
+    /// The handoff that answered it last.
+    pub answered_by: Option<HandoffId>,
+    /// What was done about it, or why nothing was; none if it was answered along with others.
+    pub answer: Option<String>,
+    /// Whether nothing was done about it, for the reason in its answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+    /// The commit that fixes it, as its answer says.
+    pub commit: Option<String>,
+    /// The handoff that disputed its answer last.
+    pub disputed_by: Option<HandoffId>,
+    /// What is still wrong, if the review that disputed it says it in other words.
+    pub dispute: Option<String>,
+    /// The handoff that approved it.
+    pub resolved_by: Option<HandoffId>,
+}
+
+impl ReviewFinding {
+    /// Its id with its severity and location: `F1 (critical, src/a.rs:3)`.
+    pub fn name(&self) -> String {
+        let about = [self.severity.as_deref(), self.location.as_deref()];
+        let about: Vec<&str> = about.into_iter().flatten().collect();
+        match &about[..] {
+            [] => self.id.clone(),
+            about => format!("{} ({})", self.id, about.join(", ")),
+        }
+    }
+
+    /// It and what became of it, in one line.
+    pub fn line(&self) -> String {
+        format!("{}: {}; {}", self.name(), self.text, self.standing())
+    }
+
+    /// What became of it, in words: `answered by 7.4 in 1a2b3c4: Escaped the cells`.
+    pub fn standing(&self) -> String {
+        let answer = || {
+            let word = if self.skipped { "skipped" } else { "answered" };
+            let by = self.answered_by.as_ref().map(|id| format!(" by {id}"));
+            let commit = self.commit.as_ref().map(|commit| format!(" in {commit}"));
+            let text = self.answer.as_ref().map(|text| format!(": {text}"));
+            let parts = [by, commit, text].into_iter().flatten();
+            parts.fold(word.to_owned(), |all, part| all + &part)
+        };
+        match (self.state, &self.disputed_by, &self.resolved_by) {
+            (FindingState::Answered, ..) => answer(),
+            (FindingState::Disputed, Some(by), _) => {
+                let why = self.dispute.as_ref().map(|why| format!(": {why}"));
+                format!("disputed by {by}{}; {}", why.unwrap_or_default(), answer())
+            }
+            (FindingState::Resolved, _, Some(by)) => format!("resolved by {by}; {}", answer()),
+            (state, ..) => state.as_str().to_owned(),
+        }
+    }
+}
