@@ -5,9 +5,8 @@ use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_contract::{BY_SEND, FILL, Source};
 use handoff_git::Repository;
 use handoff_ledger::{ContractMatch, Offer, Rules, Snapshot};
-use handoff_model::Schemas;
-use handoff_model::intake::Opened;
 use handoff_model::planner::Holder;
+use handoff_model::{Opened, Schemas};
 use handoff_protocol::ContractType;
 use handoff_templates::{known, left_to_fill, skeleton};
 

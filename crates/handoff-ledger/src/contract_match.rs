@@ -3,8 +3,9 @@
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Input};
-use handoff_model::intake::Opened;
-use handoff_model::{Contract, ImportSource, Reports, Review, View, first_match, review_imported};
+use handoff_model::{
+    Contract, ImportSource, Opened, Reports, Review, View, first_match, review_imported,
+};
 use handoff_protocol::{AgentKind, State};
 
 use super::error::{ContractError, LedgerError, ProtocolError};

@@ -11,25 +11,19 @@
 pub mod advice;
 pub mod answers;
 mod archive_message;
-pub mod artifacts;
 pub mod branches;
-pub mod consistency;
-pub mod evidence;
+pub mod contract;
 pub mod gate_policy;
 pub mod handoff;
-pub mod intake;
 pub mod layout;
 pub mod message;
 pub mod planner;
 pub mod protocol_check;
-pub mod recognition;
 pub mod record;
 pub mod refusal;
 pub mod request;
 pub mod requirement;
-pub mod schemas;
 pub mod screening;
-pub mod semantic;
 pub mod setting;
 pub mod step;
 mod step_trailers;
@@ -44,15 +38,17 @@ pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use answers::read as read_answer;
 pub use archive_message::{archive_message, archived_before, unarchive_message};
 pub use branches::{BranchContext, BranchPatterns, BranchRefusal, branch_for_agents};
-pub use evidence::{EvidenceFault, ReportError, Reports};
+pub use contract::evidence::{EvidenceFault, ReportError, Reports};
+pub use contract::{
+    Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
+};
+pub use contract::{artifacts, evidence, intake, semantic};
 pub use gate_policy::{Exemption, GatePolicy};
 pub use handoff::Handoff;
-pub use intake::{Contract, Review, first_match, review, review_imported};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, StepEvent};
 pub use planner::plan;
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
-pub use recognition::is_contract_of;
 pub use record::failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
@@ -75,7 +71,6 @@ pub use refusal::{
 };
 pub use request::{EventArgs, Request, SendRequest, Update};
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
-pub use schemas::Schemas;
 pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};
 pub use step::{

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::record::{Approval, Artifact, Failure, FailureContext, Question, UNSPECIFIED};
 use crate::step::SendOptions;
 

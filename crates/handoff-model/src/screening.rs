@@ -10,7 +10,7 @@ use handoff_contract::{Allowance, Input, Secrets};
 use handoff_protocol::{Definition, Protocol};
 use serde_json::Value;
 
-use crate::intake::Review;
+use crate::contract::Review;
 use crate::layout::DEFINITION;
 use crate::protocol_check::ProtocolFiles;
 use crate::request::Update;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::advice::decides;
-use crate::evidence::{Demanded, unfit};
+use crate::contract::evidence::{Demanded, unfit};
 use crate::layout;
 use crate::message::Change;
 use crate::record::{

@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, State, Style};
 
 use crate::advice::standing_status;
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::Planner;
 use crate::planner::given::meant;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Spending, VERSION, View};

@@ -3,8 +3,8 @@
 use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
 
-use crate::artifacts::unfit;
-use crate::intake::Contract;
+use crate::contract::Contract;
+use crate::contract::artifacts::unfit;
 use crate::message::Account;
 use crate::planner::given::left_open;
 use crate::planner::held::answers;

@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Event, FixFields, Protocol, RaisedFields};
 use serde_json::Value;
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::Planner;
 use crate::record::{FindingState, Issue, ReviewFinding};
 use crate::refusal::ContractRefusal;

@@ -8,7 +8,7 @@ use handoff_protocol::{ContractType, Event, GivenFields, Protocol};
 use serde_json::{Map, Value};
 
 use crate::answers::{Asked, misfits, missing, unanswered};
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::{Planner, recorded};
 use crate::record::{Question, Record, View};
 use crate::refusal::RequestRefusal;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_protocol::{ContractType, State};
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::{recorded, task_handoff};
 use crate::record::{Issue, OpenHandoff, Record, View};
 use crate::step::Stop;

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use handoff_protocol::{AgentKind, Limits};
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::Planner;
 use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};

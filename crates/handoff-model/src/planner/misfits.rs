@@ -5,7 +5,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_protocol::ContractType;
 
-use crate::consistency::{self, Ground};
+use crate::contract::consistency::{self, Ground};
 use crate::planner::Planner;
 use crate::planner::findings::misanswered;
 use crate::planner::given::ungiven;

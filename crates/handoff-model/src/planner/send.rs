@@ -6,10 +6,10 @@ use handoff_base::{Code, Edit};
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, State, Style};
 use serde_json::Value;
 
-use crate::artifacts::delivered;
-use crate::consistency::{self, Ground};
-use crate::evidence::demanded;
-use crate::intake::Contract;
+use crate::contract::Contract;
+use crate::contract::artifacts::delivered;
+use crate::contract::consistency::{self, Ground};
+use crate::contract::evidence::demanded;
 use crate::layout;
 use crate::message::Account;
 use crate::planner::held::{Holder, held};

@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::{quoted, summary_line};
 use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskState};
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::planner::{Changed, Planner};
 use crate::record::{Issue, OpenHandoff, Record, Task, TaskName, View};
 use crate::refusal::ContractRefusal;
@@ -101,7 +101,7 @@ impl<V> Planner<'_, V> {
         if findings.is_empty() {
             return Ok(());
         }
-        crate::semantic::gates(self.protocol, &mut findings);
+        crate::contract::semantic::gates(self.protocol, &mut findings);
         Err(ContractRefusal::Tasks {
             issue: self.key.clone(),
             findings,

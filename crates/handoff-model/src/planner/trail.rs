@@ -4,7 +4,7 @@
 use handoff_base::Moment;
 use handoff_protocol::{ContractType, Event, State};
 
-use crate::intake::Contract;
+use crate::contract::Contract;
 use crate::message::{Account, Message, StepEvent};
 use crate::planner::Planner;
 use crate::record::{Issue, Lease, Progress, Question, Record, Task, UNSPECIFIED, View};

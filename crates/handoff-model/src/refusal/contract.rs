@@ -3,7 +3,7 @@
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 
-use crate::evidence::EvidenceFault;
+use crate::contract::evidence::EvidenceFault;
 
 /// The contract contradicts what the issue already has.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -4,119 +4,19 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::pointer::{escaped_part, lookup};
-use handoff_base::text::{quoted, summary_line};
+use handoff_base::pointer::lookup;
+use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Checked, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
-    AgentKind, ContractType, Envelope, FailureFields, Fields, Outcome, Protocol, Resolved, State,
-    Style, Unresolved,
+    AgentKind, ContractType, Envelope, Outcome, Protocol, Resolved, State, Style, Unresolved,
 };
 use serde_json::Value;
 
-use crate::consistency::{self, Broken};
-use crate::record::{Contradiction, Failure, ImportSource};
-use crate::schemas::Schemas;
-use crate::semantic;
+use crate::contract::consistency::{self, Broken};
+use crate::contract::wrapper::wrapped_wrong;
+use crate::contract::{Contract, Opened, Schemas, semantic};
+use crate::record::{Contradiction, ImportSource};
 use crate::value::{content_digest, scalar};
-
-/// A contract that passed the pipeline.
-#[derive(Clone, Debug)]
-pub struct Contract {
-    /// The document, byte for byte.
-    pub bytes: Vec<u8>,
-    /// Its format.
-    pub format: Format,
-    /// The protocol it was checked against.
-    pub protocol: AgentName,
-    /// Its type.
-    pub kind: String,
-    /// The issue it belongs to.
-    pub issue: IssueKey,
-    /// Its own id, if its type has one.
-    pub id: Option<String>,
-    /// Its sender; optional in a note.
-    pub from: Option<AgentName>,
-    /// Its receiver; optional in an answer or a note.
-    pub to: Option<AgentName>,
-    /// Its status word.
-    pub status: Option<String>,
-    /// Its priority word.
-    pub priority: Option<String>,
-    /// The issue's title, if it gives one.
-    pub title: Option<String>,
-    /// One line about it: its own summary, or its type's title.
-    pub summary: String,
-    /// The location of its sender's session.
-    pub session: Option<String>,
-    /// What went wrong, if it reports a failure.
-    pub failure: Option<Failure>,
-    /// The allowed matches of secret patterns in it.
-    pub allowed_secrets: Vec<Allowance>,
-    /// Where it comes from, if it is imported.
-    pub imported: Option<ImportSource>,
-    /// Where it contradicts itself by rules that only warn.
-    pub contradictions: Vec<Contradiction>,
-    /// Its content, in the value model.
-    pub value: Value,
-}
-
-impl Contract {
-    /// The commit that it says it reviewed.
-    pub fn reviewed_commit(&self, kind: &ContractType) -> Option<&str> {
-        let at = kind.reviews.as_ref()?.commit.as_deref()?;
-        lookup(&self.value, at)?.as_str()
-    }
-
-    /// Reads a contract without faults.
-    fn read(
-        protocol: &Protocol,
-        input: &Input<'_>,
-        format: Format,
-        resolved: Resolved<'_>,
-        issue: IssueKey,
-        value: Value,
-    ) -> Self {
-        let Resolved { kind, from, to } = resolved;
-        let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
-            scalar(lookup(&value, protocol.field(kind, field)?)?)
-        };
-        let own_summary = || scalar(lookup(&value, kind.summary.as_deref()?)?);
-        let summary = text(|f| &f.summary)
-            .or_else(own_summary)
-            .unwrap_or_else(|| kind.title.clone());
-        Self {
-            bytes: input.bytes().to_vec(),
-            format,
-            protocol: protocol.definition().name.clone(),
-            kind: kind.name.clone(),
-            issue,
-            id: text(|f| &f.id),
-            from,
-            to,
-            status: text(|f| &f.status).or_else(|| {
-                // A log says with true or false how it ended.
-                let at = protocol.field(kind, |f| &f.status)?;
-                Some(lookup(&value, at)?.as_bool()?.to_string())
-            }),
-            priority: text(|f| &f.priority),
-            title: text(|f| &f.title)
-                .map(|title| summary_line(&title))
-                .filter(|title| !title.is_empty()),
-            summary: summary_line(&summary),
-            session: text(|f| &f.session),
-            failure: kind.failure.as_ref().and_then(|f| failure(f, &value)),
-            allowed_secrets: Vec::new(),
-            imported: None,
-            contradictions: Vec::new(),
-            value,
-        }
-    }
-
-    /// Its sender: the one it names, else the actor.
-    pub fn sender<'a>(&'a self, actor: &'a AgentName) -> &'a AgentName {
-        self.from.as_ref().unwrap_or(actor)
-    }
-}
 
 /// The result of the pipeline.
 #[derive(Clone, Debug)]
@@ -476,104 +376,6 @@ fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> 
         .count()
 }
 
-/// What a document is wrapped in.
-pub struct Opened {
-    /// The XML root element or the wrapped JSON form's key.
-    root: Option<String>,
-    /// The member that holds the contract.
-    pub wrapper: Option<String>,
-    /// The format of the contract itself.
-    format: &'static str,
-    /// Whether it is a whole contract inside a message.
-    embedded: bool,
-}
-
-/// The member of a Markdown message that may hold a whole contract.
-const EMBEDDED: &str = "handoff_data";
-
-impl Opened {
-    /// Locates the contract in a document, by the protocol's roots and fields.
-    pub fn new(protocol: &Protocol, source: &Source) -> Self {
-        let root = source.root(&protocol.roots());
-        let fields = &protocol.definition().fields;
-        let mut parties = [&fields.from, &fields.to].into_iter().flatten();
-        let embedded = source.format() == Format::Markdown
-            && parties.any(|at| source.probe(None, &format!("/{EMBEDDED}{at}")).is_some());
-        let wrapper = match source.format() {
-            Format::Json => root.clone(),
-            Format::Markdown if embedded => Some(EMBEDDED.to_owned()),
-            Format::Markdown | Format::Xml => None,
-        };
-        let format = if embedded {
-            Format::Json
-        } else {
-            source.format()
-        };
-        Self {
-            root,
-            wrapper,
-            format: format.extension(),
-            embedded,
-        }
-    }
-}
-
-/// Findings for a JSON contract in the wrong place: in a member with a wrong name, in one with
-/// siblings, or wrapped twice.
-fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Vec<Finding> {
-    let fields = &protocol.definition().fields;
-    let own = protocol.definition().contracts.iter().map(|c| &c.fields);
-    let parties: Vec<&String> = std::iter::once(fields)
-        .chain(own)
-        .flat_map(|fields| [&fields.from, &fields.to])
-        .flatten()
-        .collect();
-    let named = |inside: &str| {
-        let mut pointers = parties.iter().map(|field| format!("{inside}{field}"));
-        pointers.any(|pointer| source.probe(wrapper, &pointer).is_some())
-    };
-    if source.format() != Format::Json || named("") {
-        return Vec::new();
-    }
-    let members = source.members(wrapper);
-    let holder = members.iter().find(|(key, is_object)| {
-        *is_object && !key.contains(['/', '~']) && named(&format!("/{key}"))
-    });
-    let Some(&(holder, _)) = holder else {
-        return Vec::new();
-    };
-    let roots = protocol.roots();
-    if wrapper.is_some() {
-        let finding = Finding::error(
-            FindingCode::ContractRoot,
-            format!("/{holder}"),
-            "the contract is wrapped twice",
-        );
-        return vec![finding.fix(format!("remove one {}", quoted(holder)))];
-    }
-    if !roots.contains(&holder) {
-        let text = format!(
-            "the contract is in {}, which is not a root that protocol {} has",
-            quoted(holder),
-            protocol.name()
-        );
-        let finding = Finding::error(FindingCode::ContractRoot, format!("/{holder}"), text);
-        return vec![finding.fix(format!("use one of: {}", roots.join(", ")))];
-    }
-    let beside = members.iter().filter(|(key, _)| *key != holder);
-    beside
-        .map(|(key, _)| {
-            let pointer = format!("/{}", escaped_part(key));
-            let text = format!(
-                "nothing may stand beside {}, which holds the contract",
-                quoted(holder)
-            );
-            Finding::error(FindingCode::ContractRoot, pointer, text)
-                .fix("move it inside or remove it")
-        })
-        .collect()
-}
-
 /// Adds the findings of a later stage; an earlier finding about the same place wins.
 fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     for finding in later {
@@ -610,27 +412,6 @@ pub fn placed<S: Schemas>(
         place_all(&mut findings, source, schema.shape(), wrapper.as_deref());
     }
     Ok(findings)
-}
-
-/// The failure that a contract reports.
-fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
-    let text = |pointer: &str| scalar(lookup(value, pointer)?);
-    let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
-    let is = |at: &Option<String>| lookup(value, at.as_deref()?)?.as_bool();
-    let code = if fields.code.starts_with('/') {
-        text(&fields.code)?
-    } else {
-        fields.code.clone()
-    };
-    Some(Failure {
-        code,
-        message: text(&fields.message)?,
-        details: optional(&fields.details),
-        recoverable: is(&fields.recoverable).unwrap_or(false),
-        suggested_action: optional(&fields.suggested_action),
-        no_retry: is(&fields.retry_available) == Some(false),
-        run: None,
-    })
 }
 
 /// The issue's key, from the contract or from the hint.

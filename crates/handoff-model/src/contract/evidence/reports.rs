@@ -8,7 +8,7 @@ use handoff_protocol::Check;
 use serde_json::Value;
 
 use super::{Found, count};
-use crate::evidence::{Claimed, words};
+use crate::contract::evidence::{Claimed, words};
 use crate::record::{ReportFile, not_applicable};
 use crate::value::scalar;
 

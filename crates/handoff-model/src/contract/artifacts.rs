@@ -5,8 +5,8 @@ use handoff_base::text::quoted;
 use handoff_protocol::ContractType;
 use serde_json::Value;
 
-use super::value::scalar;
 use crate::record::Expected;
+use crate::value::scalar;
 
 /// A file that a contract names.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use handoff_protocol::{ContractType, Gate, Protocol, TaskFields};
 use serde_json::Value;
 
 use crate::branches::nameable;
-use crate::evidence::branch_at;
-use crate::schemas::Schemas;
+use crate::contract::Schemas;
+use crate::contract::evidence::branch_at;
 use crate::value::scalar;
 
 /// Checks a contract by its type's rules; paths are JSON Pointers.

@@ -11,12 +11,12 @@ use handoff_base::ids::AgentName;
 use handoff_protocol::{Check, ContractType, Event, Policy, Protocol};
 use serde_json::Value;
 
-use crate::artifacts::delivered as named_files;
-use crate::intake::Contract;
+use crate::contract::Contract;
+use crate::contract::artifacts::delivered as named_files;
 use crate::record::{Evidence, Verdict};
 use crate::value::scalar;
 
-pub use crate::evidence::reports::{
+pub use crate::contract::evidence::reports::{
     ReportError, Reports, check_coverage, check_tests, check_tests_added,
 };
 
@@ -204,7 +204,7 @@ impl<'a> Claimed<'a> {
     }
 
     /// The files of the repository that it delivers, with their places.
-    pub fn files(&self) -> Vec<crate::artifacts::NamedFile> {
+    pub fn files(&self) -> Vec<crate::contract::artifacts::NamedFile> {
         let files = named_files(self.kind, &self.contract.value).into_iter();
         files.filter(|file| file.is_file).collect()
     }

@@ -14,7 +14,7 @@ use handoff_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::intake::Opened;
+use crate::contract::Opened;
 use crate::record::{Contradiction, Issue, Record, Task, View};
 use crate::value::scalar;
 
@@ -35,7 +35,7 @@ impl From<Broken<'_>> for Contradiction {
 }
 
 /// What a contract is compared with.
-pub struct Ground<'a, V> {
+pub(crate) struct Ground<'a, V> {
     /// The issue before the contract; `None` if the contract opens it.
     pub issue: Option<&'a Issue>,
     /// Its protocol.
@@ -55,7 +55,7 @@ pub struct Ground<'a, V> {
 }
 
 /// A rule that a contract breaks.
-pub struct Broken<'p> {
+pub(crate) struct Broken<'p> {
     rule: &'p ConsistencyRule,
     /// What is wrong: an error or a warning, by the rule's policy.
     pub finding: Finding,
@@ -70,7 +70,11 @@ impl Broken<'_> {
 }
 
 /// The rules that a contract breaks by itself.
-pub fn own<'p>(protocol: &'p Protocol, kind: &ContractType, contract: &Value) -> Vec<Broken<'p>> {
+pub(crate) fn own<'p>(
+    protocol: &'p Protocol,
+    kind: &ContractType,
+    contract: &Value,
+) -> Vec<Broken<'p>> {
     let rules = applying(protocol, kind, contract).filter(|rule| rule.is_own());
     let broken = rules.filter_map(|rule| {
         let [left, right] = rule.compare.terms();
@@ -85,7 +89,7 @@ pub fn own<'p>(protocol: &'p Protocol, kind: &ContractType, contract: &Value) ->
 ///
 /// # Errors
 /// When a handoff or a contract can't be read.
-pub fn known<'p, V: View<E>, E>(
+pub(crate) fn known<'p, V: View<E>, E>(
     protocol: &'p Protocol,
     kind: &ContractType,
     contract: &Value,

@@ -1,0 +1,22 @@
+//! Contracts: what a document must be to become a step, under one protocol.
+//!
+//! [`intake`] is the pipeline from bytes to a checked [`Contract`]. `wrapper` finds the contract in a
+//! document, `semantic` has the checks that a schema can't express, [`consistency`] compares it with
+//! itself and its issue, [`evidence`] has its claims about the repository, [`artifacts`] the files that it
+//! delivers. `recognition` tells contracts from other files.
+
+pub mod artifacts;
+pub(crate) mod consistency;
+mod content;
+pub mod evidence;
+pub mod intake;
+mod recognition;
+mod schemas;
+pub mod semantic;
+mod wrapper;
+
+pub use content::Contract;
+pub use intake::{Review, first_match, review, review_imported};
+pub use recognition::is_contract_of;
+pub use schemas::Schemas;
+pub use wrapper::Opened;
