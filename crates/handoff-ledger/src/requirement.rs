@@ -7,10 +7,9 @@ use std::rc::Rc;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Code, ObjectId};
 use handoff_git::{Stored, Tree};
-use handoff_model::message::StepEvent;
-use handoff_model::trailers;
 use handoff_model::{
-    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said,
+    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said, StepEvent,
+    trailers,
 };
 use handoff_protocol::{Event, HEAD, Identity, Signers};
 

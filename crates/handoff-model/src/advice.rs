@@ -13,7 +13,7 @@ use crate::record::{
     Decision, Issue, IssueStatus, NOT_ACKNOWLEDGED, OpenHandoff, Question, Record, TIMED_OUT, Task,
     View,
 };
-use crate::request::{EventArgs, Update};
+use crate::step::{EventArgs, Receipt, Update};
 
 /// What should happen next, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,22 @@ pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> Ag
         || decider(protocol, &record.from).clone(),
         |advice| advice.agent,
     )
+}
+
+impl Receipt {
+    /// Adds what the protocol says about how the work goes on: only whoever made the request needs it.
+    #[must_use]
+    pub fn advised(mut self, protocol: &Protocol) -> Self {
+        let Record {
+            from,
+            to,
+            contract_type,
+            ..
+        } = &self.record;
+        self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
+        self.lead = Some(decides(protocol, &self.issue, &self.record));
+        self
+    }
 }
 
 /// The person that steps in when no attempt is left, by a rule or by its kind.

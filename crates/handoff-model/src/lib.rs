@@ -9,24 +9,18 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod advice;
-pub mod answers;
-mod archive_message;
 pub mod branches;
 pub mod contract;
 pub mod gate_policy;
 pub mod handoff;
 pub mod layout;
-pub mod message;
 pub mod planner;
 pub mod protocol_check;
 pub mod record;
 pub mod refusal;
-pub mod request;
 pub mod requirement;
-pub mod screening;
 pub mod setting;
 pub mod step;
-mod step_trailers;
 mod template_check;
 pub mod trailers;
 pub mod turn;
@@ -35,8 +29,6 @@ pub mod waiting;
 pub mod weaker;
 
 pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
-pub use answers::read as read_answer;
-pub use archive_message::{archive_message, archived_before, unarchive_message};
 pub use branches::{BranchContext, BranchPatterns, BranchRefusal, branch_for_agents};
 pub use contract::evidence::{EvidenceFault, ReportError, Reports};
 pub use contract::{
@@ -46,7 +38,6 @@ pub use contract::{artifacts, evidence, intake, semantic};
 pub use gate_policy::{Exemption, GatePolicy};
 pub use handoff::Handoff;
 pub use layout::{issue_folder, record_file};
-pub use message::{Change, StepEvent};
 pub use planner::plan;
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use record::failure::{
@@ -69,14 +60,15 @@ pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
-pub use request::{EventArgs, Request, SendRequest, Update};
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
-pub use screening::Unscreened;
 pub use setting::{Assignment, SETTINGS, Setting, SettingError};
+pub use step::answers::read as read_answer;
+pub use step::screening::{self, Unscreened};
 pub use step::{
-    Actor, Asked, FileChanges, Maker, Planned, PlannedStep, Receipt, SendOptions, Step, Stop,
+    Actor, Asked, Change, EventArgs, FileChanges, Maker, NoStep, Planned, PlannedStep, Receipt,
+    Request, SendOptions, SendRequest, Step, StepEvent, Stop, Update, archive_message,
+    archived_before, recorded, unarchive_message,
 };
-pub use step_trailers::{NoStep, recorded};
 pub use trailers::trailers;
 pub use turn::{Turn, turn};
 pub use waiting::{Outcome, WaitStatus, overdue_text};

@@ -12,8 +12,7 @@ use crate::planner::Planner;
 use crate::planner::given::meant;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Spending, VERSION, View};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
-use crate::request::SendRequest;
-use crate::step::Stop;
+use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {

@@ -3,11 +3,10 @@
 use handoff_base::finding::{Finding, FindingCode};
 use serde_json::{Map, Value};
 
-use crate::message::StepEvent;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{Annotation, Issue, NoUsage, View};
 use crate::refusal::{ContractRefusal, RequestRefusal};
-use crate::step::{Planned, Stop};
+use crate::step::{Planned, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note

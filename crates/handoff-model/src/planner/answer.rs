@@ -5,14 +5,13 @@ use handoff_protocol::{ContractType, Event, State};
 
 use crate::contract::Contract;
 use crate::contract::artifacts::unfit;
-use crate::message::Account;
 use crate::planner::given::left_open;
 use crate::planner::held::answers;
 use crate::planner::{Planner, trail};
 use crate::record::{Failure, Issue, Question, Record, View};
 use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
-use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, Stop};
+use crate::step::message::Account;
+use crate::step::{EventArgs, Planned, SendRequest, Stop};
 
 /// The failure code of a request whose answer gives none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";

@@ -3,11 +3,11 @@
 use handoff_protocol::{AgentKind, State};
 use serde_json::Map;
 
-use crate::message::{Account, StepEvent};
 use crate::planner::Planner;
 use crate::record::{Annotation, Approval, Issue, Record, View};
 use crate::refusal::{RoleRefusal, StateRefusal};
-use crate::step::{Planned, Stop};
+use crate::step::message::Account;
+use crate::step::{Planned, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Records whether a person approves what a handoff hands on. No state changes: requirements ask

@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
 use crate::advice::is_to_decide;
-use crate::answers::Asked;
+use crate::layout;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
 use crate::planner::tasks::is_part;
@@ -18,9 +18,8 @@ use crate::record::{
 use crate::refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
-use crate::request::EventArgs;
-use crate::step::{Planned, Stop};
-use crate::{answers, layout};
+use crate::step::answers::Asked;
+use crate::step::{EventArgs, Planned, Stop, answers};
 
 /// How many answers an issue keeps; those before them are in the records of its handoffs.
 const ANSWERS: usize = 50;

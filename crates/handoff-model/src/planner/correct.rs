@@ -10,8 +10,7 @@ use crate::planner::send::expect_answer;
 use crate::planner::{Planner, illegal};
 use crate::record::{Issue, Record, View};
 use crate::refusal::{Refusal, RetryRefusal};
-use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, Stop};
+use crate::step::{EventArgs, Planned, SendRequest, Stop};
 
 impl<V> Planner<'_, V> {
     /// Sends a corrected contract in place of a failed handoff's.

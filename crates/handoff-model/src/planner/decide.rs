@@ -3,11 +3,10 @@
 use handoff_base::ids::HandoffId;
 use handoff_protocol::Action;
 
-use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Decision, Issue, View};
 use crate::refusal::RoleRefusal;
-use crate::step::{Planned, Stop};
+use crate::step::{Planned, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Adds a decision to an issue.

@@ -1,10 +1,9 @@
 //! Giving up an issue in which nothing is open.
 
-use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{GivenUp, Issue, IssueStatus, Record, View};
 use crate::refusal::{RoleRefusal, StateRefusal};
-use crate::step::{Planned, Stop};
+use crate::step::{Planned, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Ends an issue in which nothing is open as cancelled.

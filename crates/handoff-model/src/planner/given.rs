@@ -7,12 +7,12 @@ use handoff_base::pointer::escaped_part;
 use handoff_protocol::{ContractType, Event, GivenFields, Protocol};
 use serde_json::{Map, Value};
 
-use crate::answers::{Asked, misfits, missing, unanswered};
 use crate::contract::Contract;
 use crate::planner::{Planner, recorded};
 use crate::record::{Question, Record, View};
 use crate::refusal::RequestRefusal;
 use crate::step::Stop;
+use crate::step::answers::{Asked, misfits, missing, unanswered};
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {

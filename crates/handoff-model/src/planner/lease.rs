@@ -10,8 +10,7 @@ use crate::record::{
     Failure, Issue, Lease, NOT_ACKNOWLEDGED, Progress, Record, TIMED_OUT, Transition, View,
 };
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
-use crate::request::EventArgs;
-use crate::step::{Planned, Stop};
+use crate::step::{EventArgs, Planned, Stop};
 
 /// The first handoff of an issue whose time ran out and which is not failed yet. No time runs out
 /// for what a pause holds back.

@@ -12,8 +12,7 @@ use crate::planner::given::ungiven;
 use crate::planner::held::{Holder, held};
 use crate::planner::tasks::misplaced;
 use crate::record::View;
-use crate::request::SendRequest;
-use crate::step::Stop;
+use crate::step::{SendRequest, Stop};
 
 impl<V> Planner<'_, V> {
     /// Adds to a refusal with findings those of the other rules: of tasks, of what is known of the

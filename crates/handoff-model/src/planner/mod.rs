@@ -39,14 +39,15 @@ use std::rc::Rc;
 
 use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
 
-use crate::message::{Account, Change};
 use crate::record::{
     Awaiting, Delivered, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition, View,
     open_path,
 };
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
-use crate::request::{EventArgs, Request, Update};
-use crate::step::{Actor, FileChanges, Planned, PlannedStep, Receipt, Stop};
+use crate::step::message::Account;
+use crate::step::{
+    Actor, Change, EventArgs, FileChanges, Planned, PlannedStep, Receipt, Request, Stop, Update,
+};
 use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;

@@ -8,11 +8,10 @@ use handoff_base::{Edit, Moment};
 use handoff_protocol::State;
 
 use crate::layout;
-use crate::message::StepEvent;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{self, Issue, Paused, Record, Resumed, VERSION, View};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
-use crate::step::{FileChanges, Planned, PlannedStep, Stop};
+use crate::step::{FileChanges, Planned, PlannedStep, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.

@@ -1,10 +1,9 @@
 //! Refused contracts that a protocol wants on record, so that every clone sees them.
 
-use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, RefusedContract, View};
 use crate::refusal::RequestRefusal;
-use crate::step::{Planned, Stop};
+use crate::step::{Planned, StepEvent, Stop};
 
 /// How many refusals an issue keeps: the newest.
 const MOST_REFUSALS: usize = 50;

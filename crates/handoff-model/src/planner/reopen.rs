@@ -4,11 +4,10 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State};
 
-use crate::message::StepEvent;
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, IssueStatus, Record, Reopening, View};
 use crate::refusal::{RequestRefusal, StateRefusal};
-use crate::step::{Planned, Stop};
+use crate::step::{Planned, StepEvent, Stop};
 
 impl<V> Planner<'_, V> {
     /// Reopens a completed or cancelled issue; a cancelled one is as it was. A paused one is resumed.

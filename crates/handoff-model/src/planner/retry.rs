@@ -5,7 +5,7 @@ use handoff_protocol::{Event, State};
 
 use crate::planner::Planner;
 use crate::record::{Record, Transition};
-use crate::request::EventArgs;
+use crate::step::EventArgs;
 
 /// A full delay, in thousandths.
 const WHOLE: u32 = 1000;

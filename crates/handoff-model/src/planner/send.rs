@@ -11,7 +11,6 @@ use crate::contract::artifacts::delivered;
 use crate::contract::consistency::{self, Ground};
 use crate::contract::evidence::demanded;
 use crate::layout;
-use crate::message::Account;
 use crate::planner::held::{Holder, held};
 use crate::planner::{Changed, Planner, trail};
 use crate::record::not_applicable::not_applicable;
@@ -20,8 +19,8 @@ use crate::record::{
     Transition, UNSPECIFIED, VERSION, View, violation,
 };
 use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
-use crate::request::{EventArgs, SendRequest};
-use crate::step::{Planned, PlannedStep, Stop};
+use crate::step::message::Account;
+use crate::step::{EventArgs, Planned, PlannedStep, SendRequest, Stop};
 use crate::value::scalar;
 
 /// The failure code of an agent that violated its role.

@@ -10,8 +10,7 @@ use crate::contract::Contract;
 use crate::planner::{Changed, Planner};
 use crate::record::{Issue, OpenHandoff, Record, Task, TaskName, View};
 use crate::refusal::ContractRefusal;
-use crate::request::EventArgs;
-use crate::step::Stop;
+use crate::step::{EventArgs, Stop};
 
 impl<V> Planner<'_, V> {
     /// Whether a contract breaks down the task of the handoff that its sender holds. The sender

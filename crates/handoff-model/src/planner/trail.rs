@@ -5,12 +5,10 @@ use handoff_base::Moment;
 use handoff_protocol::{ContractType, Event, State};
 
 use crate::contract::Contract;
-use crate::message::{Account, Message, StepEvent};
 use crate::planner::Planner;
 use crate::record::{Issue, Lease, Progress, Question, Record, Task, UNSPECIFIED, View};
-use crate::request::Request;
-use crate::step::Stop;
-use crate::step_trailers;
+use crate::step::message::{Account, Message};
+use crate::step::{Request, StepEvent, Stop, trailers};
 use crate::value::scalar;
 
 /// The seconds from one moment to another; none if a clock was set back.
@@ -223,7 +221,7 @@ impl<V> Planner<'_, V> {
             record,
             issue,
             transitions,
-            asked: step_trailers::write(actor, request, account.event),
+            asked: trailers::write(actor, request, account.event),
             is_told: account.event != StepEvent::Lifecycle(Event::Expire)
                 && matches!(request, Request::Update(_)),
             pull_request: self.pull_request(issue),

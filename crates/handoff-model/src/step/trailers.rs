@@ -8,10 +8,8 @@ use handoff_protocol::Event;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::message::StepEvent;
 use crate::record::UNSPECIFIED;
-use crate::request::{Request, Update};
-use crate::step::{Actor, Asked, Step};
+use crate::step::{Actor, Asked, Request, Step, StepEvent, Update};
 use crate::trailers::{folded, json_line, trailers, unfolded};
 
 /// How a member's value is written.

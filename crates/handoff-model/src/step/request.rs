@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::contract::Contract;
-use crate::record::{Approval, Artifact, Failure, FailureContext, Question, UNSPECIFIED};
-use crate::step::SendOptions;
+use crate::record::{
+    Approval, Artifact, Failure, FailureContext, ImportSource, Question, UNSPECIFIED,
+};
 
 /// What a caller asks the ledger to do in an issue.
 #[derive(Clone, Copy)]
@@ -39,6 +40,24 @@ pub struct SendRequest<'a> {
     pub replaces: Option<u32>,
     /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
+}
+
+/// How a contract was sent.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SendOptions {
+    /// The number of the request that it answers, if given.
+    pub answers: Option<u32>,
+    /// The number of the failed handoff whose contract it corrects.
+    pub replaces: Option<u32>,
+    /// The token of the claim that its sender acts under, if given.
+    pub token: Option<u32>,
+    /// The matches of secret patterns in it that are allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_secrets: Vec<Allowance>,
+    /// Where it came from, if it was imported.
+    pub imported: Option<ImportSource>,
 }
 
 impl SendRequest<'_> {

@@ -69,7 +69,7 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
 
 /// Whether text alone can answer the questions, because none that must be answered asks for another
 /// kind of value.
-pub fn can_be_words(questions: &[Question]) -> bool {
+pub(crate) fn can_be_words(questions: &[Question]) -> bool {
     let needed = questions.iter().filter(|q| !q.optional);
     let mut kinds = needed.map(|q| Kind::of(q.kind.as_deref()));
     kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
@@ -77,7 +77,7 @@ pub fn can_be_words(questions: &[Question]) -> bool {
 
 /// Questions, and the handoff in which they were asked.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The handoff.
     pub id: &'a HandoffId,
     /// The questions.
@@ -86,7 +86,7 @@ pub struct Asked<'a> {
 
 /// What is wrong with answers: of the wrong kind, missing, not asked for, empty. Without named
 /// questions, any answer is valid.
-pub fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
     let place = |key: &str| format!("/{}", escaped_part(key));
     let mut found = missing(asked, values, place);
     found.extend(misfits(&[asked], values, place));
@@ -94,7 +94,7 @@ pub fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
 }
 
 /// The questions that must be answered and are not.
-pub fn unanswered<'q>(
+pub(crate) fn unanswered<'q>(
     questions: &'q [Question],
     values: &Map<String, Value>,
 ) -> impl Iterator<Item = &'q Question> {
@@ -108,7 +108,7 @@ pub fn unanswered<'q>(
 }
 
 /// What must be answered and is not; `place` says where the answer to a key belongs.
-pub fn missing(
+pub(crate) fn missing(
     asked: Asked<'_>,
     values: &Map<String, Value>,
     place: impl Fn(&str) -> String,
@@ -137,7 +137,7 @@ pub fn missing(
 }
 
 /// The answers that are of the wrong kind, or to no question.
-pub fn misfits(
+pub(crate) fn misfits(
     asked: &[Asked<'_>],
     values: &Map<String, Value>,
     place: impl Fn(&str) -> String,

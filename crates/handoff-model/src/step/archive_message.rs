@@ -2,8 +2,8 @@
 
 use handoff_base::Moment;
 
-use crate::message::StepEvent;
 use crate::record::ArchivedIssue;
+use crate::step::StepEvent;
 use crate::trailers::trailers;
 
 /// The trailer that says before which moment the last step of each archived issue was made.
