@@ -7,8 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use handoff_base::ids::AgentName;
-use handoff_model::ProtocolFiles;
-use handoff_model::weaker::{Strictness, Weakness, weaker};
+use handoff_model::{ProtocolFiles, Strictness, Weakness, weaker};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
 use serde::Serialize;

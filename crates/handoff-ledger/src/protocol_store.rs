@@ -11,10 +11,9 @@ use handoff_contract::{Input, Schema};
 use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
-use handoff_model::setting::only_setting_changed;
 use handoff_model::{
     Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, check_protocol,
-    layout,
+    layout, only_setting_changed,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 use schemars::JsonSchema;

@@ -1,45 +1,41 @@
 //! The meaning of a ledger: its records, the requests to it, and the steps that follow.
 //!
-//! Everything here is pure: no Git, no files, no clock. [`record`] is the stored form; [`intake`]
-//! takes a contract through the pipeline; [`request`] is what a caller asks for and [`step`] what
-//! it becomes; [`planner`] decides on that step or refuses it ([`Refusal`]). It reads through
-//! [`View`] and [`Schemas`]. [`layout`] has the paths, [`message`] the commit messages,
-//! [`evidence`] the claims to check, [`screening`] the search for secrets.
+//! Everything here is pure: no Git, no files, no clock. Its layers, each of which uses only those
+//! before it:
+//!
+//! - [`layout`], [`value`], [`mod@trailers`], [`branches`]: paths, values, trailers and branches, as text;
+//! - [`record`]: what is stored, and read access to it ([`View`]);
+//! - [`rules`]: the files with the rules; [`contract`]: a document on its way to a checked [`Contract`];
+//! - [`refusal`]: why a step is refused ([`Refusal`]);
+//! - [`step`]: what a caller asks for, and the commit that it becomes;
+//! - [`decision`]: what the protocol's rules say should happen next;
+//! - [`planner`]: decides on the step for a request, or refuses it;
+//! - [`view`]: what people and programs are shown.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod advice;
 pub mod branches;
 pub mod contract;
-pub mod gate_policy;
-pub mod handoff;
+pub mod decision;
 pub mod layout;
 pub mod planner;
-pub mod protocol_check;
 pub mod record;
 pub mod refusal;
-pub mod requirement;
-pub mod setting;
+pub mod rules;
 pub mod step;
-mod template_check;
 pub mod trailers;
-pub mod turn;
 pub mod value;
-pub mod waiting;
-pub mod weaker;
+pub mod view;
 
-pub use advice::{Advice, Choice, choices, decider, needs_attention, person};
 pub use branches::{BranchContext, BranchPatterns, BranchRefusal, branch_for_agents};
 pub use contract::evidence::{EvidenceFault, ReportError, Reports};
 pub use contract::{
     Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
 };
 pub use contract::{artifacts, evidence, intake, semantic};
-pub use gate_policy::{Exemption, GatePolicy};
-pub use handoff::Handoff;
+pub use decision::{Advice, Choice, choices, decider, person};
 pub use layout::{issue_folder, record_file};
 pub use planner::plan;
-pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use record::failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
@@ -60,8 +56,10 @@ pub use refusal::{
     ClaimEnd, ContractRefusal, Holding, LeaseRefusal, Limit, LimitReached, LookupRefusal,
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
-pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
-pub use setting::{Assignment, SETTINGS, Setting, SettingError};
+pub use rules::{
+    Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting, SettingError,
+    Strictness, Weakness, check_protocol, only_setting_changed, weaker,
+};
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};
 pub use step::{
@@ -70,5 +68,7 @@ pub use step::{
     archived_before, recorded, unarchive_message,
 };
 pub use trailers::trailers;
-pub use turn::{Turn, turn};
-pub use waiting::{Outcome, WaitStatus, overdue_text};
+pub use view::{
+    Answered, Handoff, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus, needs_attention,
+    overdue_text, required, turn,
+};

@@ -6,10 +6,10 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, State, Style};
 
-use crate::advice::standing_status;
 use crate::contract::Contract;
+use crate::decision::standing_status;
 use crate::planner::Planner;
-use crate::planner::given::meant;
+use crate::planner::answer_content::meant;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Spending, VERSION, View};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::step::{SendRequest, Stop};

@@ -5,8 +5,8 @@ use handoff_protocol::{ContractType, Event, State};
 
 use crate::contract::Contract;
 use crate::contract::artifacts::unfit;
-use crate::planner::given::left_open;
-use crate::planner::held::answers;
+use crate::planner::answer_content::left_open;
+use crate::planner::holder::answers;
 use crate::planner::{Planner, trail};
 use crate::record::{Failure, Issue, Question, Record, View};
 use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};

@@ -5,7 +5,7 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
 
-use crate::advice::is_to_decide;
+use crate::decision::is_to_decide;
 use crate::layout;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;

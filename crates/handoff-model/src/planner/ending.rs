@@ -2,7 +2,7 @@
 
 use handoff_protocol::{Action, Ends, Event, State, Style};
 
-use crate::advice::is_to_settle;
+use crate::decision::is_to_settle;
 use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, Record};
 

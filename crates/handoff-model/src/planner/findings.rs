@@ -35,7 +35,7 @@ impl<V> Planner<'_, V> {
 }
 
 /// What does not fit in what a contract says about the findings of an issue's reviews.
-pub(super) fn misanswered(
+pub(super) fn answer_mismatches(
     protocol: &Protocol,
     issue: &Issue,
     kind: &ContractType,

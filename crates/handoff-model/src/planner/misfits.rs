@@ -7,10 +7,10 @@ use handoff_protocol::ContractType;
 
 use crate::contract::consistency::{self, Ground};
 use crate::planner::Planner;
-use crate::planner::findings::misanswered;
-use crate::planner::given::ungiven;
-use crate::planner::held::{Holder, held};
-use crate::planner::tasks::misplaced;
+use crate::planner::answer_content::missing_answers;
+use crate::planner::findings::answer_mismatches;
+use crate::planner::holder::{Holder, held};
+use crate::planner::tasks::task_mismatches;
 use crate::record::View;
 use crate::step::{SendRequest, Stop};
 
@@ -66,7 +66,7 @@ impl<V> Planner<'_, V> {
         };
         let held = held(self.view, &issue, kind, contract, send.answers, holder)?;
         let mut found = match &kind.tasks {
-            Some(fields) => misplaced(&issue, fields, &fields.read(&contract.value), from),
+            Some(fields) => task_mismatches(&issue, fields, &fields.read(&contract.value), from),
             None => Vec::new(),
         };
         let ground = Ground {
@@ -82,9 +82,15 @@ impl<V> Planner<'_, V> {
         let known = consistency::known(self.protocol, kind, &contract.value, &ground);
         let known = known.map_err(Stop::Unreadable)?.into_iter();
         found.extend(known.map(|broken| broken.finding));
-        found.extend(misanswered(self.protocol, &issue, kind, contract));
+        found.extend(answer_mismatches(self.protocol, &issue, kind, contract));
         if let Some(held) = &held {
-            found.extend(ungiven(self.view, self.protocol, kind, contract, held)?);
+            found.extend(missing_answers(
+                self.view,
+                self.protocol,
+                kind,
+                contract,
+                held,
+            )?);
         }
         Ok(found)
     }

@@ -3,26 +3,29 @@
 //! [`plan`] is pure. It reads the issue through a [`View`] and returns the files of the commit, its
 //! message and a receipt, or a typed refusal. The write path runs it on the tip, and again if the
 //! tip moved; the audit runs it for every commit of the history and compares. So the rules for a
-//! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
-//! `send` and `answer` handle contracts, `tasks` handles tasks, and `findings` those of reviews, `given` compares answers with
-//! questions, and `limits` bounds the number of handoffs; `change` applies events to one handoff, `ending` ends an issue with nothing open in
-//! it, `give_up` and `reopen` end it without success and open it again, `pause` holds its work back, `lease` times claims, `retry` schedules attempts, `decide` records decisions, `annotate` adds
-//! corrections, `approve` records what persons approve, `refuse` records refused contracts, `awaiting` lists what ended and awaits somebody,
-//! `usage` records what work cost and keeps to budgets, and `trail` words what the commit says.
+//! valid step exist only here.
+//!
+//! - Contracts: `send` and `answer`, `admission` (who may send), `holder` (what the sender holds), `tasks`,
+//!   `findings` (of reviews), `answer_content` (against the questions), `limits`, `misfits` (all at once);
+//! - Events of one handoff: `change`, `lease`, `retry`, `correct`;
+//! - Other requests: `decide`, `annotate`, `approve`, `refuse`, and of a whole issue `give_up`, `reopen` and
+//!   `pause`;
+//! - What follows from any of them: `ending` of an issue with nothing open in it, `follow_up` on what ended,
+//!   `usage` and budgets, and `trail`, which words the commit.
 
 mod admission;
 mod annotate;
 mod answer;
+mod answer_content;
 mod approve;
-mod awaiting;
 mod change;
 mod correct;
 mod decide;
 mod ending;
 mod findings;
+mod follow_up;
 mod give_up;
-mod given;
-mod held;
+mod holder;
 mod lease;
 mod limits;
 mod misfits;
@@ -52,7 +55,7 @@ use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
-pub use held::{Holder, held};
+pub use holder::{Holder, held};
 pub use tasks::task_handoff;
 
 /// Plans the step for a request in an issue.

@@ -11,7 +11,7 @@ use crate::contract::artifacts::delivered;
 use crate::contract::consistency::{self, Ground};
 use crate::contract::evidence::demanded;
 use crate::layout;
-use crate::planner::held::{Holder, held};
+use crate::planner::holder::{Holder, held};
 use crate::planner::{Changed, Planner, trail};
 use crate::record::not_applicable::not_applicable;
 use crate::record::{

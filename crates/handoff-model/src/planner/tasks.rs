@@ -96,7 +96,7 @@ impl<V> Planner<'_, V> {
         let Some(fields) = &kind.tasks else {
             return Ok(());
         };
-        let mut findings = misplaced(issue, fields, &fields.read(&contract.value), from);
+        let mut findings = task_mismatches(issue, fields, &fields.read(&contract.value), from);
         if findings.is_empty() {
             return Ok(());
         }
@@ -414,7 +414,7 @@ fn root<'i>(issue: &'i Issue, id: &str) -> Option<&'i Task> {
 }
 
 /// Where a contract's tasks contradict what the issue knows of them.
-pub(super) fn misplaced(
+pub(super) fn task_mismatches(
     issue: &Issue,
     fields: &TaskFields,
     plan: &TaskPlan,

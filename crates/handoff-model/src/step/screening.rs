@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::contract::Review;
 use crate::layout::DEFINITION;
-use crate::protocol_check::ProtocolFiles;
+use crate::rules::ProtocolFiles;
 use crate::step::Update;
 
 /// The screening of one step, with the allowances that apply to it.

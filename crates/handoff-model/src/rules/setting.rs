@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const NAME: &str = "*";
 
 /// The word that removes a policy, so that the default applies.
-pub const DEFAULT: &str = "default";
+const DEFAULT: &str = "default";
 
 /// A policy of `protocol.json` that `git handoff protocol set` changes.
 #[derive(Debug, PartialEq, Eq)]

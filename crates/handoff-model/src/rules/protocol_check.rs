@@ -14,7 +14,7 @@ use handoff_protocol::{
 use serde_json::Value;
 
 use crate::layout::DEFINITION;
-use crate::template_check::lacking;
+use crate::rules::template_check::lacking;
 
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];

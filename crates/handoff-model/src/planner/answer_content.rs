@@ -26,7 +26,7 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let findings = ungiven(self.view, self.protocol, kind, contract, held)?;
+        let findings = missing_answers(self.view, self.protocol, kind, contract, held)?;
         if findings.is_empty() {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl<V> Planner<'_, V> {
 ///
 /// # Errors
 /// [`Stop`]: a handoff has no record, or it can't be read.
-pub(super) fn ungiven<E>(
+pub(super) fn missing_answers<E>(
     view: &impl View<E>,
     protocol: &Protocol,
     kind: &ContractType,

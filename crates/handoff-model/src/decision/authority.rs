@@ -1,0 +1,43 @@
+//! Who decides about a handoff, and whether it is with them.
+
+use handoff_base::ids::AgentName;
+use handoff_protocol::{AgentKind, Protocol, State};
+
+use crate::record::Record;
+
+/// The agent that decides about a sender's handoffs: the protocol's orchestrator, else the sender.
+pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
+    // In a call, the requester decides what happens to its request.
+    let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
+    protocol.lead().filter(|_| !asker).unwrap_or(sender)
+}
+
+/// The person that steps in when no attempt is left, by a rule or by its kind.
+pub fn person(protocol: &Protocol) -> Option<&AgentName> {
+    let definition = protocol.definition();
+    let mut rules = definition.decisions.iter();
+    let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
+    let mut agents = definition.agents.iter();
+    let person = agents.find(|agent| agent.kind == AgentKind::Human);
+    let named = rule.and_then(|rule| rule.to.as_ref());
+    named.or(person.map(|person| &person.id))
+}
+
+/// The status word that counts for what follows from a handoff: the one of its contract; work that
+/// violates a role has failed, whatever its sender says.
+pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) -> Option<&'a str> {
+    let mut words = protocol.definition().status.iter();
+    let failed = words.find(|(_, state)| **state == State::Failed);
+    let failed = failed.filter(|_| !record.violations.is_empty());
+    failed.map_or(record.status.as_deref(), |(word, _)| Some(word))
+}
+
+/// Whether a handoff's contract is with the agent that decides what follows from it.
+pub(crate) fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
+    let in_hand = matches!(record.state, State::Pending | State::InProgress);
+    let rules = &protocol.definition().decisions;
+    in_hand
+        && record.status.is_some()
+        && rules.iter().any(|rule| rule.when.to_decide)
+        && protocol.is_kind(record.to.as_str(), AgentKind::Orchestrator)
+}

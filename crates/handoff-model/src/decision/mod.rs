@@ -1,0 +1,141 @@
+//! Decisions: what should happen next to a handoff, and who decides it: the first of the protocol's
+//! rules that applies and can be carried out.
+//!
+//! `advice` is what a rule says of a handoff, `circumstances` whether it applies, `authority` who decides.
+//! The planner goes by this where a decision ends an issue, `view` where somebody asks what to do.
+
+mod advice;
+mod authority;
+mod circumstances;
+
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
+
+use crate::record::{Issue, Record};
+use crate::step::Receipt;
+
+pub use advice::{Advice, Choice};
+pub use authority::{decider, person};
+pub(crate) use authority::{is_to_decide, standing_status};
+use circumstances::Case;
+
+/// The choices that the protocol leaves for a handoff that needs attention.
+pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
+    let case = Case::new(protocol, None, record, None, at);
+    let mut choices = Vec::new();
+    match case.state {
+        State::Failed => {
+            if case.retries_left {
+                choices.push(Choice::Retry);
+            }
+            let others = case.others().into_iter().cloned();
+            choices.extend(others.map(Choice::Reassign));
+        }
+        State::Dead => choices.push(Choice::Redrive),
+        State::Blocked => choices.push(Choice::Answer),
+        _ => return choices,
+    }
+    choices.extend(case.person_to_ask());
+    choices.push(Choice::Terminate);
+    choices
+}
+
+/// Decides about a handoff that failed, is dead or blocked, or whose lease ran out; one that was
+/// answered, by `answer`; or one whose contract is with the agent that decides what follows from
+/// it.
+pub(crate) fn advise(
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+    answer: Option<&Record>,
+    at: Moment,
+) -> Option<Advice> {
+    let case = Case::new(protocol, Some(issue), record, answer, at);
+    let own = &protocol.definition().decisions;
+    let usual = usual();
+    let mut rules = own.iter().chain(&usual);
+    rules.find_map(|rule| case.apply(rule))
+}
+
+/// Whether a rule of the protocol asks for a decision about a completed handoff and its answer.
+pub(crate) fn is_to_settle(
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+    answer: Option<&Record>,
+    at: Moment,
+) -> bool {
+    let case = Case::new(protocol, Some(issue), record, answer, at);
+    let mut rules = protocol.definition().decisions.iter();
+    let about = |rule: &&DecisionRule| rule.when.state == Some(State::Completed);
+    answer.is_some() && rules.any(|rule| about(&rule) && case.apply(rule).is_some())
+}
+
+/// The agent that decides what happens to a handoff now: the one that the protocol's rules name,
+/// else the one that decides about its sender's.
+pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> AgentName {
+    let needs = matches!(record.state, State::Failed | State::Dead | State::Blocked);
+    let last = record.latest().filter(|_| needs);
+    let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
+    advice.map_or_else(
+        || decider(protocol, &record.from).clone(),
+        |advice| advice.agent,
+    )
+}
+
+impl Receipt {
+    /// Adds what the protocol says about how the work goes on: only whoever made the request needs it.
+    #[must_use]
+    pub fn advised(mut self, protocol: &Protocol) -> Self {
+        let Record {
+            from,
+            to,
+            contract_type,
+            ..
+        } = &self.record;
+        self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
+        self.lead = Some(decides(protocol, &self.issue, &self.record));
+        self
+    }
+}
+
+/// The default rules: for a protocol that has none, and after a protocol's own.
+fn usual() -> [DecisionRule; 4] {
+    let rule = |state, recoverable, action, why: &str| DecisionRule {
+        when: Circumstances {
+            state: Some(state),
+            recoverable,
+            ..Circumstances::default()
+        },
+        action,
+        to: None,
+        why: why.to_owned(),
+    };
+    [
+        rule(
+            State::Blocked,
+            None,
+            Action::Ask,
+            "the work waits for an answer",
+        ),
+        rule(
+            State::Failed,
+            Some(true),
+            Action::Retry,
+            "another attempt may succeed",
+        ),
+        rule(
+            State::Failed,
+            None,
+            Action::Reassign,
+            "another agent can do the same",
+        ),
+        DecisionRule {
+            when: Circumstances::default(),
+            action: Action::Escalate,
+            to: None,
+            why: "nothing that an agent may do is left".to_owned(),
+        },
+    ]
+}

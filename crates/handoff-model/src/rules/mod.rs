@@ -1,0 +1,12 @@
+//! The files with the rules: a protocol's folder, its settings, how strict it is, and a gate's policy.
+
+mod gate_policy;
+mod protocol_check;
+mod setting;
+mod strictness;
+mod template_check;
+
+pub use gate_policy::{Exemption, GatePolicy};
+pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
+pub use setting::{Assignment, SETTINGS, Setting, SettingError, only_setting_changed};
+pub use strictness::{Strictness, Weakness, weaker};

@@ -1,0 +1,13 @@
+//! What people and programs are shown of a ledger: everything here only reads.
+
+mod attention;
+mod handoff;
+mod requirement;
+mod turn;
+mod wait_status;
+
+pub use attention::needs_attention;
+pub use handoff::Handoff;
+pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
+pub use turn::{Turn, turn};
+pub use wait_status::{Outcome, WaitStatus, overdue_text};
