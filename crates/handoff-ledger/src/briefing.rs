@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 
 use super::base_branch::base_branch;
 use super::error::LedgerError;
+use super::external_reviews::Said;
 use super::failure::{PastFailure, failures_in_full};
 use super::protocol_store::documents;
-use super::said::Said;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// A contract as it was sent.

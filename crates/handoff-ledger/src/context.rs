@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::attention::{Attention, of_folder};
 use super::error::LedgerError;
-use super::said::Said;
+use super::external_reviews::Said;
 use super::snapshot::{IssueFolder, Rules};
 
 /// What an issue's contracts have accumulated.

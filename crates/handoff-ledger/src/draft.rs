@@ -78,3 +78,23 @@ impl Decided<Receipt> {
         })
     }
 }
+
+/// A change of what issues share: a protocol, a document or the archive.
+pub(super) struct SharedStep {
+    pub(super) files: FileChanges,
+    pub(super) message: String,
+    /// The required signature.
+    pub(super) demand: Option<Demand>,
+}
+
+impl SharedStep {
+    pub(super) fn draft(self, author: Option<AgentName>) -> Draft {
+        Draft {
+            author,
+            files: self.files,
+            message: self.message,
+            previous: None,
+            demand: self.demand,
+        }
+    }
+}

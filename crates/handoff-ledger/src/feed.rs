@@ -11,7 +11,7 @@ use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::archive::{ArchiveStep, archive_step_of, changes_archive, step_changes};
+use super::archive_step::{ArchiveStep, archive_step_of, changes_archive, step_changes};
 use super::error::LedgerError;
 
 /// A kind of change.

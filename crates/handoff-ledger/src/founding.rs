@@ -11,11 +11,11 @@ use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 
 use super::error::LedgerError;
-use super::remote::Upstream;
+use super::ledger::Ledger;
 use super::session::Session;
 use super::signing::signed;
 use super::snapshot::SHAPE;
-use super::write::Ledger;
+use super::upstream::Upstream;
 
 /// What a new ledger starts with.
 pub struct Founding {

@@ -1,16 +1,23 @@
 //! The ledger: one branch, one commit for each step.
 //!
-//! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit. `handoff_model`
-//! decides what a request does; this crate turns its answer into a commit (`draft`, `write`) and
-//! publishes it to the branch and the remote (`remote`). `contract_match` finds the protocol of a
-//! contract, `sending` gathers the data sent with one. `failure` keeps the context of failed
-//! attempts, `evidence` compares claims with the repository, `signing` knows which key must sign a
-//! commit. `verify` replays every step of history, and `exchange` exports and imports it; both
-//! learn from `recorded_step` what a commit records.
+//! `handoff_model` decides what a request does; this crate turns its answer into a commit. Its layers,
+//! each of which uses only those before it:
+//!
+//! - `error`, `session` (the environment of a write), `memory` (what this clone saw of the branch);
+//! - [`Snapshot`]: the ledger at one commit; `evidence`: claims compared with the repository; `signing`:
+//!   which key must sign a commit; `contract_match`: the protocol of a contract;
+//! - `draft` and `archive_step`: a commit that is planned; `upstream`: the remote's branch, and this
+//!   process's turn to talk to it;
+//! - [`Ledger`]: the branch, what is read of it, and how it moves; `step_plan`: what an update becomes;
+//! - `write`: the way of every write, to the remote and the branch;
+//! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `protocol_store`, `founding`;
+//! - `recorded_step`: the step that a commit records, for `verify`, which replays all of them, for
+//!   `remote`, which makes offline steps again, and for `exchange`, which exports and imports.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod archive;
+mod archive_step;
 mod artifacts;
 pub mod attention;
 mod authority;
@@ -25,30 +32,36 @@ mod error;
 mod evidence;
 mod exchange;
 mod expiry;
+mod external_reviews;
 mod failure;
 mod feed;
 mod founding;
 mod identity;
+mod ledger;
 mod memory;
 mod order;
+mod origin;
 mod overview;
 mod protocol_store;
 mod recorded_step;
 mod refusals;
 mod remote;
 mod requirement;
-mod said;
 mod sending;
 mod session;
-mod shared;
+mod shared_resources;
 mod signing;
 mod snapshot;
+mod step_plan;
 mod survey;
 mod tally;
+mod update;
+mod upstream;
 mod verify;
 mod write;
 
-pub use archive::{ArchiveRequest, ArchivedTogether, end_of_second};
+pub use archive::{ArchiveRequest, ArchivedTogether};
+pub use archive_step::end_of_second;
 pub use authority::OtherProtocol;
 pub use base_branch::base_branch;
 pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
@@ -63,21 +76,20 @@ pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,
 };
+pub use external_reviews::Said;
 pub use failure::{
     Attached, CAPS, Contents, Keep, Kept, MOST_COMMITS, PastFailure, Place, RestoreFailure,
     Restored, Shown, failures, failures_in_full, restore, restore_attachments,
 };
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
+pub use ledger::Ledger;
 pub use memory::Audited;
 pub use overview::{Bucket, Overview, OverviewLimits, overview};
 pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
 pub use refusals::{RefusalReason, Refused as RefusedContract};
-pub use remote::{
-    Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Repaired, Synced, Unpublished,
-};
+pub use remote::{Rejected, RejectedStep, RemoteDistance, Renamed, Repaired, Synced};
 pub use requirement::{GateRequest, Judgement, judge_any, judge_gate};
-pub use said::Said;
 pub use session::{Clock, Session};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
 pub use survey::{
@@ -85,8 +97,10 @@ pub use survey::{
     Survey, UsageSurvey,
 };
 pub use tally::{Reached, Tally, Work};
+pub use update::Target;
+pub use upstream::{RemoteLook, Unpublished};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
-pub use write::{Done, Ledger, Target};
+pub use write::Done;
 
 /// The default branch of a ledger.
 pub const DEFAULT_BRANCH: &str = "handoffs";

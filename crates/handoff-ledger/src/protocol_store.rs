@@ -21,32 +21,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::authority::Authorized;
-use super::draft::{Decided, Draft};
+use super::draft::{Decided, SharedStep};
 use super::error::{LedgerError, ProtocolError};
+use super::ledger::Ledger;
 use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
-use super::write::Ledger;
-
-/// A change of what issues share: a protocol, a document or the archive.
-pub(super) struct SharedStep {
-    pub(super) files: FileChanges,
-    pub(super) message: String,
-    /// The required signature.
-    pub(super) demand: Option<Demand>,
-}
-
-impl SharedStep {
-    pub(super) fn draft(self, author: Option<AgentName>) -> Draft {
-        Draft {
-            author,
-            files: self.files,
-            message: self.message,
-            previous: None,
-            demand: self.demand,
-        }
-    }
-}
 
 /// Whether to add a protocol or update one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use serde_with::skip_serializing_none;
 
 use super::contract_match::{ContractMatch, Offer};
 use super::error::{ContractError, LedgerError};
+use super::ledger::Ledger;
 use super::session::Session;
-use super::write::Ledger;
 
 /// How many notes remain after older ones are removed.
 const KEPT: usize = 1000;

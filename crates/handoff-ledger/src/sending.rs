@@ -22,10 +22,12 @@ use super::contract_match::{ContractMatch, Offer, accepted};
 use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
+use super::ledger::Ledger;
 use super::session::Session;
-use super::shared::shared;
+use super::shared_resources::shared_resources;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
-use super::write::{Done, Ledger, canonical};
+use super::step_plan::canonical;
+use super::write::Done;
 
 /// The data that a contract is sent with.
 #[derive(Clone, Debug)]
@@ -303,7 +305,7 @@ impl<'r> Ledger<'r> {
                 let judged = self.judged(prepared, tip, step)?;
                 prepared.warnings.extend(judged.findings);
                 let Offer { input, .. } = prepared.offer;
-                let sharing = shared(tip, &prepared.rules, &prepared.contract, input)?;
+                let sharing = shared_resources(tip, &prepared.rules, &prepared.contract, input)?;
                 prepared.warnings.extend(sharing);
                 judged.evidence
             }

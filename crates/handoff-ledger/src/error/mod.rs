@@ -162,3 +162,9 @@ impl From<Unscreened> for LedgerError {
         .into()
     }
 }
+
+impl From<NotArchivable> for LedgerError {
+    fn from(why: NotArchivable) -> Self {
+        Self::NotArchivable(Box::new(why))
+    }
+}

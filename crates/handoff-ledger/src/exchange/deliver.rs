@@ -19,11 +19,12 @@ use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::contract_match::{ContractMatch, Offer, accepted, issues_of, senders};
 use crate::error::{LedgerError, WriteError};
+use crate::ledger::{Ledger, back_off};
 use crate::sending::Origin;
 use crate::session::{Session, SetTime};
 use crate::snapshot::{Rules, Snapshot};
 use crate::tally::Work;
-use crate::write::{Done, Ledger, back_off};
+use crate::write::Done;
 
 /// What to import, and how.
 #[derive(Clone, Debug, Default)]

@@ -16,8 +16,8 @@ use super::history::{History, Taken, begun};
 use super::line::{Header, Key, LineRequest, STEPS, VERSION};
 use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
 use crate::error::LedgerError;
+use crate::ledger::Ledger;
 use crate::tally::{Tally, Work};
-use crate::write::Ledger;
 
 /// What to export.
 #[derive(Clone, Copy)]

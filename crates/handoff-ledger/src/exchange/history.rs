@@ -12,7 +12,7 @@ use handoff_protocol::Policy;
 
 use super::ExchangeError;
 use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
-use crate::archive::{ArchiveStep, archive_step_of, step_changes};
+use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::error::LedgerError;
 use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
 use crate::snapshot::{Rules, Snapshot};

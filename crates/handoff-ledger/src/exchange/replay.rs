@@ -20,12 +20,12 @@ use super::line::{Header, Key, Line, LineRequest, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound, layouts, line};
 use crate::contract_match::Offer;
 use crate::error::LedgerError;
+use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
 use crate::sending::{Gathered, Origin};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::tally::Work;
-use crate::write::Ledger;
 
 /// Imports a folder or a file. Each item becomes one or more steps on the ordinary write path; a
 /// refused item is reported, and the others continue. Items that the ledger already has are

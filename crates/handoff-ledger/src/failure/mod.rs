@@ -2,17 +2,17 @@
 //! handoff next, and restored where work continues.
 //!
 //! It is a folder `NNNN-failure/ATTEMPT` in the folder. The step adds it as a whole, and
-//! the transition names its tree. `FailureFile` defines its content, `keep` writes it, `kept` reads
-//! it back, `restore` turns it into a worktree or a branch, `name` encodes arbitrary file names.
+//! the transition names its tree. `FailureFile` defines its content, `keep` writes it, `kept_context`
+//! reads it back, `restore` turns it into a worktree or a branch, `name` encodes arbitrary file names.
 
 mod keep;
-mod kept;
+mod kept_context;
 mod name;
 mod restore;
 
 pub(super) use keep::kept_for;
 pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
-pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
+pub use kept_context::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
 
 use handoff_base::Moment;
@@ -23,8 +23,9 @@ use keep::screen_failure;
 
 use super::draft::Decided;
 use super::error::LedgerError;
+use super::ledger::Ledger;
 use super::session::Session;
-use super::write::{Done, Ledger};
+use super::write::Done;
 
 impl Ledger<'_> {
     /// Fails a handoff and stores the context. A failure that was already reported is only

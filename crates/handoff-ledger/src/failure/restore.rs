@@ -6,7 +6,7 @@ use handoff_base::ObjectId;
 use handoff_git::{Mode, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
 use handoff_model::failure::Manifest;
 
-use super::kept::Kept;
+use super::kept_context::Kept;
 use super::name::unescape;
 use crate::error::LedgerError;
 use crate::session::author;

@@ -4,65 +4,13 @@
 use std::time::{Duration, SystemTime};
 
 use handoff_base::ObjectId;
-use handoff_git::{Depth, Queue, RemoteError};
+use handoff_git::Queue;
 
-use super::look::LOOKS;
-use super::{Attempts, RemoteLook, SeenTip, TURN, Upstream, duration};
 use crate::error::{LedgerError, UpstreamError, WriteError};
+use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
-use crate::write::Ledger;
-
-impl Upstream<'_> {
-    /// Fetches the remote's branch into the tracking ref, unless another process of this clone
-    /// looked since this one began.
-    fn ask(&mut self, session: &Session) -> Result<RemoteLook, LedgerError> {
-        self.attempts = Attempts::within(session.patience);
-        let mut queue = self.join_lookers(self.attempts.deadline);
-        if let Some(seen) = self.seen_meanwhile(session, &queue)? {
-            return Ok(seen);
-        }
-        if self.left() == Duration::ZERO {
-            return Ok(RemoteLook::Missed(RemoteError::TimedOut.to_string()));
-        }
-        // The time that others took counts.
-        let rest = Session {
-            patience: self.left(),
-            ..session.clone()
-        };
-        self.begin(&rest);
-        let known = self.known()?;
-        let at = (session.wall)();
-        if self.was_seen_since(session, known) {
-            self.end();
-            return Ok(RemoteLook::Seen { tip: known, at });
-        }
-        let looked = self.look(&rest, Depth::Missing);
-        self.end();
-        let tip = looked?;
-        if let Some(trouble) = self.trouble() {
-            return Ok(RemoteLook::Missed(trouble));
-        }
-        if let Some(tip) = tip {
-            queue.leave(Some(&self.note(at, tip)));
-        }
-        Ok(RemoteLook::Seen { tip, at })
-    }
-
-    /// What another process of this clone saw since this one began.
-    fn seen_meanwhile(
-        &self,
-        session: &Session,
-        queue: &Queue,
-    ) -> Result<Option<RemoteLook>, LedgerError> {
-        let seen = self.looked_between(session.began, (session.wall)(), queue);
-        let (Some(look), Some(tip)) = (seen, self.known()?) else {
-            return Ok(None);
-        };
-        let at = SystemTime::UNIX_EPOCH + duration(look.at);
-        Ok(Some(RemoteLook::Seen { tip: Some(tip), at }))
-    }
-}
+use crate::upstream::{Attempts, LOOKS, RemoteLook, SeenTip, TURN, duration};
 
 impl<'r> Ledger<'r> {
     /// Asks the remote what is new, within the session's patience, and fetches it into the tracking

@@ -8,10 +8,10 @@ use handoff_git::{Depth, PublishError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{TRACKING, Upstream};
 use crate::error::{LedgerError, WriteError};
+use crate::ledger::Ledger;
 use crate::session::Session;
-use crate::write::Ledger;
+use crate::upstream::{TRACKING, Upstream};
 
 /// The outcome of a repair.
 #[derive(Debug, Default, Serialize, JsonSchema)]

@@ -13,11 +13,12 @@ use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::archive::{ArchiveStep, archive_step_of, step_changes};
+use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::authority::WEAKER;
 use crate::contract_match::Offer;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
+use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
 use crate::recorded_step::{
     RecordedRequest, RecordedStep, Shared, StepReader, issues_of, shared_of,
@@ -25,7 +26,6 @@ use crate::recorded_step::{
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
 use crate::snapshot::Rules;
-use crate::write::Ledger;
 
 /// A handoff whose id changed when its steps were made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -7,16 +7,15 @@ use handoff_git::{Depth, PublishError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::apart::Apart;
-use super::publish::Landing;
-use super::rejected::Rejected;
+use super::divergence::Apart;
+use super::rejected_step::Rejected;
 use super::rerun::{Renamed, Rerun};
-use super::{Reach, Upstream};
 use crate::error::{LedgerError, UpstreamError, WriteError};
+use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::tally::Work;
+use crate::upstream::{Landing, Reach, Upstream};
 use crate::verify::{Audit, AuditScope};
-use crate::write::Ledger;
 
 /// The outcome of bringing both sides together.
 #[derive(Debug, Default)]

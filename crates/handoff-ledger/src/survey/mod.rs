@@ -3,13 +3,13 @@
 //!
 //! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
 //! `brief` parses what is kept of the stored files and packs it, `packed` is the form, `issues` all of
-//! them; `read` finds and reads files on several threads, `remembered` keeps the last survey.
+//! them; `read` finds and reads files on several threads, `note` keeps the last survey.
 
 mod brief;
 mod issues;
+mod note;
 mod packed;
 mod read;
-mod remembered;
 mod types;
 
 use std::sync::{Mutex, PoisonError};
@@ -19,16 +19,16 @@ use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
 use handoff_model::{ArchivedIssue, layout};
 pub use issues::Issues;
 use issues::Stored;
+use note::{Remembered, Trees};
 use packed::{Names, Table};
 use read::{Folder, Place};
-use remembered::{Remembered, Trees};
 pub use types::{
     ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
 };
 
 use crate::error::LedgerError;
+use crate::ledger::Ledger;
 use crate::snapshot::{IssueFolder, Snapshot};
-use crate::write::Ledger;
 
 /// Every issue of a ledger at one commit.
 #[derive(Debug)]

@@ -16,18 +16,19 @@ use handoff_model::{
 use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
-use crate::archive::{ArchiveStep, archive_step_of, archived_in, derived, step_changes};
+use crate::archive_step::{ArchiveStep, archive_step_of, derived, step_changes};
+use crate::draft::SharedStep;
 use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
 use crate::founding::first_message;
 use crate::order;
-use crate::protocol_store::{PutMode, SharedStep, document_step, protocol_step};
+use crate::origin::without_origin;
+use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::recorded_step::{
     RecordedRequest, RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
-use crate::remote::without_origin;
 use crate::signing::{Demand, judge};
-use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot};
+use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot, archived_in};
 
 /// A commit to compare with the step that it should be: one of the history, or one that is about to
 /// be made.

@@ -6,8 +6,8 @@
 
 mod auditor;
 mod gatekeeper;
+mod ledger_audit;
 mod meaning;
-mod remembered;
 mod scope;
 mod tip;
 

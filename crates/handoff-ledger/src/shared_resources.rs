@@ -17,7 +17,7 @@ const MOST: usize = 1000;
 
 /// Warns of each fact that a contract gives its issue, that another open issue has too, and that the
 /// protocol wants no two of them to share.
-pub(super) fn shared(
+pub(super) fn shared_resources(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
     contract: &Contract,

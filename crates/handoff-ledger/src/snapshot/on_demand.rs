@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
@@ -18,11 +19,13 @@ use handoff_git::{
 };
 use handoff_model::{ArchivedIssue, layout};
 
-use super::NEVER;
 use crate::error::{LedgerError, UpstreamError};
 
 /// How long a command that sets no time waits for what it lacks.
 const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Never set: a read is not interrupted.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Where to get what this clone lacks.
 pub(crate) struct OnDemand {

@@ -1,5 +1,8 @@
 //! The ledger at one commit, read from its tree alone.
 
+mod archive;
+mod on_demand;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -23,7 +26,9 @@ use handoff_protocol::{Protocol, SIGNERS, Signers};
 
 use super::error::{BranchError, DamageError, LedgerError};
 use super::order;
-use super::remote::{OnDemand, ensure_here};
+
+pub(super) use archive::archived_in;
+pub(super) use on_demand::{OnDemand, ensure_here};
 
 /// How a ledger's folders are stored.
 pub(super) const SHAPE: Shape = Shape {

@@ -8,8 +8,8 @@ use handoff_git::Repository;
 
 use super::scope::{Audit, AuditScope};
 use crate::error::LedgerError;
+use crate::ledger::Ledger;
 use crate::memory::Audited;
-use crate::write::Ledger;
 
 impl Ledger<'_> {
     /// Audits the branch with this many threads, and reports if it lost commits that this clone

@@ -6,10 +6,10 @@ use handoff_base::ObjectId;
 use handoff_git::Commit;
 use handoff_model::trailers;
 
-use super::SYNCED_FROM;
 use super::rerun::Origins;
 use crate::error::LedgerError;
-use crate::write::Ledger;
+use crate::ledger::Ledger;
+use crate::origin::SYNCED_FROM;
 
 /// Two lines of steps since they diverged.
 pub(super) struct Apart {

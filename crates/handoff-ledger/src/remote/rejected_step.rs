@@ -12,11 +12,11 @@ use handoff_model::{View, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::apart::Apart;
+use super::divergence::Apart;
 use super::rerun::{Origins, Rerun, begun};
 use crate::error::{LedgerError, RerunError, UpstreamError};
+use crate::ledger::Ledger;
 use crate::session::Session;
-use crate::write::Ledger;
 
 /// An offline step that was refused when it was made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

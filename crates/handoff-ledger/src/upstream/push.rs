@@ -1,14 +1,13 @@
-//! Pushing one commit to the remote's branch, and then moving this clone's branch to it.
+//! Pushing one commit to the remote's branch.
 
 use std::time::Duration;
 
 use handoff_base::ObjectId;
-use handoff_git::{Depth, Prepared, PublishError, Pushed, RemoteError};
+use handoff_git::{Pushed, RemoteError};
 
 use super::{NEVER, Reach, Upstream};
-use crate::error::{LedgerError, WriteError};
+use crate::error::LedgerError;
 use crate::session::Session;
-use crate::write::{Ledger, in_turn};
 
 /// How many pushes may fail, although the remote can be read, before it counts as unreachable.
 const FAILURES: u32 = 3;
@@ -18,7 +17,7 @@ const FAILURES: u32 = 3;
 const UNMOVED: u32 = 8;
 
 /// The outcome of a push.
-pub(super) enum Landing {
+pub(crate) enum Landing {
     /// The remote has it.
     There,
     /// Someone else was first.
@@ -32,7 +31,7 @@ impl Upstream<'_> {
     ///
     /// # Errors
     /// [`LedgerError`] if the remote refuses it.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         session: &Session,
         commit: ObjectId,
@@ -96,7 +95,7 @@ impl Upstream<'_> {
     /// shrinks with each loss: one of the writers always wins, so many writers make progress without
     /// ever longer pauses, and a growing window would starve those that lost most. `docs/scale.md`
     /// has the measurements.
-    pub(super) fn pause(&mut self, session: &Session) {
+    pub(crate) fn pause(&mut self, session: &Session) {
         const WIDE: u32 = 8;
         const WIDEST: Duration = Duration::from_millis(500);
         const SHRINKS: f64 = 0.8;
@@ -126,12 +125,12 @@ impl Upstream<'_> {
     }
 
     /// Whether it is unknown if the remote took a commit.
-    fn is_doubtful(&self, commit: ObjectId) -> bool {
+    pub(crate) fn is_doubtful(&self, commit: ObjectId) -> bool {
         self.pushes.doubtful.contains(&commit)
     }
 
     /// Whether the remote has a commit whose push had an unknown outcome.
-    fn has_taken(&self, commit: ObjectId) -> Result<bool, LedgerError> {
+    pub(crate) fn has_taken(&self, commit: ObjectId) -> Result<bool, LedgerError> {
         let Some(known) = self.known()?.filter(|_| self.is_doubtful(commit)) else {
             return Ok(false);
         };
@@ -148,100 +147,5 @@ impl Upstream<'_> {
             self.repository.keep_fresh()?;
         }
         Ok(is_there)
-    }
-}
-
-impl Ledger<'_> {
-    /// Publishes a commit on the remote, and then here. Returns `None` if the step must be planned
-    /// again.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; nothing was written.
-    pub(crate) fn publish_there(
-        &self,
-        upstream: &mut Upstream<'_>,
-        session: &Session,
-        prepared: Prepared<'_>,
-        reflog: &str,
-        attempts: u32,
-    ) -> Result<Option<ObjectId>, LedgerError> {
-        let (parent, commit) = (prepared.parent(), prepared.commit());
-        loop {
-            let landing = upstream.push(session, commit)?;
-            match landing {
-                Landing::There => {
-                    self.follow(session, upstream, parent, commit, reflog);
-                    return Ok(Some(commit));
-                }
-                // If the commit may have arrived, the remote is looked at first.
-                Landing::Behind
-                    if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
-                {
-                    return Err(WriteError::Contended(attempts).into());
-                }
-                Landing::Behind | Landing::Doubtful => {}
-            }
-            upstream.pause(session);
-            if upstream.is_reached() {
-                upstream.look(session, Depth::Missing)?;
-            }
-            if upstream.has_taken(commit)? {
-                self.reconcile_later(session, upstream);
-                return Ok(Some(commit));
-            }
-            if upstream.is_reached() {
-                self.reconcile(session, upstream)?;
-                // It may have arrived while other steps were pushed.
-                if upstream.has_taken(commit)? {
-                    return Ok(Some(commit));
-                }
-            }
-            if !upstream.is_reached() {
-                // The time went to races that others won, not to an unreachable remote.
-                let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
-                if lost && upstream.left() == Duration::ZERO {
-                    return Err(WriteError::Contended(attempts).into());
-                }
-                break;
-            }
-            // While it may still arrive, a commit in its place would be a second step.
-            if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
-                return Ok(None);
-            }
-        }
-        let mut queue = self.join_queue(session);
-        match in_turn(&mut queue, prepared, reflog) {
-            Ok(commit) => {
-                self.memory().wrote(parent, commit);
-                Ok(Some(commit))
-            }
-            Err(PublishError::Moved | PublishError::Locked(_)) => Ok(None),
-            Err(PublishError::Git(error)) => Err(error.into()),
-        }
-    }
-
-    /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
-    /// that were made here offline meanwhile, this one was taken; an error about them comes up again
-    /// in the next write.
-    fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
-        let _ = self.reconcile(session, upstream);
-    }
-
-    /// Moves this clone's branch to a commit that the remote has. The step is taken by then, so
-    /// nothing that goes wrong here makes it fail: the next write moves the branch.
-    fn follow(
-        &self,
-        session: &Session,
-        upstream: &mut Upstream<'_>,
-        parent: Option<ObjectId>,
-        commit: ObjectId,
-        reflog: &str,
-    ) {
-        match self.move_branch(session, parent, commit, reflog) {
-            Ok(()) => self.memory().wrote(parent, commit),
-            // Someone here recorded a step offline meanwhile.
-            Err(PublishError::Moved) => self.reconcile_later(session, upstream),
-            Err(_) => {}
-        }
     }
 }

@@ -1,0 +1,465 @@
+//! A ledger in a repository: the branch, what is read of it, and how it moves.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use handoff_base::ObjectId;
+use handoff_base::text::quoted;
+use handoff_git::{Prepared, PublishError, Queue, Repository};
+
+use super::error::{BranchError, LedgerError, UpstreamError, WriteError};
+use super::memory::Memory;
+use super::session::Session;
+use super::snapshot::{KnownProtocols, OnDemand, Snapshot};
+use super::upstream::{Unpublished, Upstream};
+
+/// What brings this clone and the remote together: it makes steps again, which is above this layer.
+pub(super) type Reconcile = fn(&Ledger<'_>, &Session, &mut Upstream<'_>) -> Result<(), LedgerError>;
+
+/// A ledger in a repository.
+pub struct Ledger<'r> {
+    repository: &'r Repository,
+    branch: String,
+    refname: String,
+    /// Set if steps are not published one by one.
+    chain: Option<Chain>,
+    /// The remote that the ledger is shared through.
+    upstream: Option<Box<Upstream<'r>>>,
+    reconcile: Option<Reconcile>,
+    /// The offline commit that the next step replaces.
+    origin: Option<ObjectId>,
+    known: KnownProtocols,
+    /// Where to get what this clone lacks.
+    on_demand: Option<Rc<OnDemand>>,
+}
+
+/// Steps that no branch points to.
+struct Chain {
+    /// The last of them, if there is one.
+    tip: Option<ObjectId>,
+    /// Whether they are kept in memory only and lost when the program ends.
+    in_memory: bool,
+}
+
+/// Steps that are all made or none.
+#[must_use]
+pub(super) struct Together {
+    /// Where the ledger was before them.
+    before: ObjectId,
+    /// Whether the branch has to move at their end, or nothing but a rehearsal goes on.
+    moves_branch: bool,
+}
+
+impl<'r> Ledger<'r> {
+    /// The ledger on a branch, which need not exist yet.
+    ///
+    /// # Errors
+    /// [`BranchError::Name`] if the name is not valid for a branch.
+    pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
+        let refname = format!("refs/heads/{branch}");
+        if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
+            return Err(BranchError::Name(quoted(branch)).into());
+        }
+        Ok(Self {
+            repository,
+            branch: branch.to_owned(),
+            refname,
+            chain: None,
+            upstream: None,
+            reconcile: None,
+            origin: None,
+            known: KnownProtocols::default(),
+            on_demand: None,
+        })
+    }
+
+    /// The same ledger as a rehearsal: each step is planned on the result of the steps before it,
+    /// and nothing is written to the repository.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the repository can't keep objects in memory.
+    pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
+        self.repository.keep_new_objects_in_memory()?;
+        self.chain = Some(Chain {
+            tip: None,
+            in_memory: true,
+        });
+        Ok(self)
+    }
+
+    /// Makes steps that are not kept, on the tip as it is.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the repository can't be opened again, or that of a step.
+    pub fn rehearse<T>(
+        &mut self,
+        steps: impl FnOnce(&mut Ledger<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        if self.is_rehearsed() {
+            let before = self.existing()?;
+            let done = steps(self);
+            self.set_chain_tip(before);
+            return done;
+        }
+        // What is kept in memory is lost with its handle of the repository.
+        let repository = self.repository.reopened()?;
+        let mut rehearsal = Ledger::new(&repository, &self.branch)?.rehearsal()?;
+        if let (Some(upstream), Some(reconcile)) = (self.upstream(), self.reconcile) {
+            rehearsal = rehearsal.with_remote(upstream.name(), reconcile);
+        }
+        steps(&mut rehearsal)
+    }
+
+    /// The same ledger, shared through a remote, given by name or address. `reconcile` brings both
+    /// sides together where a push meets other steps.
+    #[must_use]
+    pub(super) fn with_remote(mut self, remote: &str, reconcile: Reconcile) -> Self {
+        let upstream = Upstream::new(self.repository, remote, &self.branch);
+        self.upstream = Some(Box::new(upstream));
+        self.reconcile = Some(reconcile);
+        let on_demand = OnDemand::new(self.repository, remote, &self.branch);
+        self.on_demand = Some(Rc::new(on_demand));
+        self
+    }
+
+    /// Brings this clone and the remote together, after a look at the remote.
+    pub(super) fn bring_together(
+        &self,
+        session: &Session,
+        upstream: &mut Upstream<'_>,
+    ) -> Result<(), LedgerError> {
+        let reconcile = self.reconcile.ok_or(UpstreamError::NoRemote)?;
+        reconcile(self, session, upstream)
+    }
+
+    /// The same ledger, which fetches what this clone lacks within this time, or
+    /// does not ask the remote for it.
+    #[must_use]
+    pub fn fetching_within(self, patience: Duration, offline: bool) -> Self {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.limit(patience, offline);
+        }
+        self
+    }
+
+    /// Why the remote could not be reached, if it could not.
+    pub fn out_of_reach(&self) -> Option<Unpublished> {
+        self.upstream()?.unreachable_reason()
+    }
+
+    /// The same ledger without its remote, as this clone has it.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self {
+            repository: self.repository,
+            branch: self.branch.clone(),
+            refname: self.refname.clone(),
+            chain: None,
+            upstream: None,
+            reconcile: None,
+            origin: None,
+            known: Rc::clone(&self.known),
+            on_demand: self.on_demand.clone(),
+        }
+    }
+
+    pub(super) fn upstream(&self) -> Option<&Upstream<'r>> {
+        self.upstream.as_deref()
+    }
+
+    pub(super) fn upstream_mut(&mut self) -> Option<&mut Upstream<'r>> {
+        self.upstream.as_deref_mut()
+    }
+
+    /// Runs an operation with the remote, which is apart from the ledger meanwhile.
+    ///
+    /// # Errors
+    /// [`UpstreamError::NoRemote`], or the operation's.
+    pub(super) fn with_upstream<T>(
+        &mut self,
+        operation: impl FnOnce(&Self, &mut Upstream<'r>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let mut upstream = self.upstream.take().ok_or(UpstreamError::NoRemote)?;
+        let done = operation(self, &mut upstream);
+        self.upstream = Some(upstream);
+        done
+    }
+
+    /// Whether a step is published on the remote.
+    pub(super) fn is_reached(&self) -> bool {
+        !self.is_rehearsed() && self.upstream().is_some_and(Upstream::is_reached)
+    }
+
+    /// Whether the ledger has a remote.
+    pub fn is_shared(&self) -> bool {
+        self.upstream.is_some()
+    }
+
+    /// What the remote lacks of the last write, if anything.
+    pub fn unpublished(&self) -> Option<&Unpublished> {
+        self.upstream()?.unpublished.as_ref()
+    }
+
+    /// The same ledger at a commit. Steps are made on it without moving a branch.
+    pub(super) fn aside(&self, tip: ObjectId) -> Self {
+        let mut aside = self.alone();
+        aside.chain = Some(Chain {
+            tip: Some(tip),
+            in_memory: false,
+        });
+        aside
+    }
+
+    /// Begins steps that are all made or none: the branch moves once they are all made.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger.
+    pub(super) fn begin_together(&mut self) -> Result<Together, LedgerError> {
+        let before = self.existing()?;
+        // A rehearsal already makes steps that no branch points to.
+        let moves_branch = self.chain.is_none();
+        if moves_branch {
+            self.chain = Some(Chain {
+                tip: Some(before),
+                in_memory: false,
+            });
+        }
+        Ok(Together {
+            before,
+            moves_branch,
+        })
+    }
+
+    /// Begins steps that are all made or none, of which there may be thousands: their objects are
+    /// kept in memory, and come into one pack at their end.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger.
+    pub(super) fn begin_batch(&mut self) -> Result<Together, LedgerError> {
+        let together = self.begin_together()?;
+        if together.moves_branch {
+            self.repository.collect_new_objects();
+        }
+        Ok(together)
+    }
+
+    /// Takes the steps back that were begun together.
+    pub(super) fn take_back(&mut self, steps: &Together) {
+        if steps.moves_branch {
+            self.chain = None;
+        } else {
+            self.set_chain_tip(steps.before);
+        }
+    }
+
+    /// Moves the branch to the last of the steps that were begun together; returns whether it did.
+    /// It does not if another writer was first: then they were made in vain.
+    pub(super) fn publish_together(
+        &mut self,
+        session: &Session,
+        steps: &Together,
+    ) -> Result<bool, LedgerError> {
+        if !steps.moves_branch {
+            return Ok(true);
+        }
+        let (before, after) = (steps.before, self.existing()?);
+        self.chain = None;
+        self.repository.write_pack()?;
+        if after == before {
+            return Ok(true);
+        }
+        match self.move_branch(session, Some(before), after, "handoff: import") {
+            Ok(()) => {
+                self.memory().wrote(Some(before), after);
+                Ok(true)
+            }
+            Err(PublishError::Moved | PublishError::Locked(_)) => Ok(false),
+            Err(PublishError::Git(error)) => Err(error.into()),
+        }
+    }
+
+    /// Sets the last of the steps that no branch points to: a new one, or an earlier one.
+    pub(super) fn set_chain_tip(&mut self, tip: ObjectId) {
+        if let Some(chain) = &mut self.chain {
+            chain.tip = Some(tip);
+        }
+    }
+
+    /// Sets the offline commit that the next step replaces.
+    pub(super) fn set_origin(&mut self, commit: Option<ObjectId>) {
+        self.origin = commit;
+    }
+
+    /// The branch's short name.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
+    /// Whether its steps move no branch.
+    pub(super) fn is_chained(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// The offline commit that the next step replaces.
+    pub(super) fn origin(&self) -> Option<ObjectId> {
+        self.origin
+    }
+
+    pub(super) fn is_rehearsed(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| chain.in_memory)
+    }
+
+    /// The branch's full ref name.
+    pub fn refname(&self) -> &str {
+        &self.refname
+    }
+
+    /// The repository that the ledger is in.
+    pub fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
+    /// The commit that the branch is at, if it exists.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ref can't be read.
+    pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
+        if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip) {
+            return Ok(Some(id));
+        }
+        Ok(self.repository.resolve(&self.refname)?)
+    }
+
+    /// Reads the ledger at its tip.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no ledger or it can't be read.
+    pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
+        self.at(self.existing()?)
+    }
+
+    /// The commit that the branch is at.
+    ///
+    /// # Errors
+    /// [`BranchError::NoLedger`] if there is none.
+    pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
+        let tip = self.tip_id()?.ok_or_else(|| {
+            let branch = self.branch.clone();
+            if self.repository.is_symbolic(&self.refname) {
+                return BranchError::Symbolic(branch);
+            }
+            let seen = self.memory().seen();
+            let seen = seen.filter(|id| self.repository.has(*id));
+            let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+            BranchError::NoLedger {
+                branch,
+                seen,
+                remote,
+            }
+        });
+        Ok(tip?)
+    }
+
+    /// Reads the ledger at a commit.
+    pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+        if let Some(on_demand) = &self.on_demand {
+            on_demand.ensure_frame(self.repository, commit)?;
+        }
+        let snapshot = Snapshot::at(self.repository, commit, &self.branch)?;
+        Ok(snapshot
+            .sharing(&self.known)
+            .completed_by(self.on_demand.as_ref()))
+    }
+
+    /// Refuses to write where a write does harm: from a hook that receives a push, and if the
+    /// branch is checked out, because the next commit there would undo the step.
+    pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
+        if session.quarantined {
+            return Err(WriteError::Quarantine.into());
+        }
+        if self.repository.is_symbolic(&self.refname) {
+            let branch = self.branch.clone();
+            return Err(BranchError::Symbolic(branch).into());
+        }
+        match self.repository.checked_out_at(&self.refname) {
+            Some(path) => Err(BranchError::CheckedOut {
+                branch: self.branch.clone(),
+                path,
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn memory(&self) -> Memory<'r> {
+        Memory::new(self.repository, &self.refname)
+    }
+
+    /// Moves this clone's branch, in the queue of this machine's writers.
+    pub(super) fn move_branch(
+        &self,
+        session: &Session,
+        from: Option<ObjectId>,
+        to: ObjectId,
+        reflog: &str,
+    ) -> Result<(), PublishError> {
+        let mut queue = self.join_queue(session);
+        let start = Instant::now();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            queue.leave(Some(&to.to_string()));
+            let moved = self.repository().move_ref(self.refname(), from, to, reflog);
+            queue.leave(None);
+            match moved {
+                Err(PublishError::Locked(_)) if start.elapsed() < session.patience => {
+                    back_off(session, attempts);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for other writers on this machine, and cleans up after one that was killed while
+    /// publishing.
+    pub(super) fn join_queue(&self, session: &Session) -> Queue {
+        let common_dir = self.repository.common_dir();
+        let mut queue = Queue::join(common_dir, Queue::WRITERS, session.patience);
+        // A writer that was killed while publishing left the commit's id and the ref's lock.
+        if let Some(commit) = queue.note() {
+            self.repository.remove_abandoned_lock(&self.refname, commit);
+            queue.leave(None);
+        }
+        queue
+    }
+}
+
+impl Ledger<'_> {
+    /// Passes the turn to talk to the remote to the next process, and records whether the remote
+    /// has what this one wrote, or everything here if it wrote nothing.
+    pub(super) fn settle(&mut self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        self.with_upstream(|ledger, upstream| upstream.settle(wrote.or(ledger.tip_id()?)))
+    }
+}
+
+/// Publishes a commit after noting it for recovery from a crash.
+pub(super) fn in_turn(
+    queue: &mut Queue,
+    prepared: Prepared<'_>,
+    reflog: &str,
+) -> Result<ObjectId, PublishError> {
+    queue.leave(Some(&prepared.commit().to_string()));
+    let published = prepared.publish(reflog);
+    queue.leave(None);
+    published
+}
+
+/// Waits for the lock's holder, longer after each attempt.
+pub(super) fn back_off(session: &Session, attempts: u32) {
+    const LONGEST: u64 = 50_000;
+    let pause = LONGEST.min(1_000 << attempts.min(6));
+    std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
+}

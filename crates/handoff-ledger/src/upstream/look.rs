@@ -1,0 +1,213 @@
+//! Looks at the remote's branch: they write only the tracking ref, and one look serves all processes of
+//! a clone that wait for one.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use handoff_base::ObjectId;
+use handoff_git::{Depth, Queue, RemoteError};
+
+use super::{Attempts, Upstream};
+use crate::error::LedgerError;
+use crate::session::Session;
+
+/// The file that the processes of one clone queue at to look at a remote.
+pub(crate) const LOOKS: &str = "look.lock";
+
+/// How long to wait at the queue before checking whether to go on waiting.
+const STEP: Duration = Duration::from_millis(20);
+
+/// What a look at the remote showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteLook {
+    /// The tracking ref is where the remote's branch was.
+    Seen {
+        /// The branch's last commit; `None` if there is no such branch.
+        tip: Option<ObjectId>,
+        /// When it was there.
+        at: SystemTime,
+    },
+    /// The remote could not be reached, for this reason.
+    Missed(String),
+}
+
+impl Upstream<'_> {
+    /// Waits while another process of this clone looks.
+    pub(crate) fn join_lookers(&self, until: Instant) -> Queue {
+        loop {
+            let queue = Queue::join(self.repository.common_dir(), LOOKS, STEP);
+            let is_over = Instant::now() >= until || self.interrupted.load(Ordering::Relaxed);
+            if is_over || !queue.is_taken() {
+                return queue;
+            }
+        }
+    }
+
+    /// The last look by another process of this clone, if it was within this time.
+    pub(crate) fn looked_between(
+        &self,
+        since: SystemTime,
+        now: SystemTime,
+        queue: &Queue,
+    ) -> Option<SeenTip> {
+        let look = SeenTip::parse(queue.note()?, &self.tracking)?;
+        let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
+        is_fresh.then_some(look)
+    }
+
+    /// Whether the tracking ref moved to a commit, or past it, since it was `known`.
+    fn moved_to(&self, tip: ObjectId, known: Option<ObjectId>) -> Result<bool, LedgerError> {
+        let now = self.known()?;
+        Ok(now != known && self.is_behind(tip, now)?)
+    }
+
+    /// Whether a commit is here, and in the history of another.
+    fn is_behind(&self, tip: ObjectId, other: Option<ObjectId>) -> Result<bool, LedgerError> {
+        match other.filter(|_| self.repository.has(tip)) {
+            Some(other) => Ok(self.repository.is_in_history(tip, other)?),
+            None => Ok(false),
+        }
+    }
+
+    pub(crate) fn glimpse(
+        &mut self,
+        session: &Session,
+        since: SystemTime,
+    ) -> Result<RemoteLook, LedgerError> {
+        self.attempts = Attempts::within(session.patience);
+        let mut queue = self.join_lookers(self.attempts.deadline);
+        let at = (session.wall)();
+        let known = self.known()?;
+        if let Some(look) = self.looked_between(since, at, &queue)
+            && known.is_some()
+        {
+            let at = SystemTime::UNIX_EPOCH + duration(look.at);
+            return Ok(RemoteLook::Seen { tip: known, at });
+        }
+        let tip = match self.remote.tip(&self.patience(&self.interrupted)) {
+            Ok(tip) => tip,
+            Err(
+                error @ (RemoteError::Failed { .. }
+                | RemoteError::TimedOut
+                | RemoteError::Interrupted),
+            ) => return Ok(RemoteLook::Missed(error.to_string())),
+            Err(error) => return Err(self.refused(error)),
+        };
+        let Some(tip) = tip else {
+            return match known {
+                None => Ok(RemoteLook::Seen { tip, at }),
+                Some(_) => Err(self.gone().into()),
+            };
+        };
+        if known != Some(tip) {
+            // A process that waits to write here will not have to fetch it again.
+            self.begin(session);
+            let brought = self.bring(session, tip, known);
+            self.end();
+            if let Some(trouble) = brought? {
+                return Ok(RemoteLook::Missed(trouble));
+            }
+        }
+        let tip = self.known()?;
+        if let Some(tip) = tip {
+            queue.leave(Some(&self.note(at, tip)));
+        }
+        Ok(RemoteLook::Seen { tip, at })
+    }
+
+    /// Fetches a new tip into the tracking ref, unless another process has done so since it was
+    /// `known`. Returns why the remote could not be reached, if it could not.
+    fn bring(
+        &mut self,
+        session: &Session,
+        tip: ObjectId,
+        known: Option<ObjectId>,
+    ) -> Result<Option<String>, LedgerError> {
+        if self.moved_to(tip, known)? {
+            return Ok(None);
+        }
+        if self.is_behind(tip, known)? {
+            // The branch went back, so there is nothing to fetch.
+            return Err(self.refused(RemoteError::Rewritten));
+        }
+        self.look(session, Depth::Missing)?;
+        Ok(self.trouble())
+    }
+}
+
+impl Upstream<'_> {
+    /// Fetches the remote's branch into the tracking ref, unless another process of this clone
+    /// looked since this one began.
+    pub(crate) fn ask(&mut self, session: &Session) -> Result<RemoteLook, LedgerError> {
+        self.attempts = Attempts::within(session.patience);
+        let mut queue = self.join_lookers(self.attempts.deadline);
+        if let Some(seen) = self.seen_meanwhile(session, &queue)? {
+            return Ok(seen);
+        }
+        if self.left() == Duration::ZERO {
+            return Ok(RemoteLook::Missed(RemoteError::TimedOut.to_string()));
+        }
+        // The time that others took counts.
+        let rest = Session {
+            patience: self.left(),
+            ..session.clone()
+        };
+        self.begin(&rest);
+        let known = self.known()?;
+        let at = (session.wall)();
+        if self.was_seen_since(session, known) {
+            self.end();
+            return Ok(RemoteLook::Seen { tip: known, at });
+        }
+        let looked = self.look(&rest, Depth::Missing);
+        self.end();
+        let tip = looked?;
+        if let Some(trouble) = self.trouble() {
+            return Ok(RemoteLook::Missed(trouble));
+        }
+        if let Some(tip) = tip {
+            queue.leave(Some(&self.note(at, tip)));
+        }
+        Ok(RemoteLook::Seen { tip, at })
+    }
+
+    /// What another process of this clone saw since this one began.
+    fn seen_meanwhile(
+        &self,
+        session: &Session,
+        queue: &Queue,
+    ) -> Result<Option<RemoteLook>, LedgerError> {
+        let seen = self.looked_between(session.began, (session.wall)(), queue);
+        let (Some(look), Some(tip)) = (seen, self.known()?) else {
+            return Ok(None);
+        };
+        let at = SystemTime::UNIX_EPOCH + duration(look.at);
+        Ok(Some(RemoteLook::Seen { tip: Some(tip), at }))
+    }
+}
+
+/// Where a remote's branch was, and when.
+pub(crate) struct SeenTip {
+    pub(crate) at: u128,
+    pub(super) tip: ObjectId,
+}
+
+impl SeenTip {
+    pub(super) fn text(&self, tracking: &str) -> String {
+        format!("{} {} {tracking}", self.at, self.tip)
+    }
+
+    pub(crate) fn parse(note: &str, tracking: &str) -> Option<Self> {
+        let mut words = note.splitn(3, ' ');
+        let (at, tip) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        (words.next()? == tracking).then_some(Self { at, tip })
+    }
+}
+
+pub(super) fn nanoseconds(at: SystemTime) -> u128 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+}
+
+pub(crate) fn duration(nanoseconds: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}

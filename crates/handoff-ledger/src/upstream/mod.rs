@@ -1,0 +1,417 @@
+//! The remote's branch as this clone knows it, and this process's turn to talk to the remote.
+//!
+//! `look` is what a process sees there, on its own or through another one of the clone; `push` takes
+//! one commit there.
+
+mod look;
+mod push;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+use handoff_base::{ObjectId, digest};
+use handoff_git::{Contents, Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
+
+use super::error::{LedgerError, UpstreamError};
+use super::session::Session;
+
+pub use look::RemoteLook;
+use look::nanoseconds;
+pub(super) use look::{LOOKS, SeenTip, duration};
+pub(super) use push::Landing;
+
+/// How long a lock of the tracking ref is there before it counts as left by a process that was
+/// killed: git holds one for milliseconds, and only whose turn it is moves the ref.
+const ABANDONED: Duration = Duration::from_secs(2);
+
+/// Removes a lock that a killed process left. If that can't be done, git tells of it.
+fn remove_abandoned(lock: &Path, session: &Session) {
+    let began = Instant::now();
+    while let Ok(found) = fs::symlink_metadata(lock) {
+        let age = found.modified().ok();
+        let age = age.and_then(|made| (session.wall)().duration_since(made).ok());
+        if age.unwrap_or_default().max(began.elapsed()) >= ABANDONED {
+            let _ = fs::remove_file(lock);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The file that the processes of one clone queue at to talk to a remote.
+pub(super) const TURN: &str = "remote.lock";
+
+/// Never set: only looks at the remote can be interrupted.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What the remote lacks of the last write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unpublished {
+    /// The remote, without a password.
+    pub remote: String,
+    /// Why it was not reached; `None` if the caller asked to stay offline.
+    pub trouble: Option<String>,
+}
+
+/// How the remote answered this process.
+pub(super) enum Reach {
+    /// It was not contacted yet.
+    Unasked,
+    /// It was reached, and its branch is where the tracking ref is.
+    Reached,
+    /// It is not to be contacted.
+    Offline,
+    /// It could not be reached, for this reason.
+    Unreachable(String),
+}
+
+/// The attempts of one operation, from [`Upstream::begin`].
+pub(super) struct Attempts {
+    /// When the operation's time is up.
+    pub(super) deadline: Instant,
+    /// When the current attempt began.
+    began: Instant,
+    /// How many attempts were lost to other writers.
+    lost: u32,
+}
+
+impl Attempts {
+    pub(super) fn within(patience: Duration) -> Self {
+        let began = Instant::now();
+        Self {
+            deadline: began + patience,
+            began,
+            lost: 0,
+        }
+    }
+}
+
+/// What this process's pushes met.
+#[derive(Default)]
+struct Pushes {
+    /// Where the branch was when the last push was lost to another writer.
+    lost_at: Option<ObjectId>,
+    /// How many pushes in a row were lost although the branch stayed there.
+    unmoved: u32,
+    /// How many pushes failed.
+    failures: u32,
+    /// Commits that the remote may or may not have taken.
+    doubtful: Vec<ObjectId>,
+}
+
+/// The folder of the tracking refs that this program moves.
+pub(super) const TRACKING: &str = "refs/handoff/remotes";
+
+/// The branch of a remote, as this clone knows it.
+pub(super) struct Upstream<'r> {
+    repository: &'r Repository,
+    pub(super) remote: Remote,
+    /// Without a password, if it is an address.
+    pub(super) name: String,
+    pub(super) branch: String,
+    pub(super) tracking: String,
+    /// Set by others to end looks at the remote.
+    pub(super) interrupted: Arc<AtomicBool>,
+    pub(super) reach: Reach,
+    /// This process's turn among those of this clone, while it has it.
+    turn: Option<Queue>,
+    pub(super) attempts: Attempts,
+    pushes: Pushes,
+    /// Whether to fetch what seems to be here already.
+    pub(super) anew: bool,
+    /// Whether a partial clone gets all objects, and not those that a command reads.
+    pub(super) brings_all: bool,
+    /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
+    pub(super) set_aside: bool,
+    /// What the remote lacks of the last write, if anything.
+    pub(super) unpublished: Option<Unpublished>,
+}
+
+impl<'r> Upstream<'r> {
+    /// A ledger's branch on a remote, given by name or address.
+    pub(super) fn new(repository: &'r Repository, name: &str, branch: &str) -> Self {
+        Self {
+            repository,
+            remote: Remote::new(repository, name, &format!("refs/heads/{branch}")),
+            name: masked(name),
+            branch: branch.to_owned(),
+            tracking: format!("{TRACKING}/{}/{branch}", folder(name)),
+            interrupted: Arc::default(),
+            reach: Reach::Unasked,
+            turn: None,
+            attempts: Attempts::within(Duration::ZERO),
+            pushes: Pushes::default(),
+            anew: false,
+            brings_all: false,
+            set_aside: false,
+            unpublished: None,
+        }
+    }
+
+    /// Where the remote's branch was when it was last seen.
+    pub(super) fn known(&self) -> Result<Option<ObjectId>, LedgerError> {
+        Ok(self.repository.resolve(&self.tracking)?)
+    }
+
+    /// The remote, without a password.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a step that failed with this error is to be kept as a refused step.
+    pub(super) fn sets_aside(&self, error: &LedgerError) -> bool {
+        self.set_aside && error.is_of_a_hook()
+    }
+
+    /// Whether the remote was contacted, or is not to be.
+    pub(super) fn is_settled(&self) -> bool {
+        !matches!(self.reach, Reach::Unasked)
+    }
+
+    pub(super) fn is_reached(&self) -> bool {
+        matches!(self.reach, Reach::Reached)
+    }
+
+    /// Fails if the remote could not be reached.
+    pub(super) fn ensure_reached(&self) -> Result<(), LedgerError> {
+        match self.trouble() {
+            None => Ok(()),
+            Some(trouble) => Err(UpstreamError::Unreachable {
+                remote: self.name.clone(),
+                trouble,
+            }
+            .into()),
+        }
+    }
+
+    /// The time that is left for the remote.
+    pub(super) fn left(&self) -> Duration {
+        self.attempts
+            .deadline
+            .saturating_duration_since(Instant::now())
+    }
+
+    /// How long git may take for the remote.
+    pub(super) fn patience<'a>(&self, interrupted: &'a AtomicBool) -> Patience<'a> {
+        Patience {
+            deadline: Some(self.attempts.deadline),
+            interrupted,
+        }
+    }
+
+    /// Begins an operation, and waits for this process's turn if it does not have it.
+    pub(super) fn begin(&mut self, session: &Session) {
+        self.attempts = Attempts::within(session.patience);
+        if self.turn.is_none() {
+            let common_dir = self.repository.common_dir();
+            // Half of the time is kept for the remote, in case the turn never comes.
+            let turn = Queue::join(common_dir, TURN, session.patience / 2);
+            if turn.is_held() {
+                let lock = common_dir.join(format!("{}.lock", self.tracking));
+                remove_abandoned(&lock, session);
+            }
+            self.turn = Some(turn);
+        }
+    }
+
+    /// Begins another write of this process, if it is to go to the remote.
+    pub(super) fn ensure_turn(&mut self, session: &Session) {
+        if self.is_reached() && self.turn.is_none() {
+            self.begin(session);
+        }
+    }
+
+    /// Passes the turn to the next process.
+    pub(super) fn end(&mut self) {
+        self.turn = None;
+    }
+
+    /// Whether another process of this clone looked at the remote after this one began to wait:
+    /// that look counts for this one too.
+    pub(super) fn was_seen_since(&self, session: &Session, known: Option<ObjectId>) -> bool {
+        let note = self.turn.as_ref().and_then(Queue::note);
+        let seen = note.and_then(|note| SeenTip::parse(note, &self.tracking));
+        // The clock may have been set back since.
+        let meanwhile = nanoseconds(session.began)..=nanoseconds((session.wall)());
+        seen.is_some_and(|look| meanwhile.contains(&look.at) && Some(look.tip) == known)
+    }
+
+    /// Leaves a note for the next process: where the remote's branch was, and when.
+    fn saw(&mut self, at: SystemTime, tip: ObjectId) {
+        let note = self.note(at, tip);
+        if let Some(turn) = &mut self.turn {
+            turn.leave(Some(&note));
+        }
+    }
+
+    /// The note that the remote's branch was at a commit.
+    fn note(&self, at: SystemTime, tip: ObjectId) -> String {
+        let at = nanoseconds(at);
+        SeenTip { at, tip }.text(&self.tracking)
+    }
+
+    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, and is
+    /// no error.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if a ref
+    /// can't be read.
+    pub(super) fn look(
+        &mut self,
+        session: &Session,
+        depth: Depth,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let known = self.known()?;
+        let at = (session.wall)();
+        self.attempts.began = Instant::now();
+        let patience = self.patience(&self.interrupted);
+        let (depth, contents) = self.fetch_plan(known, depth)?;
+        let track = || {
+            let there = (self.remote).track(&self.tracking, known, depth, contents, &patience)?;
+            let moved = self.repository.resolve(&self.tracking).ok().flatten();
+            // The user's own fetch may have brought commits without their contents. A clone that
+            // had them all so far gets them.
+            if let (Contents::New, Some(known), Some(tip)) = (contents, known, moved)
+                && self.repository.is_partial()
+                && tip != known
+                && self.remote.lacks(tip, Some(known), &patience)?
+                && !self.remote.lacks(known, None, &patience)?
+            {
+                self.remote.fill(tip, Some(known), &patience)?;
+            }
+            Ok(there)
+        };
+        match track() {
+            Ok(true) => {
+                let tip = self.known()?;
+                if let Some(tip) = tip {
+                    self.saw(at, tip);
+                }
+                self.reach = Reach::Reached;
+                Ok(tip)
+            }
+            Ok(false) if known.is_some() => Err(self.gone().into()),
+            Ok(false) => {
+                self.reach = Reach::Reached;
+                Ok(None)
+            }
+            Err(RemoteError::Failed { message }) => {
+                self.reach = Reach::Unreachable(message);
+                Ok(known)
+            }
+            Err(error @ (RemoteError::TimedOut | RemoteError::Interrupted)) => {
+                self.reach = Reach::Unreachable(error.to_string());
+                Ok(known)
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// How deep to fetch, and which objects: a clone that began with a part of the remote fetches
+    /// the part that the ledger needs.
+    fn fetch_plan(
+        &self,
+        known: Option<ObjectId>,
+        depth: Depth,
+    ) -> Result<(Depth, Contents), LedgerError> {
+        let whole = known.is_none() || depth == Depth::All;
+        let here = self
+            .repository
+            .resolve(&format!("refs/heads/{}", self.branch))?;
+        let depth = match (depth, self.repository.is_shallow()) {
+            // The tip is enough to read and to write; in a clone that is not shallow, this depth
+            // would cut history off.
+            (Depth::Missing, true) if known.is_none() && here.is_none() => Depth::Tip,
+            // What is here already keeps its history.
+            (Depth::Tip, _) if known.is_some() || here.is_some() => Depth::Missing,
+            (Depth::All, false) => Depth::Missing,
+            (depth, _) => depth,
+        };
+        let contents = if self.anew {
+            Contents::All
+        } else if !whole || !self.repository.is_partial() {
+            Contents::New
+        } else if self.is_on_demand() {
+            Contents::Filtered
+        } else {
+            Contents::All
+        };
+        Ok((depth, contents))
+    }
+
+    /// Whether objects that are missing here are fetched when they are read.
+    fn is_on_demand(&self) -> bool {
+        !self.brings_all && self.repository.is_promised_by(&self.name)
+    }
+
+    /// Fetches the objects of the remote's last commit that a partial clone lacks, unless they are
+    /// fetched when they are read.
+    pub(super) fn fill(&self, tip: ObjectId) -> Result<(), LedgerError> {
+        if !self.repository.is_partial() || self.is_on_demand() {
+            return Ok(());
+        }
+        let filled = self.remote.fill(tip, None, &self.patience(&NEVER));
+        filled.map_err(|source| self.refused(source))
+    }
+
+    /// Why the remote could not be reached, if it could not.
+    fn trouble(&self) -> Option<String> {
+        match &self.reach {
+            Reach::Unreachable(trouble) => Some(trouble.clone()),
+            _ => None,
+        }
+    }
+
+    /// The same, with the remote's name.
+    pub(super) fn unreachable_reason(&self) -> Option<Unpublished> {
+        Some(Unpublished {
+            remote: self.name.clone(),
+            trouble: Some(self.trouble()?),
+        })
+    }
+
+    fn refused(&self, source: RemoteError) -> LedgerError {
+        let remote = self.name.clone();
+        UpstreamError::Refused { remote, source }.into()
+    }
+
+    fn gone(&self) -> UpstreamError {
+        UpstreamError::Gone {
+            remote: self.name.clone(),
+            branch: self.branch.clone(),
+        }
+    }
+
+    /// Ends the operation, and records whether the remote has a commit.
+    pub(super) fn settle(&mut self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
+        self.end();
+        if matches!(self.reach, Reach::Unasked | Reach::Reached) {
+            return Ok(());
+        }
+        let published = match (tip, self.known()?) {
+            (Some(tip), Some(known)) => self.repository.is_in_history(tip, known)?,
+            (tip, _) => tip.is_none(),
+        };
+        self.unpublished = (!published).then(|| Unpublished {
+            remote: self.name.clone(),
+            trouble: self.trouble(),
+        });
+        Ok(())
+    }
+}
+
+/// The part of a ref's name that stands for a remote: its own name, or a digest of an address,
+/// which can't be part of a ref's name.
+fn folder(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = name.chars().all(plain) && Repository::is_ref_name(&format!("refs/{name}"));
+    if is_name {
+        return name.to_owned();
+    }
+    const DIGITS: usize = 16;
+    let digest = digest(name.as_bytes());
+    format!("address-{}", &digest[..DIGITS])
+}

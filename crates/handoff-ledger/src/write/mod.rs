@@ -1,0 +1,245 @@
+//! Writing: load the tip, plan, prepare, publish by compare-and-swap; if the tip moved, plan again
+//! on the new one.
+
+mod publication;
+
+use std::time::Instant;
+
+use chrono::{DateTime, FixedOffset};
+use handoff_base::finding::Finding;
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::{Prepared, Proposal, PublishError, Queue};
+use handoff_model::{LeaseRefusal, Receipt, Refusal};
+
+use super::archive_step::unarchive_step;
+use super::draft::{Decided, Draft};
+use super::error::{LedgerError, WriteError};
+use super::ledger::{Ledger, back_off, in_turn};
+use super::order;
+use super::origin::{MADE_OFFLINE, SYNCED_FROM};
+use super::session::{Session, author};
+use super::signing::signed;
+use super::snapshot::{SHAPE, Snapshot};
+use super::upstream::Upstream;
+
+/// What a write did.
+#[derive(Debug)]
+pub struct Done {
+    /// The outcome of the request.
+    pub receipt: Receipt,
+    /// The commit that recorded it; `None` for a repeated request.
+    pub commit: Option<ObjectId>,
+    /// Findings that did not prevent it.
+    pub warnings: Vec<Finding>,
+}
+
+impl<'r> Ledger<'r> {
+    pub(super) fn publish(
+        &mut self,
+        session: &Session,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
+    ) -> Result<Done, LedgerError> {
+        let (receipt, commit) = self.write(session, decide)?;
+        Ok(Done {
+            receipt,
+            commit,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The write path: decide on the tip, publish, and repeat if the tip moved. With a remote, this
+    /// process has its turn to talk to it until the end.
+    pub(super) fn write<T>(
+        &mut self,
+        session: &Session,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        self.guard(session)?;
+        if self.is_rehearsed() {
+            return self.attempt(session, decide);
+        }
+        // Opening a ledger for writing catches up once and reports the outcome.
+        debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
+        if let Some(upstream) = self.upstream_mut() {
+            upstream.ensure_turn(session);
+        }
+        let written = self.attempt(session, decide);
+        match &written {
+            Ok((_, commit)) => self.settle(*commit)?,
+            Err(_) => self.upstream_mut().into_iter().for_each(Upstream::end),
+        }
+        written
+    }
+
+    fn attempt<T>(
+        &mut self,
+        session: &Session,
+        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        let start = Instant::now();
+        let mut attempts = 0;
+        let mut queue = None;
+        loop {
+            let is_reached = self.is_reached();
+            let tip = self.tip()?;
+            let now = session.clock.author();
+            let at = Moment::from(now);
+            let decided = match decide(self, &tip, at) {
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
+                    self.overdue_first(session, &tip, at, id)?
+                }
+                decided => decided?,
+            };
+            // Deciding may take long, so others wait only for what comes after it. Whoever has the
+            // turn meets no other writer of this machine.
+            if !self.is_chained() && !is_reached && queue.is_none() && decided.is_written() {
+                queue = Some(self.join_queue(session));
+                if self.tip_id()? != Some(tip.commit()) {
+                    continue;
+                }
+            }
+            attempts += 1;
+            let (mut draft, outcome) = match decided {
+                Decided::Nothing(outcome) => return Ok((outcome, None)),
+                Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
+                    Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
+                    None => (draft, Some(outcome)),
+                },
+                Decided::First(draft) => (draft, None),
+            };
+            if outcome.is_some() {
+                self.name_origin(session, &mut draft, is_reached);
+            }
+            let prepared = self.prepared_step(session, &tip, &draft, now, start)?;
+            let reflog = reflog_of(&draft);
+            let published = self.publish_step(
+                session,
+                queue.as_mut(),
+                prepared,
+                &reflog,
+                (attempts, start),
+            )?;
+            match (published, outcome) {
+                (Some(commit), Some(outcome)) => return Ok((outcome, Some(commit))),
+                (Some(_), None) => attempts = 0,
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// The end of a lease, where a step was refused because that is not recorded yet.
+    fn overdue_first<T>(
+        &self,
+        session: &Session,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        id: HandoffId,
+    ) -> Result<Decided<T>, LedgerError> {
+        match self.expire(session, tip, at, &id)? {
+            Decided::Write(draft, _) => Ok(Decided::First(draft)),
+            _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
+        }
+    }
+
+    /// Adds the trailer that says where a step comes from, if it needs one.
+    fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool) {
+        if let Some(origin) = self.origin() {
+            draft.message += &format!("{SYNCED_FROM}: {origin}\n");
+        } else if self.is_shared() && !is_reached {
+            // Another clone may make the very same step now; only one of them is the first.
+            let own = (session.jitter)(u64::MAX);
+            draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
+        }
+    }
+
+    /// Publishes a step: on the remote if it can be reached, else here. Returns `None` if it must be
+    /// planned again.
+    pub(super) fn publish_step(
+        &mut self,
+        session: &Session,
+        queue: Option<&mut Queue>,
+        prepared: Prepared<'_>,
+        reflog: &str,
+        (attempts, start): (u32, Instant),
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        // With a remote, its own time budget ends the attempts.
+        if self.is_reached() {
+            return self.with_upstream(|ledger, upstream| {
+                ledger.publish_there(upstream, session, prepared, reflog, attempts)
+            });
+        }
+        let (parent, commit) = (prepared.parent(), prepared.commit());
+        let Some(queue) = queue else {
+            self.set_chain_tip(commit);
+            return Ok(Some(commit));
+        };
+        let late = start.elapsed() >= session.patience;
+        match in_turn(queue, prepared, reflog) {
+            Ok(commit) => {
+                self.memory().wrote(parent, commit);
+                Ok(Some(commit))
+            }
+            Err(PublishError::Moved) if late => Err(WriteError::Contended(attempts).into()),
+            Err(PublishError::Moved) => Ok(None),
+            Err(PublishError::Locked(path)) if late => Err(WriteError::Locked(path).into()),
+            Err(PublishError::Locked(_)) => {
+                back_off(session, attempts);
+                Ok(None)
+            }
+            Err(PublishError::Git(error)) => Err(error.into()),
+        }
+    }
+
+    /// Writes the commit of a step on a tip; nothing points to it yet. `start` is when the write
+    /// began.
+    fn prepared_step(
+        &self,
+        session: &Session,
+        tip: &Snapshot<'r>,
+        draft: &Draft,
+        now: DateTime<FixedOffset>,
+        start: Instant,
+    ) -> Result<Prepared<'r>, LedgerError> {
+        let mut committer = session.committer();
+        committer.at = order::recorded_after(tip.recorded(), committer.at);
+        let (at, recorded) = (to_second(now), to_second(committer.at));
+        if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+            let previous = draft.previous.unwrap_or(at);
+            return Err(WriteError::Backdated { at, previous }.into());
+        }
+        session.ensure_not_ahead(at, recorded)?;
+        let person = match &draft.author {
+            Some(agent) => author(agent, now),
+            None => {
+                let mut person = session.committer();
+                person.at = now;
+                person
+            }
+        };
+        let proposal = Proposal {
+            refname: self.refname(),
+            parent: Some((tip.commit(), tip.tree_id())),
+            edits: &draft.files,
+            shape: SHAPE,
+            author: &person,
+            committer: &committer,
+            message: &draft.message,
+        };
+        let demand = draft.demand.as_ref();
+        let wanted = session.sign || demand.is_some();
+        if wanted && !self.is_rehearsed() {
+            // git signs, and has to find the step's objects.
+            self.repository().write_pack()?;
+            signed(self.repository(), &proposal, session, demand, start)
+        } else {
+            Ok(self.repository().prepare(&proposal)?)
+        }
+    }
+}
+
+/// What the ref's log says of a step.
+fn reflog_of(draft: &Draft) -> String {
+    let subject = draft.message.lines().next().unwrap_or_default();
+    format!("handoff: {subject}")
+}

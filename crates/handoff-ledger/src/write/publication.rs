@@ -1,0 +1,106 @@
+//! Publishing one commit: on the remote first, and then here.
+
+use std::time::Duration;
+
+use handoff_base::ObjectId;
+use handoff_git::{Depth, Prepared, PublishError};
+
+use crate::error::{LedgerError, WriteError};
+use crate::ledger::{Ledger, in_turn};
+use crate::session::Session;
+use crate::upstream::{Landing, Upstream};
+
+impl Ledger<'_> {
+    /// Publishes a commit on the remote, and then here. Returns `None` if the step must be planned
+    /// again.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; nothing was written.
+    pub(super) fn publish_there(
+        &self,
+        upstream: &mut Upstream<'_>,
+        session: &Session,
+        prepared: Prepared<'_>,
+        reflog: &str,
+        attempts: u32,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let (parent, commit) = (prepared.parent(), prepared.commit());
+        loop {
+            let landing = upstream.push(session, commit)?;
+            match landing {
+                Landing::There => {
+                    self.follow(session, upstream, parent, commit, reflog);
+                    return Ok(Some(commit));
+                }
+                // If the commit may have arrived, the remote is looked at first.
+                Landing::Behind
+                    if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
+                {
+                    return Err(WriteError::Contended(attempts).into());
+                }
+                Landing::Behind | Landing::Doubtful => {}
+            }
+            upstream.pause(session);
+            if upstream.is_reached() {
+                upstream.look(session, Depth::Missing)?;
+            }
+            if upstream.has_taken(commit)? {
+                self.reconcile_later(session, upstream);
+                return Ok(Some(commit));
+            }
+            if upstream.is_reached() {
+                self.bring_together(session, upstream)?;
+                // It may have arrived while other steps were pushed.
+                if upstream.has_taken(commit)? {
+                    return Ok(Some(commit));
+                }
+            }
+            if !upstream.is_reached() {
+                // The time went to races that others won, not to an unreachable remote.
+                let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
+                if lost && upstream.left() == Duration::ZERO {
+                    return Err(WriteError::Contended(attempts).into());
+                }
+                break;
+            }
+            // While it may still arrive, a commit in its place would be a second step.
+            if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
+                return Ok(None);
+            }
+        }
+        let mut queue = self.join_queue(session);
+        match in_turn(&mut queue, prepared, reflog) {
+            Ok(commit) => {
+                self.memory().wrote(parent, commit);
+                Ok(Some(commit))
+            }
+            Err(PublishError::Moved | PublishError::Locked(_)) => Ok(None),
+            Err(PublishError::Git(error)) => Err(error.into()),
+        }
+    }
+
+    /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
+    /// that were made here offline meanwhile, this one was taken; an error about them comes up again
+    /// in the next write.
+    fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
+        let _ = self.bring_together(session, upstream);
+    }
+
+    /// Moves this clone's branch to a commit that the remote has. The step is taken by then, so
+    /// nothing that goes wrong here makes it fail: the next write moves the branch.
+    fn follow(
+        &self,
+        session: &Session,
+        upstream: &mut Upstream<'_>,
+        parent: Option<ObjectId>,
+        commit: ObjectId,
+        reflog: &str,
+    ) {
+        match self.move_branch(session, parent, commit, reflog) {
+            Ok(()) => self.memory().wrote(parent, commit),
+            // Someone here recorded a step offline meanwhile.
+            Err(PublishError::Moved) => self.reconcile_later(session, upstream),
+            Err(_) => {}
+        }
+    }
+}
