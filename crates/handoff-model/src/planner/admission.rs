@@ -15,18 +15,15 @@ use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal
 use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Refuses a decision that its basis does not allow, and an answer that does not give what its
     /// basis asks.
-    pub(super) fn fits_basis<E>(
+    pub(super) fn fits_basis(
         &self,
         kind: &ContractType,
         contract: &Contract,
         basis: Option<&Record>,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let Some(held) = basis else {
             return Ok(());
         };
@@ -68,16 +65,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses a request to an agent that waits for the sender.
-    pub(super) fn ensure_no_loop<E>(
+    pub(super) fn ensure_no_loop(
         &self,
         issue: &Issue,
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let Some(loops) = &self.protocol.definition().loops else {
             return Ok(());
         };
@@ -121,14 +115,7 @@ impl<V> Planner<'_, V> {
     /// Refuses an id that another contract of the type has. The same contract may be sent again if
     /// there is reason to, and a different one if the first was turned down, so that nothing rests
     /// on it.
-    pub(super) fn ensure_id_free<E>(
-        &self,
-        issue: &Issue,
-        contract: &Contract,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn ensure_id_free(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>> {
         let ids = issue.contract_ids.get(&contract.kind);
         let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
         let Some((own, number)) = taken else {
@@ -167,10 +154,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// The newest handoff that was sent with the same bytes.
-    pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn sent(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>> {
         let sent = self.view.sent_before(&contract.bytes);
         Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
@@ -179,16 +163,13 @@ impl<V> Planner<'_, V> {
     /// sender has reason to send them again. That is so if it sends on from something newer, or
     /// from the same handoff after that was retried or reopened, or after its successor was turned
     /// down.
-    pub(super) fn sent_before<E>(
+    pub(super) fn sent_before(
         &self,
         issue: &Issue,
         kind: &ContractType,
         contract: &Contract,
         basis: Option<&Record>,
-    ) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Option<Record>, Stop<E>> {
         let Some(number) = self.sent(contract)? else {
             return Ok(None);
         };
@@ -217,17 +198,14 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses a contract whose sender may not send now; opens the issue for its first contract.
-    pub(super) fn admit<E>(
+    pub(super) fn admit(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
-    ) -> Result<Issue, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Issue, Stop<E>> {
         let contract = send.contract;
         let opens = self
             .protocol
@@ -284,15 +262,12 @@ impl<V> Planner<'_, V> {
 
     /// Why a sender without an open handoff may not send: its lease ran out or was taken over, or it
     /// never held anything.
-    pub(super) fn not_held<E>(
+    pub(super) fn not_held(
         &self,
         issue: &Issue,
         from: &AgentName,
         token: Option<u32>,
-    ) -> Result<LeaseRefusal, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<LeaseRefusal, Stop<E>> {
         for number in (1..=issue.handoffs).rev() {
             let record = self.shared_record(&self.id(number))?;
             if self.claim_end(&record).is_some()
@@ -314,16 +289,13 @@ impl<V> Planner<'_, V> {
 
     /// Refuses a sender whose lease ran out and who no longer holds the handoff it sends on from,
     /// or not by the claim that it names.
-    pub(super) fn ensure_not_taken_over<E>(
+    pub(super) fn ensure_not_taken_over(
         &self,
         issue: &Issue,
         from: &AgentName,
         basis: Option<&Record>,
         token: Option<u32>,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let other = |held: &Record| token.is_some_and(|token| token != held.claims());
         if let Some(held) = basis.filter(|held| held.lease.is_some() || other(held)) {
             return Ok(self.ensure_lease_held(held, token)?);

@@ -8,19 +8,16 @@ use crate::record::{Annotation, Issue, NoUsage, View};
 use crate::refusal::{ContractRefusal, RequestRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note
     /// changes no state.
-    pub(super) fn annotate<E>(
+    pub(super) fn annotate(
         &self,
         mut issue: Issue,
         number: Option<u32>,
         note: &str,
         facts: &Map<String, Value>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let mut record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
         let id = number.map(|_| record.id.clone());
         let by = self.actor.name;
@@ -76,7 +73,7 @@ impl<V> Planner<'_, V> {
     }
 }
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Refuses a word against what an event proved, unless it is another event's, or that of whoever
     /// decides about everything.
     fn ensure_unproved(

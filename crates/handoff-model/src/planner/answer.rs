@@ -16,19 +16,16 @@ use crate::step::{EventArgs, Planned, SendRequest, Stop};
 /// The failure code of a request whose answer gives none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Answers the request that a sender works on, if any.
-    pub(super) fn answer<E>(
+    pub(super) fn answer(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
         request: Option<Record>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let contract = send.contract;
         let none = || Refusal::no_issue(self.key);
         let mut issue = issue.ok_or_else(none)?;
@@ -141,16 +138,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// Why there is nothing to answer.
-    fn unanswerable<E>(
+    fn unanswerable(
         &self,
         issue: &Issue,
         kind: &ContractType,
         send: &SendRequest<'_>,
         from: &AgentName,
-    ) -> Result<Refusal, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Refusal, Stop<E>> {
         let contract = send.contract;
         for open in issue.open.iter().rev().filter(|open| open.to == *from) {
             let record = self.record(&open.id)?;

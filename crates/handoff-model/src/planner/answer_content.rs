@@ -15,17 +15,14 @@ use crate::step::Stop;
 use crate::step::answers::{Asked, misfits, missing, unanswered};
 use crate::value::scalar;
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Refuses an answer that does not give what its sender was asked in the handoff that it holds.
-    pub(super) fn gives<E>(
+    pub(super) fn gives(
         &self,
         kind: &ContractType,
         contract: &Contract,
         held: &Record,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let findings = missing_answers(self.view, self.protocol, kind, contract, held)?;
         if findings.is_empty() {
             return Ok(());

@@ -9,19 +9,16 @@ use crate::refusal::{RoleRefusal, StateRefusal};
 use crate::step::message::Account;
 use crate::step::{Planned, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records whether a person approves what a handoff hands on. No state changes: requirements ask
     /// for it.
-    pub(super) fn approve<E>(
+    pub(super) fn approve(
         &self,
         mut issue: Issue,
         number: u32,
         note: &str,
         approval: &Approval,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(number))?;
         let by = self.actor.name;
         if !self.is_person() {

@@ -24,17 +24,14 @@ use crate::step::{EventArgs, Planned, Stop, answers};
 /// How many answers an issue keeps; those before them are in the records of its handoffs.
 const ANSWERS: usize = 50;
 
-impl<V> Planner<'_, V> {
-    pub(super) fn change<E>(
+impl<E, V: View<E>> Planner<'_, E, V> {
+    pub(super) fn change(
         &self,
         mut issue: Issue,
         number: u32,
         event: Event,
         args: &EventArgs,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let mut record = self.record(&self.id(number))?;
         let mut args = args.clone();
         self.name_run(&mut args);
@@ -113,10 +110,7 @@ impl<V> Planner<'_, V> {
 
     /// Records what has to follow from an event: a successor of what was completed, or another
     /// attempt to send what was turned down.
-    fn follow_up<E>(&self, issue: &mut Issue, record: &Record, event: Event) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn follow_up(&self, issue: &mut Issue, record: &Record, event: Event) -> Result<(), Stop<E>> {
         let whole = record.task.as_ref().filter(|task| task.parent.is_none());
         match event {
             // A task that was broken down is followed by its parts, and its end settles them.
@@ -144,10 +138,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Lets the sender of a handoff send on again from what it completed.
-    fn give_back<E>(&self, issue: &mut Issue, record: &Record) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn give_back(&self, issue: &mut Issue, record: &Record) -> Result<(), Stop<E>> {
         if let Some(id) = &record.follows
             && self.shared_record(id)?.state == State::Completed
             && !issue.unfollowed.contains(id)

@@ -12,19 +12,16 @@ use crate::record::{Issue, Record, View};
 use crate::refusal::{Refusal, RetryRefusal};
 use crate::step::{EventArgs, Planned, SendRequest, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Sends a corrected contract in place of a failed handoff's.
-    pub(super) fn correct<E>(
+    pub(super) fn correct(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
         number: u32,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let contract = send.contract;
         let mut issue = issue.ok_or_else(|| Refusal::no_issue(self.key))?;
         let mut failed = self.record(&self.id(number))?;

@@ -8,7 +8,7 @@ use crate::record::{Decision, Issue, View};
 use crate::refusal::RoleRefusal;
 use crate::step::{Planned, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Adds a decision to an issue.
     pub(super) fn decided(&self, issue: &mut Issue, id: &HandoffId, action: Action, why: &str) {
         issue.decisions.push(Decision {
@@ -21,16 +21,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// Records a decision that changes no handoff.
-    pub(super) fn decide<E>(
+    pub(super) fn decide(
         &self,
         mut issue: Issue,
         number: u32,
         action: Action,
         why: &str,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(number))?;
         if !self.may_decide(&record) {
             return Err(RoleRefusal::NotDecider {

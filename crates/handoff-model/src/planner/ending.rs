@@ -6,7 +6,7 @@ use crate::decision::is_to_settle;
 use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, Record};
 
-impl<V> Planner<'_, V> {
+impl<E, V> Planner<'_, E, V> {
     /// Ends an issue if these changes leave nothing to do in it: some work came to a good end, and
     /// no decision about its answer is left.
     pub(super) fn end(&self, issue: &mut Issue, changed: &[Record]) {

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::contract::Contract;
 use crate::planner::Planner;
-use crate::record::{FindingState, Issue, ReviewFinding};
+use crate::record::{FindingState, Issue, ReviewFinding, View};
 use crate::refusal::ContractRefusal;
 use crate::value::scalar;
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records what a contract says about findings; refuses it if it answers one that nobody
     /// raised, leaves one unanswered, or approves the work while one is open.
     pub(super) fn follow_findings(

@@ -15,12 +15,9 @@ use crate::record::open_entry::awaiting_path;
 use crate::record::{self, Awaiting, Issue, IssueStatus, Record, View};
 use crate::step::{FileChanges, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Updates what is open and what awaits somebody after the changes of a step.
-    pub(super) fn await_somebody<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn await_somebody(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         self.list_open(changed);
         let before = changed.issue.awaiting.clone();
         let after = if changed.issue.status != IssueStatus::Open {
@@ -52,14 +49,11 @@ impl<V> Planner<'_, V> {
 
     /// The same for a step that changes the issue but none of its handoffs. `again` is what awaits
     /// somebody as it did before the issue was given up.
-    pub(super) fn await_in_issue<E>(
+    pub(super) fn await_in_issue(
         &self,
         issue: Issue,
         again: Vec<Awaiting>,
-    ) -> Result<(Issue, FileChanges), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(Issue, FileChanges), Stop<E>> {
         let mut changed = Changed::of(issue, self.id(1), Vec::new());
         changed.again = again;
         self.await_somebody(&mut changed)?;
@@ -68,10 +62,7 @@ impl<V> Planner<'_, V> {
 
     /// Whether the step takes up an ended handoff: it sends on from it, replaces it, or is what its
     /// asker does after an answer.
-    fn is_taken_up<E>(&self, changed: &Changed, known: &Awaiting) -> Result<bool, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn is_taken_up(&self, changed: &Changed, known: &Awaiting) -> Result<bool, Stop<E>> {
         let ended = self.changed_record(changed, &known.id)?;
         let sent = changed.records.iter().filter(|record| is_new(record));
         let replaces = |new: &Record| {
@@ -149,14 +140,11 @@ impl<V> Planner<'_, V> {
 
     /// Adds the completed handoffs from which nothing was sent on; one whose successor was turned
     /// down is told by that.
-    fn unfollowed<E>(
+    fn unfollowed(
         &self,
         changed: &Changed,
         awaiting: Vec<Awaiting>,
-    ) -> Result<Vec<Awaiting>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Vec<Awaiting>, Stop<E>> {
         let mut found = Vec::new();
         let mut told = Vec::new();
         for known in awaiting {
@@ -181,10 +169,7 @@ impl<V> Planner<'_, V> {
 
     /// Whether all that is open is tasks that were broken down and whose parts have all ended, not
     /// all of them done.
-    fn nothing_moves<E>(&self, changed: &Changed) -> Result<bool, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn nothing_moves(&self, changed: &Changed) -> Result<bool, Stop<E>> {
         let broken_down = |id: &HandoffId| {
             let mut tasks = changed.issue.tasks.iter();
             tasks.any(|task| task.handoff == *id && task.state == TaskState::BrokenDown)
@@ -200,10 +185,7 @@ impl<V> Planner<'_, V> {
 
     /// What an open issue goes on from if nothing moves in it and nothing awaits anybody: the
     /// newest handoff whose agent may send, else the newest. Notes hand nothing over.
-    fn last_resort<E>(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn last_resort(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>> {
         let mut newest = None;
         for number in (1..=changed.issue.handoffs).rev() {
             let record = self.changed_record(changed, &self.id(number))?;
@@ -226,15 +208,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// The entries that are added and removed.
-    fn entries<E>(
+    fn entries(
         &self,
         changed: &Changed,
         before: &[Awaiting],
         after: &[Awaiting],
-    ) -> Result<FileChanges, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<FileChanges, Stop<E>> {
         let mut files = FileChanges::new();
         let path = |one: &Awaiting| awaiting_path(&one.id, &one.agent);
         for gone in before.iter().filter(|one| !after.contains(one)) {
@@ -248,10 +227,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// A handoff's record after the step.
-    fn changed_record<E>(&self, changed: &Changed, id: &HandoffId) -> Result<Record, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn changed_record(&self, changed: &Changed, id: &HandoffId) -> Result<Record, Stop<E>> {
         let mut known = changed.records.iter().chain(&changed.quiet);
         match known.find(|record| record.id == *id) {
             Some(record) => Ok(record.clone()),

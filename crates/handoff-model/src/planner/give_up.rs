@@ -5,12 +5,9 @@ use crate::record::{GivenUp, Issue, IssueStatus, Record, View};
 use crate::refusal::{RoleRefusal, StateRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Ends an issue in which nothing is open as cancelled.
-    pub(super) fn give_up<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn give_up(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
         let again = issue
             .given_up

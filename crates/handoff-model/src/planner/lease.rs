@@ -23,7 +23,7 @@ pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
     Some(open.id.clone())
 }
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// The lease of a new claim or takeover.
     pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, LeaseRefusal> {
         let Some(worker) = self.actor.worker else {
@@ -103,15 +103,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// Extends a holder's lease and records its progress.
-    pub(super) fn extend<E>(
+    pub(super) fn extend(
         &self,
         issue: Issue,
         mut record: Record,
         args: &EventArgs,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let from = record.state;
         let illegal = |illegal| StateRefusal::Illegal {
             id: record.id.clone(),

@@ -9,7 +9,7 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
-impl<V> Planner<'_, V> {
+impl<E, V> Planner<'_, E, V> {
     /// Refuses a contract that would exceed a limit of the issue, and counts it otherwise.
     pub(super) fn within_limits(
         &self,

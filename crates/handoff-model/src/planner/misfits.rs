@@ -14,19 +14,16 @@ use crate::planner::tasks::task_mismatches;
 use crate::record::View;
 use crate::step::{SendRequest, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Adds to a refusal with findings those of the other rules: of tasks, of what is known of the
     /// issue, of its reviews' findings, of what its sender was asked.
-    pub(super) fn with_every_misfit<E>(
+    pub(super) fn with_every_misfit(
         &self,
         stop: Stop<E>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
-    ) -> Stop<E>
-    where
-        V: View<E>,
-    {
+    ) -> Stop<E> {
         let mut refusal = match stop {
             // A correction takes back what the failed contract said, which others rest on here.
             Stop::Refused(refusal) if send.replaces.is_none() => refusal,
@@ -47,15 +44,12 @@ impl<V> Planner<'_, V> {
         refusal.into()
     }
 
-    fn misfits<E>(
+    fn misfits(
         &self,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
-    ) -> Result<Vec<Finding>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Vec<Finding>, Stop<E>> {
         let Some(issue) = self.view.shared_issue().map_err(Stop::Unreadable)? else {
             return Ok(Vec::new());
         };

@@ -38,6 +38,7 @@ mod tasks;
 mod trail;
 mod usage;
 
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
@@ -86,6 +87,7 @@ pub fn plan<E>(
         view,
         actor,
         request: update.as_ref().map_or(*request, Request::Update),
+        error: PhantomData,
     };
     if let Some(receipt) = planner.delivered(issue.as_deref())? {
         return Ok(Planned::Repeat(Box::new(receipt)));
@@ -161,19 +163,18 @@ fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
 }
 
 /// The issue, actor and protocol that all requests share.
-struct Planner<'a, V> {
+struct Planner<'a, E, V> {
     protocol: &'a Protocol,
     key: &'a IssueKey,
     view: &'a V,
     actor: &'a Actor<'a>,
     request: Request<'a>,
+    /// The error of reading.
+    error: PhantomData<E>,
 }
 
-impl<V> Planner<'_, V> {
-    fn request<E>(&self, issue: Option<Issue>) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+impl<E, V: View<E>> Planner<'_, E, V> {
+    fn request(&self, issue: Option<Issue>) -> Result<Planned, Stop<E>> {
         let known = |issue: Option<Issue>| {
             let issue_key = || self.key.clone();
             issue.ok_or_else(|| Refusal::no_issue(&issue_key()))
@@ -231,10 +232,7 @@ impl<V> Planner<'_, V> {
 
     /// The receipt for the outside event if it was already applied: a redelivery long afterwards
     /// would mean something else.
-    fn delivered<E>(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn delivered(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>> {
         let (Some(issue), Some(delivery)) = (issue, self.actor.delivery) else {
             return Ok(None);
         };
@@ -250,45 +248,33 @@ impl<V> Planner<'_, V> {
     }
 
     /// A handoff's record, to be changed.
-    fn record<E>(&self, id: &HandoffId) -> Result<Record, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn record(&self, id: &HandoffId) -> Result<Record, Stop<E>> {
         recorded(self.view, id).map(Rc::unwrap_or_clone)
     }
 
     /// A handoff's record, to be read.
-    fn shared_record<E>(&self, id: &HandoffId) -> Result<Rc<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn shared_record(&self, id: &HandoffId) -> Result<Rc<Record>, Stop<E>> {
         recorded(self.view, id)
     }
 
     /// A step that changes the issue but none of its handoffs.
-    fn in_the_issue<E>(
+    fn in_the_issue(
         &self,
         issue: Issue,
         about: Record,
         message: String,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         self.in_the_issue_again(issue, Vec::new(), about, message)
     }
 
     /// The same, after which these await somebody again.
-    fn in_the_issue_again<E>(
+    fn in_the_issue_again(
         &self,
         issue: Issue,
         again: Vec<Awaiting>,
         about: Record,
         message: String,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let (mut issue, mut files) = self.await_in_issue(issue, again)?;
         files.extend(self.no_longer_paused(&mut issue));
         let previous = self.next_step(&mut issue, about.id.number());
@@ -446,10 +432,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// The commit of a step.
-    fn commit<E>(&self, changed: Changed, account: &Account) -> Result<PlannedStep, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn commit(&self, changed: Changed, account: &Account) -> Result<PlannedStep, Stop<E>> {
         let mut changed = changed;
         let days = self.book(&mut changed)?;
         let Changed {
@@ -512,10 +495,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Adds a handoff's record and its entry among the open ones, which follows from the record.
-    fn put<E>(&self, files: &mut FileChanges, record: &Record) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn put(&self, files: &mut FileChanges, record: &Record) -> Result<(), Stop<E>> {
         let stored = record::write(record);
         let before = self.view.shared_record(record.id.number());
         let before = before.map_err(Stop::Unreadable)?;

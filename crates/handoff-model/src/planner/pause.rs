@@ -13,18 +13,15 @@ use crate::record::{self, Issue, Paused, Record, Resumed, VERSION, View};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::{FileChanges, Planned, PlannedStep, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.
-    pub(super) fn pause<E>(
+    pub(super) fn pause(
         &self,
         mut issue: Issue,
         reason: &str,
         except: &[AgentName],
         said_at: Option<Moment>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
         let mut agents = Vec::with_capacity(except.len());
         for name in except {
@@ -73,15 +70,12 @@ impl<V> Planner<'_, V> {
 
     /// Records what was said elsewhere of an issue that is not paused: that its work goes on. It makes
     /// a pause that was said before and comes later have no effect.
-    pub(super) fn go_on<E>(
+    pub(super) fn go_on(
         &self,
         mut issue: Issue,
         reason: &str,
         said_at: Moment,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
         self.ensure_may_pause(&record)?;
         let is_known = |since: Moment| said_at.timestamp() <= since.timestamp();
@@ -112,16 +106,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// Ends the pause of an issue. What it held back has all of its time to be claimed again.
-    pub(super) fn end_pause<E>(
+    pub(super) fn end_pause(
         &self,
         mut issue: Issue,
         paused: Paused,
         reason: &str,
         said_at: Option<Moment>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let about = self.record(&self.id(issue.handoffs))?;
         self.ensure_may_pause(&about)?;
         self.ensure_newest(said_at, Some(paused.since()), "paused")?;
@@ -227,10 +218,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    fn ensure_may_pause<E>(&self, last: &Record) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn ensure_may_pause(&self, last: &Record) -> Result<(), Stop<E>> {
         let first = match last.id.number() {
             1 => last.clone(),
             _ => self.record(&self.id(1))?,

@@ -8,16 +8,13 @@ use crate::step::{Planned, StepEvent, Stop};
 /// How many refusals an issue keeps: the newest.
 const MOST_REFUSALS: usize = 50;
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records that a contract of the actor was refused.
-    pub(super) fn refuse<E>(
+    pub(super) fn refuse(
         &self,
         mut issue: Issue,
         refused: RefusedContract,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let kinds = &self.protocol.definition().on_record;
         if !kinds.contains(&refused.kind) {
             return Err(RequestRefusal::NotOnRecord(self.key.clone()).into());

@@ -9,17 +9,14 @@ use crate::record::{Issue, IssueStatus, Record, Reopening, View};
 use crate::refusal::{RequestRefusal, StateRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Reopens a completed or cancelled issue; a cancelled one is as it was. A paused one is resumed.
-    pub(super) fn reopen<E>(
+    pub(super) fn reopen(
         &self,
         mut issue: Issue,
         reason: &str,
         said_at: Option<Moment>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         if let Some(paused) = issue.paused.take() {
             return self.end_pause(issue, paused, reason, said_at);
         }
@@ -72,10 +69,7 @@ impl<V> Planner<'_, V> {
 
     /// The handoff that the work goes on from once a completed issue is reopened: the one that its
     /// last contract was sent on from, else the newest that was completed.
-    fn basis_again<E>(&self, issue: &Issue, last: &Record) -> Result<Option<HandoffId>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn basis_again(&self, issue: &Issue, last: &Record) -> Result<Option<HandoffId>, Stop<E>> {
         let sent_on_from = last.follows.as_ref().map(HandoffId::number);
         for number in sent_on_from.into_iter().chain((1..=issue.handoffs).rev()) {
             let record = self.record(&self.id(number))?;

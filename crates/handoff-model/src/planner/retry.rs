@@ -10,7 +10,7 @@ use crate::step::EventArgs;
 /// A full delay, in thousandths.
 const WHOLE: u32 = 1000;
 
-impl<V> Planner<'_, V> {
+impl<E, V> Planner<'_, E, V> {
     /// Why a failed handoff may not be retried any more.
     pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
         record.why_spent(self.protocol, record.failure().map(|f| f.code.as_str()))

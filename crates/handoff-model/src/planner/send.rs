@@ -51,15 +51,12 @@ struct Left {
     reported: Option<Record>,
 }
 
-impl<V> Planner<'_, V> {
-    pub(super) fn send<E>(
+impl<E, V: View<E>> Planner<'_, E, V> {
+    pub(super) fn send(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let contract = send.contract;
         let kind = self
             .protocol
@@ -103,16 +100,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// The plan for a contract with the checks that it demands, or its refusal with every misfit.
-    fn demanding<E>(
+    fn demanding(
         &self,
         planned: Result<Planned, Stop<E>>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let mut planned = planned.map_err(|stop| self.with_every_misfit(stop, send, kind, from))?;
         if let Planned::Write(step) = &mut planned {
             step.demanded = demanded(self.protocol, send.policy, send.contract);
@@ -121,16 +115,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// Records a contract that changes no state.
-    fn note<E>(
+    fn note(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         if let Some(issue) = &issue {
             // Several agents can send the same note; each counts.
             let sent = self.view.sent_before(&send.contract.bytes);
@@ -163,17 +154,14 @@ impl<V> Planner<'_, V> {
     }
 
     /// Hands work on from what its sender holds: a step of a relay, or a request.
-    fn hand_on<E>(
+    fn hand_on(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
         basis: Option<Record>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let contract = send.contract;
         let calls = self.protocol.definition().style == Style::Call;
         if let Some(issue) = &issue {
@@ -256,15 +244,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// Ends or keeps the handoff that a sender held, with what the contract says about the work.
-    fn leave<E>(
+    fn leave(
         &self,
         issue: &mut Issue,
         mut held: Record,
         sent: &SentOn<'_>,
-    ) -> Result<Left, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Left, Stop<E>> {
         let SentOn {
             kind, contract, id, ..
         } = *sent;
@@ -294,15 +279,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// Completes the issue that a contract ends, and cancels what is still open in it.
-    fn complete_issue<E>(
+    fn complete_issue(
         &self,
         issue: &mut Issue,
         touched: &mut Vec<Record>,
         sent: &HandoffId,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
         for open in issue.open.clone() {
             if !held.contains(&open.id) {
@@ -323,16 +305,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// A step that changes these handoffs, the last of which is new.
-    pub(super) fn written<E>(
+    pub(super) fn written(
         &self,
         issue: Issue,
         records: Vec<Record>,
         send: &SendRequest<'_>,
         account: &Account,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         let new = records.last().expect("a contract begins a handoff");
         let (subject, file) = (new.id.clone(), new.contract.file.clone());
         let changed = Changed::of(issue, subject, records);
@@ -340,16 +319,13 @@ impl<V> Planner<'_, V> {
     }
 
     /// A step with these changes, and the file of the contract that is sent.
-    fn with_contract<E>(
+    fn with_contract(
         &self,
         mut changed: Changed,
         file: &str,
         contract: &Contract,
         account: &Account,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Planned, Stop<E>> {
         self.await_somebody(&mut changed)?;
         let mut step: PlannedStep = self.commit(changed, account)?;
         let path = layout::in_issue(self.key, file);
@@ -359,17 +335,14 @@ impl<V> Planner<'_, V> {
 
     /// Starts the handoff of a contract that fits what is known of the issue, and records its facts
     /// there.
-    pub(super) fn begin<E>(
+    pub(super) fn begin(
         &self,
         issue: &mut Issue,
         send: &SendRequest<'_>,
         held: Option<&Record>,
         to: AgentName,
         state: State,
-    ) -> Result<Record, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Record, Stop<E>> {
         let contract = send.contract;
         let from = contract.sender(self.actor.name);
         let contradictions = self.contradictions(issue, send, held)?;
@@ -453,15 +426,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// What a contract contradicts and is accepted with; what it must not contradict refuses it.
-    fn contradictions<E>(
+    fn contradictions(
         &self,
         issue: &Issue,
         send: &SendRequest<'_>,
         held: Option<&Record>,
-    ) -> Result<Vec<Contradiction>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Vec<Contradiction>, Stop<E>> {
         let contract = send.contract;
         let kind = self.protocol.contract_type(&contract.kind);
         let kind = kind.expect("the contract was reviewed under this protocol");
@@ -634,15 +604,12 @@ impl<V> Planner<'_, V> {
 
     /// The failed or blocked handoff that a report was about, once the report's receiver sends on:
     /// the new handoff replaces it.
-    fn superseded<E>(
+    fn superseded(
         &self,
         issue: &Issue,
         held: &Record,
         sent: &HandoffId,
-    ) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Option<Record>, Stop<E>> {
         // Usually the handoff ended, and its record need not be read.
         let is_open = |id: &&HandoffId| issue.open.iter().any(|open| open.id == **id);
         let Some(reported) = held.follows.as_ref().filter(is_open) else {

@@ -12,7 +12,7 @@ use crate::record::{Issue, OpenHandoff, Record, Task, TaskName, View};
 use crate::refusal::ContractRefusal;
 use crate::step::{EventArgs, Stop};
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether a contract breaks down the task of the handoff that its sender holds. The sender
     /// then keeps it until all parts are done.
     pub(super) fn breaks_down(
@@ -31,15 +31,12 @@ impl<V> Planner<'_, V> {
 
     /// Whether a planned part was turned down, which is a reason for its sender to send the plan
     /// again.
-    pub(super) fn plan_turned_down<E>(
+    pub(super) fn plan_turned_down(
         &self,
         issue: &Issue,
         kind: &ContractType,
         contract: &Contract,
-    ) -> Result<bool, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<bool, Stop<E>> {
         let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
         let plan = plan.unwrap_or_default();
         for id in &plan.opens {
@@ -55,15 +52,12 @@ impl<V> Planner<'_, V> {
 
     /// Completes the reports on a task's parts that its holder works on: the new plan follows from
     /// them.
-    pub(super) fn reports_on<E>(
+    pub(super) fn reports_on(
         &self,
         issue: &Issue,
         held: &Record,
         sent: &HandoffId,
-    ) -> Result<Vec<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Vec<Record>, Stop<E>> {
         let parent = held.task.as_ref().map(|task| &task.id);
         let mut reports = Vec::new();
         for open in issue
@@ -109,16 +103,13 @@ impl<V> Planner<'_, V> {
 
     /// Adds the handoffs that a contract starts: one for each task that it opens, all with the same
     /// contract, or a single one.
-    pub(super) fn open_tasks<E>(
+    pub(super) fn open_tasks(
         &self,
         changed: &mut Changed,
         kind: &ContractType,
         contract: &Contract,
         new: Record,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
         let plan = plan.unwrap_or_default();
         let parent = plan.parent.clone();
@@ -189,14 +180,11 @@ impl<V> Planner<'_, V> {
     }
 
     /// Makes handoffs that wait for one wait for its replacement instead.
-    fn wait_instead<E>(
+    fn wait_instead(
         &self,
         changed: &mut Changed,
         replaced: &[(HandoffId, HandoffId)],
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let waiting: Vec<HandoffId> = changed
             .issue
             .tasks
@@ -223,10 +211,7 @@ impl<V> Planner<'_, V> {
 
     /// Updates tasks after their handoffs: a completed one frees those that wait for it, a parent
     /// lists what its parts are with, and is done when its last report is taken up.
-    pub(super) fn follow_tasks<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn follow_tasks(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         if changed.issue.tasks.is_empty() {
             return Ok(());
         }
@@ -264,10 +249,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Removes a completed handoff from what others wait for.
-    fn free<E>(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn free(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>> {
         let waiting: Vec<HandoffId> = changed
             .issue
             .tasks
@@ -286,15 +268,12 @@ impl<V> Planner<'_, V> {
     }
 
     /// Changes a record without a change of its state; `change` returns whether it did.
-    fn change_quietly<E>(
+    fn change_quietly(
         &self,
         changed: &mut Changed,
         id: &HandoffId,
         change: impl FnOnce(&mut Record) -> bool,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let mut known = changed.records.iter_mut().chain(&mut changed.quiet);
         if let Some(record) = known.find(|r| r.id == *id) {
             change(record);
@@ -309,16 +288,13 @@ impl<V> Planner<'_, V> {
 
     /// Updates the parent of a part after a handoff about it: the part's own, or a report on it.
     /// The parent is done when all parts are and the last report is taken up.
-    fn follow_part<E>(
+    fn follow_part(
         &self,
         changed: &mut Changed,
         parent: &str,
         part: &HandoffId,
         state: State,
-    ) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<(), Stop<E>> {
         let Some(task) = root(&changed.issue, parent) else {
             return Ok(());
         };
@@ -355,14 +331,11 @@ impl<V> Planner<'_, V> {
     }
 
     /// Cancels what the parts of a cancelled handoff are with, for the same reason.
-    pub(super) fn cancel_parts<E>(
+    pub(super) fn cancel_parts(
         &self,
         whole: &mut Record,
         args: &EventArgs,
-    ) -> Result<Vec<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Vec<Record>, Stop<E>> {
         let args = EventArgs {
             reason: args.reason.clone(),
             ..EventArgs::default()

@@ -109,7 +109,7 @@ fn first(questions: &[Question]) -> Option<String> {
     )
 }
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// How long a holder has held a handoff; time after the end of its lease does not count.
     pub(super) fn held_seconds(&self, record: &Record) -> Option<u64> {
         let lease = record.lease.as_ref()?;
@@ -119,15 +119,12 @@ impl<V> Planner<'_, V> {
 
     /// How long a handoff that is claimed now could be claimed: since it became pending, its pause
     /// was over and what it waited for was completed.
-    pub(super) fn waited_seconds<E>(
+    pub(super) fn waited_seconds(
         &self,
         issue: &Issue,
         record: &Record,
         event: Event,
-    ) -> Result<Option<u64>, Stop<E>>
-    where
-        V: View<E>,
-    {
+    ) -> Result<Option<u64>, Stop<E>> {
         let pending = record.latest().filter(|_| event == Event::Claim);
         let Some(pending) = pending.map(|t| t.at) else {
             return Ok(None);

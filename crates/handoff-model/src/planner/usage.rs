@@ -21,7 +21,7 @@ fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
     report.tokens() < known.tokens() || costs.any(|(currency, before)| cost(currency) < *before)
 }
 
-impl<V> Planner<'_, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records what the actor reports of its claim of a handoff; returns whether that is news.
     pub(super) fn report_usage(&self, record: &mut Record) -> Result<bool, RequestRefusal> {
         let models = self.actor.usage;
@@ -50,10 +50,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses a claim for which a budget leaves nothing.
-    pub(super) fn within_budgets<E>(&self, issue: &Issue, record: &Record) -> Result<(), Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn within_budgets(&self, issue: &Issue, record: &Record) -> Result<(), Stop<E>> {
         let definition = self.protocol.definition();
         if definition.budgets.is_empty() {
             return Ok(());
@@ -72,10 +69,7 @@ impl<V> Planner<'_, V> {
 
     /// Adds what follows from the changes of a step to what its agents spent, in the issue and on the
     /// days on which their claims began; returns the files of those days.
-    pub(super) fn book<E>(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>>
-    where
-        V: View<E>,
-    {
+    pub(super) fn book(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>> {
         let definition = self.protocol.definition();
         // What was begun under budgets that are gone is ended all the same.
         if definition.budgets.is_empty() && changed.issue.spent.is_empty() {
@@ -115,10 +109,7 @@ impl<V> Planner<'_, V> {
         Ok(files.collect())
     }
 
-    fn spent_on<E>(&self, day: &str) -> Result<DaySpending, Stop<E>>
-    where
-        V: View<E>,
-    {
+    fn spent_on(&self, day: &str) -> Result<DaySpending, Stop<E>> {
         let known = self.view.spent_on(day).map_err(Stop::Unreadable)?;
         Ok(known.unwrap_or_default())
     }
