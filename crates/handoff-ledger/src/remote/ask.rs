@@ -3,14 +3,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use handoff_base::ObjectId;
-use handoff_git::Queue;
-
 use crate::error::{LedgerError, UpstreamError, WriteError};
 use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
-use crate::upstream::{Attempts, LOOKS, RemoteLook, SeenTip, TURN, duration};
+use crate::upstream::RemoteLook;
 
 impl<'r> Ledger<'r> {
     /// Asks the remote what is new, within the session's patience, and fetches it into the tracking
@@ -72,28 +69,12 @@ impl<'r> Ledger<'r> {
 
     /// When a process of this clone last read the remote's branch, as far as is known.
     pub fn last_read(&self) -> Option<SystemTime> {
-        let upstream = self.upstream()?;
-        let common_dir = self.repository().common_dir();
-        let noted = [LOOKS, TURN].into_iter().filter_map(|name| {
-            let seen = SeenTip::parse(&Queue::peek(common_dir, name)?, &upstream.tracking)?;
-            Some(SystemTime::UNIX_EPOCH + duration(seen.at))
-        });
-        // Without a note, the ref tells when it last moved.
-        let moved = || {
-            let file = common_dir.join(&upstream.tracking).metadata();
-            file.ok()?.modified().ok()
-        };
-        noted.max().or_else(moved)
+        self.upstream()?.last_read()
     }
 
     /// Whether the remote has a branch of the ledger's name; `None` if that can't be found out
     /// within this time.
     pub fn is_on_remote(&mut self, patience: Duration) -> Option<bool> {
-        let upstream = self.upstream_mut()?;
-        upstream.attempts = Attempts::within(patience);
-        let tip = upstream
-            .remote
-            .tip(&upstream.patience(&upstream.interrupted));
-        tip.ok().map(|tip: Option<ObjectId>| tip.is_some())
+        self.upstream_mut()?.is_there(patience)
     }
 }

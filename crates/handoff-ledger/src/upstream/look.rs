@@ -7,12 +7,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use handoff_base::ObjectId;
 use handoff_git::{Depth, Queue, RemoteError};
 
-use super::{Attempts, Upstream};
+use super::{Attempts, TURN, Upstream};
 use crate::error::LedgerError;
 use crate::session::Session;
 
 /// The file that the processes of one clone queue at to look at a remote.
-pub(crate) const LOOKS: &str = "look.lock";
+const LOOKS: &str = "look.lock";
 
 /// How long to wait at the queue before checking whether to go on waiting.
 const STEP: Duration = Duration::from_millis(20);
@@ -33,7 +33,7 @@ pub enum RemoteLook {
 
 impl Upstream<'_> {
     /// Waits while another process of this clone looks.
-    pub(crate) fn join_lookers(&self, until: Instant) -> Queue {
+    fn join_lookers(&self, until: Instant) -> Queue {
         loop {
             let queue = Queue::join(self.repository.common_dir(), LOOKS, STEP);
             let is_over = Instant::now() >= until || self.interrupted.load(Ordering::Relaxed);
@@ -44,12 +44,7 @@ impl Upstream<'_> {
     }
 
     /// The last look by another process of this clone, if it was within this time.
-    pub(crate) fn looked_between(
-        &self,
-        since: SystemTime,
-        now: SystemTime,
-        queue: &Queue,
-    ) -> Option<SeenTip> {
+    fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<SeenTip> {
         let look = SeenTip::parse(queue.note()?, &self.tracking)?;
         let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
         is_fresh.then_some(look)
@@ -184,11 +179,33 @@ impl Upstream<'_> {
         let at = SystemTime::UNIX_EPOCH + duration(look.at);
         Ok(Some(RemoteLook::Seen { tip: Some(tip), at }))
     }
+
+    /// When a process of this clone last read the branch, as far as is known.
+    pub(crate) fn last_read(&self) -> Option<SystemTime> {
+        let common_dir = self.repository.common_dir();
+        let noted = [LOOKS, TURN].into_iter().filter_map(|name| {
+            let seen = SeenTip::parse(&Queue::peek(common_dir, name)?, &self.tracking)?;
+            Some(SystemTime::UNIX_EPOCH + duration(seen.at))
+        });
+        // Without a note, the ref tells when it last moved.
+        let moved = || {
+            let file = common_dir.join(&self.tracking).metadata();
+            file.ok()?.modified().ok()
+        };
+        noted.max().or_else(moved)
+    }
+
+    /// Whether the remote has the branch; `None` if that can't be found out within this time.
+    pub(crate) fn is_there(&mut self, patience: Duration) -> Option<bool> {
+        self.attempts = Attempts::within(patience);
+        let tip = self.remote.tip(&self.patience(&self.interrupted));
+        tip.ok().map(|tip| tip.is_some())
+    }
 }
 
 /// Where a remote's branch was, and when.
-pub(crate) struct SeenTip {
-    pub(crate) at: u128,
+pub(super) struct SeenTip {
+    pub(super) at: u128,
     pub(super) tip: ObjectId,
 }
 
@@ -197,7 +214,7 @@ impl SeenTip {
         format!("{} {} {tracking}", self.at, self.tip)
     }
 
-    pub(crate) fn parse(note: &str, tracking: &str) -> Option<Self> {
+    pub(super) fn parse(note: &str, tracking: &str) -> Option<Self> {
         let mut words = note.splitn(3, ' ');
         let (at, tip) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         (words.next()? == tracking).then_some(Self { at, tip })
@@ -208,6 +225,6 @@ pub(super) fn nanoseconds(at: SystemTime) -> u128 {
     at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
-pub(crate) fn duration(nanoseconds: u128) -> Duration {
+fn duration(nanoseconds: u128) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }

@@ -19,8 +19,7 @@ use super::error::{LedgerError, UpstreamError};
 use super::session::Session;
 
 pub use look::RemoteLook;
-use look::nanoseconds;
-pub(super) use look::{LOOKS, SeenTip, duration};
+use look::{SeenTip, nanoseconds};
 pub(super) use push::Landing;
 
 /// How long a lock of the tracking ref is there before it counts as left by a process that was
@@ -42,7 +41,7 @@ fn remove_abandoned(lock: &Path, session: &Session) {
 }
 
 /// The file that the processes of one clone queue at to talk to a remote.
-pub(super) const TURN: &str = "remote.lock";
+const TURN: &str = "remote.lock";
 
 /// Never set: only looks at the remote can be interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
