@@ -715,7 +715,7 @@ fn after_complete_check_counts_from_what_was_completed_as_send_does() {
     desk.env.assert_sound();
 }
 
-/// A clock at whose first look the issue goes on in a branch of another name.
+/// A clock at whose first look somebody notes another branch.
 struct Meanwhile {
     desk: Rc<Desk>,
     over: Cell<bool>,
@@ -780,11 +780,11 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
     let mut ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let done = ledger.send(&session, &offer).unwrap();
     assert_eq!(done.receipt.record.id.to_string(), "87.5");
-    // The step was decided again on the tip that it was written on, with the branch named there.
-    assert_eq!(desk.check("87.5", "commits_added"), "skipped");
+    // The step was decided again on the tip that it was written on; a note does not move the work.
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
     assert_eq!(
         desk.env.data(&["show", "87.5"])["record"]["code"]["branch"],
-        "hotfix"
+        BRANCH
     );
     desk.env.assert_sound();
 }

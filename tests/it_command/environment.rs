@@ -519,7 +519,7 @@ fn an_annotation_names_file_line_and_column() {
     insta::assert_snapshot!(ran.shown, @"
     $ git handoff check --format github [root]/contract.xml
     ::error file=[root]/contract.xml,line=8,col=3,title=field.value::/handoff/priority `100%25` is not one of `critical`, `high`, `medium`, `low`%0AHow urgent the work is: critical, high, medium or low
-    --- exit 1
+    --- exit 3
     ");
 }
 
