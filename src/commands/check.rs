@@ -7,7 +7,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::continued;
 use handoff_contract::Input;
 use handoff_git::Repository;
-use handoff_github::annotations::{Annotation, commands};
+use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, Session};
 use handoff_model::Review;
 use schemars::JsonSchema;
@@ -164,8 +164,13 @@ impl Arguments {
         let is_for_github = self.format == Format::Github && !output.is_json();
         if is_for_github {
             let found = checked.findings.iter();
-            let found = found.map(|finding| annotation(finding, repository));
-            output.raw(commands(&found.collect::<Vec<_>>()).as_bytes())?;
+            let found =
+                found.map(|f| Annotation::in_file(f, placed(f.file.as_deref(), repository)));
+            let refused = checked.refused_alone().map(|(file, refusal)| Annotation {
+                file: Some(placed(Some(file), repository)),
+                ..Annotation::new(Weight::Error, refusal.word(), &refusal.message)
+            });
+            output.raw(commands(&found.chain(refused).collect::<Vec<_>>()).as_bytes())?;
         } else if refused == 0 || !output.is_json() {
             output.answer(&checked)?;
         }
@@ -259,6 +264,17 @@ impl Verdict {
 }
 
 impl CheckView {
+    /// The files that would be refused for another reason than their findings.
+    fn refused_alone(&self) -> impl Iterator<Item = (&str, &Failure)> {
+        let refused = self
+            .files
+            .iter()
+            .filter_map(|f| Some((f, f.refusal.as_ref()?)));
+        refused
+            .filter(|(f, _)| errors(&self.findings[f.found.clone()]) == 0)
+            .map(|(f, refusal)| (f.file.as_str(), refusal))
+    }
+
     fn add(&mut self, name: &str, verdict: Verdict) {
         let start = self.findings.len();
         let findings = verdict.findings.into_iter();
@@ -308,10 +324,9 @@ fn errors(findings: &[Finding]) -> usize {
     faults.filter(|f| !f.code.is_gate()).count()
 }
 
-/// A finding as an annotation of its file. GitHub expects its path relative to the repository's
-/// root.
-fn annotation(finding: &Finding, repository: Option<&Repository>) -> Annotation {
-    let file = finding.file.as_deref().unwrap_or_default();
+/// A file's path as GitHub expects it in an annotation: relative to the repository's root.
+fn placed(file: Option<&str>, repository: Option<&Repository>) -> String {
+    let file = file.unwrap_or_default();
     let within = repository.and_then(|repository| repository.path_within(Path::new(file)));
-    Annotation::in_file(finding, within.unwrap_or_else(|| file.to_owned()))
+    within.unwrap_or_else(|| file.to_owned())
 }

@@ -521,6 +521,17 @@ fn an_annotation_names_file_line_and_column() {
     ::error file=[root]/contract.xml,line=8,col=3,title=field.value::/handoff/priority `100%25` is not one of `critical`, `high`, `medium`, `low`%0AHow urgent the work is: critical, high, medium or low
     --- exit 3
     ");
+    // What is not in the file is told at the file.
+    let early = env.file("early.xml", prepared(87));
+    let ran = env
+        .handoff(&["check", "--format", "github", &early])
+        .exits(4);
+    assert!(
+        ran.stdout
+            .ends_with("early.xml,title=not_opened::issue 87 has not been opened yet\n"),
+        "{}",
+        ran.shown
+    );
 }
 
 #[test]

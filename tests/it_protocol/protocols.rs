@@ -381,7 +381,7 @@ fn two_protocols_are_in_force_and_each_issue_follows_one() {
         &["check", "-", "--protocol", "issue-to-pr"],
         research("fog"),
     );
-    assert_eq!(wrong.status, 1);
+    assert_eq!(wrong.status, 3);
     let none = refused(&env, &["--protocol", "delegation"], research("fog"));
     assert_eq!(none.says(), (6, "no_protocol"));
     let args = ["send", "-", "--protocol", "directive"];

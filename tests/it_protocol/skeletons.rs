@@ -127,7 +127,7 @@ fn every_route_has_a_skeleton_that_is_refused_until_it_is_filled() {
             assert_eq!(env.tip(), before);
             // A list that is not known is one mark, and a person writes a list.
             let whole = filled(&text);
-            env.handoff_with(&["check", "-"], &whole)
+            env.handoff_with(&["check", "--contract-only", "-"], &whole)
                 .success()
                 .says("complete");
         }
