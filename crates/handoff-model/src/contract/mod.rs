@@ -1,7 +1,7 @@
 //! Contracts: what a document must be to become a step, under one protocol.
 //!
 //! [`intake`] is the pipeline from bytes to a checked [`Contract`]. `wrapper` finds the contract in a
-//! document, `semantic` has the checks that a schema can't express, [`consistency`] compares it with
+//! document, `semantic` has the checks that a schema can't express, `consistency` compares it with
 //! itself and its issue, [`evidence`] has its claims about the repository, [`artifacts`] the files that it
 //! delivers. `recognition` tells contracts from other files.
 

@@ -19,7 +19,7 @@ pub struct KnownFact<'i> {
 impl Issue {
     /// A fact: what the newest note since the last reopening states, else what its contracts do.
     /// Notes outrank contracts: they are what events proved, or corrections with a reason. Where
-    /// several have an [opinion](crate::record::opinions), it is that of the one that decides.
+    /// several have an opinion, it is that of the one that decides.
     pub fn fact<'i>(&'i self, definition: &'i Definition, name: &str) -> Option<KnownFact<'i>> {
         if let Some(decided) = self.opinion(definition, name) {
             return decided.map(|(value, note)| KnownFact {

@@ -2,7 +2,7 @@
 //!
 //! `request` is what a caller asks for, `actor` who asks; both together are a [`Step`], which `trailers`
 //! writes into the commit's message and reads back. `plan` has the types that the planner returns,
-//! `message` and `archive_message` word commits. [`answers`] compares the values of an answer with the
+//! `message` and `archive_message` word commits. `answers` compares the values of an answer with the
 //! questions, and [`screening`] looks for secrets in what a step would store.
 
 mod actor;

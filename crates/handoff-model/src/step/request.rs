@@ -240,7 +240,7 @@ impl Update {
         }
     }
 
-    /// Every text written by a user; none may be blank or longer than [`MAX_TEXT`].
+    /// Every text written by a user; none may be blank or longer than `MAX_TEXT`.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Change { arguments, .. } => arguments.texts(),
