@@ -20,8 +20,8 @@ pub(crate) struct OfferArgs {
     /// sender works on
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// The protocol that the contract follows; by default the issue's, or the
-    /// ledger's first protocol under which it is complete
+    /// The protocol that it follows; by default the issue's, or the ledger's first
+    /// under which it is complete
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// The request that the contract answers, if its sender works on several

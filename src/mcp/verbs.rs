@@ -145,7 +145,15 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["check"])
         .worker()
         .takes("files")
-        .without(&["format"]),
+        .without(&[
+            "allow_secret",
+            "answers",
+            "contract_only",
+            "coverage",
+            "format",
+            "tests",
+            "token",
+        ]),
     Verb::once(&["send"])
         .worker()
         .takes("file")
