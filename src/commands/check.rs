@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, render};
 use crate::view::Look;
 
-/// Do all that `send` does, except for the write
+/// Do what `send` does, but write nothing
 ///
 /// Reports what `send` would do with each contract now: the same findings, the same refusals, the
 /// same exit code, for the agent of --as or of the contract. With several files, each is checked

@@ -142,18 +142,15 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["inbox"]).lead().without(&["limit"]),
     Verb::writes(&["claim"]).worker(),
     Verb::reads(&["new"]).worker().without(&["set"]),
-    Verb::reads(&["check"])
-        .worker()
-        .takes("files")
-        .without(&[
-            "allow_secret",
-            "answers",
-            "contract_only",
-            "coverage",
-            "format",
-            "tests",
-            "token",
-        ]),
+    Verb::reads(&["check"]).worker().takes("files").without(&[
+        "allow_secret",
+        "answers",
+        "contract_only",
+        "coverage",
+        "format",
+        "tests",
+        "token",
+    ]),
     Verb::once(&["send"])
         .worker()
         .takes("file")
