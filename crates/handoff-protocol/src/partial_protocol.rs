@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::faults;
 use crate::definition::Definition;
-use crate::protocol::{Protocol, read};
+use crate::protocol::{NOT_AN_OBJECT, Protocol, read};
 
 /// How many bytes are read at most while faults of form are repaired, which bounds the time.
 const MOST_BYTES: usize = 64 << 20;
@@ -95,8 +95,7 @@ impl Partial {
     }
 
     fn not_an_object(&mut self, at: String) {
-        let text = "expected an object, in braces";
-        let finding = Finding::error(FindingCode::ProtocolSyntax, at, text);
+        let finding = Finding::error(FindingCode::ProtocolSyntax, at, NOT_AN_OBJECT);
         self.findings.push(finding);
     }
 

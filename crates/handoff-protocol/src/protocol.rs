@@ -356,12 +356,18 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
+/// The message for a list, a text or a number where an object belongs.
+pub(crate) const NOT_AN_OBJECT: &str = "expected an object, in braces";
+
 /// A message of serde's in which no type of this program is named.
 fn without_rust_types(said: &str) -> String {
+    let wanted_object = |wanted: &str| wanted == "a map" || wanted.starts_with("struct ");
     match said.split_once(", expected ") {
-        Some((found, wanted)) if wanted == "a map" || wanted.starts_with("struct ") => {
-            format!("{found}, expected an object, in braces")
+        // serde reads a list as the members of an object, in order.
+        Some((found, wanted)) if wanted_object(wanted) && found.starts_with("invalid length ") => {
+            NOT_AN_OBJECT.to_owned()
         }
+        Some((found, wanted)) if wanted_object(wanted) => format!("{found}, {NOT_AN_OBJECT}"),
         _ => said.to_owned(),
     }
 }
