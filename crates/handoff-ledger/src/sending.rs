@@ -264,7 +264,9 @@ impl<'r> Ledger<'r> {
         })?;
         match &mut planned {
             Planned::Write(step) => self.prove(prepared, tip, step)?,
-            Planned::Repeat(receipt) if self.is_rehearsed() => {
+            Planned::Repeat(receipt)
+                if self.is_rehearsed() && matches!(prepared.origin, Origin::Here) =>
+            {
                 let held = receipt.record.follows.as_ref();
                 let demanded = prepared.demanded(tip);
                 prepared.news = self.judge(prepared, tip, &demanded, held)?.findings;
