@@ -140,7 +140,7 @@ impl Reader {
         tip: &Snapshot<'_>,
         now: Moment,
     ) -> Result<(Board, Moment), Failure> {
-        let protocols = protocols(tip)?;
+        let protocols = protocols(tip, now)?;
         let stopped = || self.stopped.load(Ordering::SeqCst);
         let standing = self.watched.look(tip, &protocols, now, stopped)?;
         let attention = standing.needs.into_iter().map(|(found, record)| {

@@ -75,13 +75,13 @@ impl Arguments {
         let tip = ledger.tip()?;
         let now = now()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        let mut rules = protocols(&tip)?;
+        let mut rules = protocols(&tip, now)?;
         let issues = match &key {
             None => ledger.survey(&tip, Context::threads())?.issues,
             Some(key) => {
                 let issues = tip.issue(key)?.survey()?;
                 let issues = issues.ok_or_else(|| Refusal::no_issue(key))?;
-                rules.retain(|name, _| issues.iter().any(|issue| issue.protocol == name));
+                rules.keep(|name| issues.iter().any(|issue| issue.protocol == name));
                 issues
             }
         };

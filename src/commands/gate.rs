@@ -3,7 +3,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
-use handoff_ledger::attention::of_issue;
+use handoff_ledger::attention::{of_issue, spent_today};
 use handoff_ledger::{Issues, OtherProtocol, judge_gate};
 use handoff_model::{Answered, Remedy, View};
 use handoff_protocol::{AgentKind, PERSON, Protocol};
@@ -98,7 +98,9 @@ impl Arguments {
         };
         let survey = folder.survey()?;
         let issues = survey.iter().flat_map(Issues::iter);
-        let needs = issues.flat_map(|issue| of_issue(&issue, rules.protocol(), now));
+        let today = spent_today(&folder, rules.protocol(), now)?;
+        let needs =
+            issues.flat_map(|issue| of_issue(&issue, rules.protocol(), today.as_ref(), now));
         let failure = Failure::new(ErrorCode::GateClosed, message);
         let is_other = matches!(missing[..], ["protocol"]);
         let failure = match needs.filter(|_| !is_other).min_by_key(|one| one.need) {

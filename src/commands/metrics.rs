@@ -97,7 +97,7 @@ impl Arguments {
         let now = now()?;
         let by = self.by.map(By::from);
         let survey = ledger.survey(&tip, Context::threads())?;
-        let rules = protocols(&tip)?;
+        let rules = protocols(&tip, now)?;
         let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
         let view = MetricsView {
             commit: tip.commit(),

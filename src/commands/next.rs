@@ -2,10 +2,10 @@ use clap::Args;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{continued, quoted};
-use handoff_ledger::attention::{Attention, of_folder};
+use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff_model::{
     Advice, Decision, Issue, OpenHandoff, Paused, Question, Record, Refusal, View, decider,
-    issue_folder, needs_attention, turn,
+    issue_folder, turn,
 };
 use handoff_protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -75,25 +75,41 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
-        let advised = if asks_for_turn {
-            None
-        } else {
-            needs_attention(protocol, &folder, &issue, now()?)?
-        };
         let mut attention = of_folder(&folder, protocol, now()?)?;
         output.complete(&mut attention);
-        let Some((advice, record)) = advised else {
+        if asks_for_turn {
+            return self.turn(&issue, attention, protocol, (fresh, output));
+        }
+        let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
+        let Some((next, (advice, record))) = next
+            .as_ref()
+            .and_then(|next| Some((next, next.advice.as_ref()?)))
+        else {
             if let Some(paused) = &issue.paused
-                && !asks_for_turn
                 && !goes_on(&issue, &attention)
             {
                 let first = folder.record(1)?.ok_or_else(|| Refusal::no_issue(&key))?;
                 let lead = decider(protocol, &first.from);
                 return self.paused((&issue, paused, lead), (fresh, output));
             }
-            return self.turn(&issue, attention, protocol, (fresh, output));
+            if self.apply {
+                return Err(nothing_to_apply(&key, attention.first()));
+            }
+            let turn = Turn {
+                issue: &key,
+                action: next.as_ref().map(|next| next.action),
+                agent: next.as_ref().map(|next| &next.agent),
+                handoff: next.as_ref().and_then(|next| next.id.as_ref()),
+                why: match &next {
+                    Some(next) => next.why.clone(),
+                    None => "nothing is open".to_owned(),
+                },
+            };
+            let command = next.as_ref().and_then(|next| next.command.as_deref());
+            let command = command.map(|command| output.command(command));
+            return answer_turn(turn, attention, command.as_ref(), (fresh, output));
         };
-        let mut view = NextView::of_advice(&advice, &record, protocol, now()?);
+        let mut view = NextView::of_advice(next, (advice, record), protocol, now()?);
         view.attention = attention;
         let shown = view.commands.iter_mut().flatten();
         shown.for_each(|command| *command = output.command(command));
@@ -170,25 +186,15 @@ impl Arguments {
             return Err(nothing_to_apply(key, attention.first()));
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
-        let Some(turn) = turn else {
-            if let Some(first) = attention.first().cloned() {
-                return answer_ended(&first, attention, (fresh, output));
-            }
-            let nothing = Turn {
-                issue: key,
-                action: None,
-                agent: None,
-                handoff: None,
-                why: "nothing is open".to_owned(),
-            };
-            return answer_turn(nothing, attention, None, (fresh, output));
-        };
         let turn = Turn {
             issue: key,
-            action: Some(Action::Advance),
-            agent: Some(&turn.agent),
-            handoff: turn.handoff.as_ref(),
-            why: turn.why.clone(),
+            action: turn.as_ref().map(|_| Action::Advance),
+            agent: turn.as_ref().map(|turn| &turn.agent),
+            handoff: turn.as_ref().and_then(|turn| turn.handoff.as_ref()),
+            why: match &turn {
+                Some(turn) => turn.why.clone(),
+                None => "nothing is open".to_owned(),
+            },
         };
         answer_turn(turn, attention, None, (fresh, output))
     }
@@ -218,22 +224,6 @@ fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
         continued(&one.why)
     );
     Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{}`", one.next))
-}
-
-/// Reports whose turn it is if nothing is open: a handoff that ended awaits somebody.
-fn answer_ended(
-    first: &Attention,
-    attention: Vec<Attention>,
-    (fresh, output): (Option<Fresh>, &mut Output),
-) -> Result<(), Failure> {
-    let turn = Turn {
-        issue: &first.issue,
-        action: Some(Action::Advance),
-        agent: Some(&first.turn),
-        handoff: Some(&first.id),
-        why: format!("{}: {}", first.need.title(), first.why),
-    };
-    answer_turn(turn, attention, Some(&first.next), (fresh, output))
 }
 
 /// Reports whose turn it is, and the command for it.
@@ -326,13 +316,18 @@ impl<'a> NextView<'a> {
         }
     }
 
-    fn of_advice(advice: &'a Advice, record: &'a Record, protocol: &Protocol, now: Moment) -> Self {
+    fn of_advice(
+        next: &'a NextTurn,
+        (advice, record): (&'a Advice, &'a Record),
+        protocol: &Protocol,
+        now: Moment,
+    ) -> Self {
         let turn = Turn {
             issue: advice.id.issue(),
-            action: Some(advice.action),
-            agent: Some(&advice.agent),
-            handoff: Some(&advice.id),
-            why: advice.why.clone(),
+            action: Some(next.action),
+            agent: Some(&next.agent),
+            handoff: next.id.as_ref(),
+            why: next.why.clone(),
         };
         Self {
             advice: Some(AdviceView {

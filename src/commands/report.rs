@@ -191,7 +191,7 @@ pub(super) fn write(
     {
         return Err(Refusal::no_issue(key).into());
     }
-    let protocols = protocols(tip)?;
+    let protocols = protocols(tip, now()?)?;
     let issues: Vec<IssueSurvey<'_>> = survey.issues.iter().collect();
     let report = Report::of(
         (&survey, &issues),

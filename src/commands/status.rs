@@ -73,7 +73,7 @@ impl Arguments {
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
-        let protocols = attention::protocols(&tip)?;
+        let protocols = attention::protocols(&tip, now)?;
         let mut attention = attention::of_tip(&tip, &records, &protocols, now)?;
         output.complete(&mut attention);
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());

@@ -5,17 +5,17 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_git::Repository;
-use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, base_branch, overview};
+use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::planner::Holder;
 use handoff_model::{Issue, LeaseRefusal, View};
-use handoff_protocol::{Protocol, State, Style};
+use handoff_protocol::{BASE, Protocol, State, Style};
 use handoff_templates::{Known, known};
 use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
 use super::fields::{Field, fields};
 use super::settings::{NotTold, expected};
-use super::skeleton::{Wanted, before_work};
+use super::skeleton::{OF_THE_WORK, Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
 use crate::environment::now;
@@ -119,8 +119,6 @@ pub(crate) struct Composer<'a> {
     known: Known,
     wanted: Wanted<'a>,
     issue: &'a IssueKey,
-    /// The branch that the issue's work is merged into, if known.
-    base: Option<String>,
     /// Why its sender may not send at all, if that is certain.
     not_held: Option<LeaseRefusal>,
 }
@@ -150,13 +148,9 @@ impl<'a> Composer<'a> {
             when,
         )?;
         let state = folder.issue()?;
-        let branch = known.get("branch").and_then(Value::as_str);
-        let of_issue = state.as_ref().map(|issue| (issue, protocol.definition()));
-        let base = base_branch(repository, of_issue, branch, None);
         let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
         Ok(Self {
             not_held,
-            base,
             repository,
             rules,
             known,
@@ -170,7 +164,7 @@ impl<'a> Composer<'a> {
     /// # Errors
     /// A [`Failure`] that lists what is missing.
     pub(crate) fn complete(&self) -> Result<String, Failure> {
-        let not_told = self.commits_not_told()?;
+        let not_told = self.not_told()?;
         let made = self
             .wanted
             .complete(&self.rules, &self.known, not_told.as_ref());
@@ -197,23 +191,41 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// Why the commits of the code branch are not known, if the branch is here and has none.
-    fn commits_not_told(&self) -> Result<Option<NotTold>, Failure> {
-        let branch = self.known.get("branch").and_then(Value::as_str);
-        let (Some(branch), Some(base)) = (branch, &self.base) else {
+    /// Why the repository does not tell of the work: the base branch is not known, or the code
+    /// branch has no commits.
+    fn not_told(&self) -> Result<Option<NotTold>, Failure> {
+        let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
             return Ok(None);
+        };
+        let Some(base) = &self.known.base else {
+            let names = OF_THE_WORK;
+            return Ok(Some(NotTold {
+                pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
+                why: format!(
+                    "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
+                ),
+                fix: format!(
+                    "run `git remote set-head origin --auto`, or name it: `git handoff annotate {} --fact {BASE}=BRANCH --note WHY`",
+                    self.issue
+                ),
+                names_command: true,
+            }));
         };
         if self.known.get(COMMITS).is_some() {
             return Ok(None);
         }
         let own = self.repository.own_commits(base, branch, 1)?;
-        let pointer = self.wanted.list_of(&self.rules, &self.known, COMMITS)?;
-        let is_empty = own.is_some_and(|own| own.is_empty());
-        Ok(pointer.filter(|_| is_empty).map(|pointer| NotTold {
-            pointer,
+        if !own.is_some_and(|own| own.is_empty()) {
+            return Ok(None);
+        }
+        Ok(Some(NotTold {
+            pointers: self
+                .wanted
+                .places_of(&self.rules, &self.known, &[COMMITS])?,
             why: format!("branch {branch} has no commits of its own yet"),
             fix: "commit the work on it first, or name the right branch with --set branch=NAME"
                 .to_owned(),
+            names_command: false,
         }))
     }
 

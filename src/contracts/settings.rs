@@ -1,7 +1,8 @@
 //! Values of a contract's fields from the command line: `--set FIELD=VALUE`.
 //!
 //! A field is named by its name, by its path (`validation.build`), or by its JSON Pointer. Its
-//! value has the type that the schema says; a list gets one more entry from each setting.
+//! value has the type that the schema says; a list has one entry for each setting, in the place of
+//! those that were filled in.
 
 use std::str::FromStr;
 
@@ -55,6 +56,7 @@ impl Setting {
 /// than its field has.
 pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
     let template = contract.clone();
+    let mut begun = Vec::new();
     // What `send` fills in need not be given: its mark may stay in a command.
     for setting in all.iter().filter(|one| !one.is_by_send()) {
         let path = path_of(&setting.field, schema, contract)?;
@@ -72,12 +74,10 @@ pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Resu
             let entry = typed(text, items).map_err(wrong)?;
             let list = place(contract, &template, &path);
             match list {
-                Value::Array(entries) => {
-                    entries.retain(|entry| left_to_fill(entry).is_empty());
-                    entries.push(entry);
-                }
-                other => *other = Value::Array(vec![entry]),
+                Value::Array(entries) if begun.contains(&path) => entries.push(entry),
+                filled_in => *filled_in = Value::Array(vec![entry]),
             }
+            begun.push(path);
         } else {
             *place(contract, &template, &path) = typed(text, kinds).map_err(wrong)?;
         }
@@ -361,18 +361,19 @@ pub(crate) fn each_entry(lists: &[String]) -> Option<String> {
     (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
 
-/// A part of a contract that the repository would tell and does not: where, why, and what helps.
+/// Parts of a contract that the repository would tell and does not: where, why, and what helps.
 pub(crate) struct NotTold {
-    pub(crate) pointer: String,
+    pub(crate) pointers: Vec<String>,
     pub(crate) why: String,
     pub(crate) fix: String,
+    /// Whether what helps is a command.
+    pub(crate) names_command: bool,
 }
 
-impl NotTold {
-    fn has(&self, pointer: &str) -> bool {
-        let rest = pointer.strip_prefix(&self.pointer);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
+/// Whether a pointer leads to a place, or into it.
+fn is_in(place: &str, pointer: &str) -> bool {
+    let rest = pointer.strip_prefix(place);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Refuses a contract in which something is left to fill in.
@@ -384,11 +385,13 @@ pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> R
     if left.is_empty() {
         return Ok(());
     }
-    let all = left.len();
-    left.retain(|(pointer, _)| not_told.is_none_or(|part| !part.has(pointer)));
-    let not_told = not_told.filter(|_| left.len() < all);
-    let untold = not_told.map(|part| {
-        let finding = Finding::error(FindingCode::FieldUnfilled, &*part.pointer, &*part.why);
+    let mut untold: Vec<&String> = not_told.iter().flat_map(|part| &part.pointers).collect();
+    untold.retain(|place| left.iter().any(|(pointer, _)| is_in(place, pointer)));
+    left.retain(|(pointer, _)| !untold.iter().any(|place| is_in(place, pointer)));
+    let not_told = not_told.filter(|_| !untold.is_empty());
+    let untold = untold.into_iter().zip(not_told.into_iter().cycle());
+    let untold = untold.map(|(place, part)| {
+        let finding = Finding::error(FindingCode::FieldUnfilled, place.as_str(), &*part.why);
         finding.fix(&*part.fix)
     });
     let findings = left.iter().map(|(pointer, about)| {
@@ -402,12 +405,16 @@ pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> R
     let text = "the contract is not complete; nothing was written".to_owned();
     let failure = Failure::new(ErrorCode::ContractRefused, text);
     let failure = failure.findings(findings.chain(untold).collect());
-    let add = format!("give {}", expected(&left));
-    Err(failure.advice(match (not_told, left.is_empty()) {
-        (Some(part), true) => format!("{}: {}", part.why, part.fix),
-        (Some(part), false) => format!("{add}; {}: {}", part.why, part.fix),
-        (None, _) => add,
-    }))
+    let mut parts = Vec::new();
+    if !left.is_empty() {
+        parts.push(format!("give {}", expected(&left)));
+    }
+    parts.extend(not_told.map(|part| format!("{}: {}", part.why, part.fix)));
+    let text = parts.join("; ");
+    Err(match not_told.is_some_and(|part| part.names_command) {
+        true => failure.hint(text),
+        false => failure.advice(text),
+    })
 }
 
 /// The fields to set, each with what is expected there. These are no options to copy: a contract
@@ -504,6 +511,11 @@ mod tests {
             "validation": { "build": "it = works" },
         });
         assert_eq!(with(&all), Ok(filled));
+        let mut contract = skeleton();
+        contract["steps"] = json!(["filled in"]);
+        let given = ["steps=one", "steps=two"].map(|text| text.parse().unwrap());
+        set(&mut contract, &schema(), &given).unwrap();
+        assert_eq!(contract["steps"], json!(["one", "two"]));
         let replaced = with(&["steps=[\"x\"]", "port=80", "validation.build=y"]).unwrap();
         assert_eq!(replaced["steps"], json!(["x"]));
         assert_eq!(replaced["port"], 80);

@@ -19,15 +19,15 @@ use crate::output::Answer;
 use crate::view::Look;
 
 /// The values that depend on the work: what is known of them before it is done is wrong.
-const OF_THE_WORK: [&str; 4] = ["commits", "commits_added", "files_changed", "merge_sha"];
+pub(super) const OF_THE_WORK: [&str; 4] =
+    ["commits", "commits_added", "files_changed", "merge_sha"];
 
 /// What is known before the work is done: what depends on it is left to `send`, and so is what only
 /// the repository can tell.
 pub(crate) fn before_work(known: &Known, protocol: &Protocol) -> Known {
     let mut open = known.clone();
-    for name in OF_THE_WORK {
-        open.leave_to_send(name);
-    }
+    let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
+    told.for_each(|name| open.leave_to_send(name));
     if known.get("workspace_path").is_none() {
         open.leave_to_send("workspace_path");
     }
@@ -162,27 +162,28 @@ impl Wanted<'_> {
         self.written(rules, kind, format, &value)
     }
 
-    /// Where a value of the repository's stands in the contract as a list of its own, if it does.
+    /// Where values of the repository's stand in the contract as members of their own.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
-    pub(crate) fn list_of(
+    pub(crate) fn places_of(
         &self,
         rules: &Rules<'_>,
         known: &Known,
-        name: &str,
-    ) -> Result<Option<String>, Failure> {
+        names: &[&str],
+    ) -> Result<Vec<String>, Failure> {
         let (kind, _) = self.type_and_format(rules)?;
         // No template has such a list.
         let mark = json!([[FILL]]);
         let mut known = known.clone();
-        known.insert(name.to_owned(), mark.clone());
+        for name in names {
+            known.insert((*name).to_owned(), mark.clone());
+        }
         let value = skeleton(rules, kind, &known)?;
         let members = value.as_object().into_iter().flatten();
-        let mut places = members.filter(|(_, member)| **member == mark);
-        Ok(places
-            .next()
-            .map(|(at, _)| format!("/{}", escaped_part(at))))
+        let places = members.filter(|(_, member)| **member == mark);
+        let pointer = |(at, _): (&String, _)| format!("/{}", escaped_part(at));
+        Ok(places.map(pointer).collect())
     }
 
     /// The contract type's name and root element, if it is written as XML.

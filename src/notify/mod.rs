@@ -232,7 +232,7 @@ impl Teller<'_> {
         is_asked: &impl Fn() -> bool,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let protocols = protocols(tip)?;
+        let protocols = protocols(tip, now)?;
         self.ensure_agents(&protocols)?;
         let (current, until) = self.current(tip, &protocols, told, now, is_asked)?;
         if is_asked() {

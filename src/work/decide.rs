@@ -34,7 +34,7 @@ impl Supervisor<'_> {
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
-        let protocols = attention::protocols(tip)?;
+        let protocols = attention::protocols(tip, now)?;
         for one in attention::of_tip(tip, &records, &protocols, now)? {
             if self
                 .plan

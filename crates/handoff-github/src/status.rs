@@ -1,28 +1,15 @@
 //! The status of an issue or a ledger, gathered once for every way to render it.
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
-use handoff_ledger::attention::{Attention, of_issue};
+use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_issue, spent_today};
 use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
-use handoff_model::{IssueStatus, Record, Refusal, View, needs_attention, turn};
-use handoff_protocol::{Action, Command, Effect, Protocol, State};
+use handoff_model::{IssueStatus, Record, Refusal, View};
+use handoff_protocol::{Command, Effect, Protocol, State};
 use serde_json::{Map, Value};
-
-/// What should happen next in an issue.
-#[derive(Clone, Debug)]
-pub struct Next {
-    /// The event that is due.
-    pub action: Action,
-    /// The agent whose turn it is.
-    pub agent: AgentName,
-    /// The handoff to act on; `None` if one has to be sent.
-    pub id: Option<HandoffId>,
-    /// The reason, as a sentence.
-    pub why: String,
-}
 
 /// The status of an issue.
 #[derive(Debug)]
@@ -38,7 +25,7 @@ pub struct Issue {
     /// What needs attention, and whom.
     pub stuck: Vec<Attention>,
     /// What should happen next; `None` if nothing has to.
-    pub next: Option<Next>,
+    pub next: Option<NextTurn>,
     /// Whether it meets what is required of a merge.
     pub gate: Judgement,
     /// The commands that its protocol takes from comments.
@@ -74,33 +61,12 @@ impl Issue {
         let survey = IssueSurvey::of(&issue, &records);
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
-        let stuck = of_issue(&survey, protocol, now);
-        let next = match needs_attention(protocol, &folder, &issue, now)? {
-            Some((advice, _)) => Some(Next {
-                action: advice.action,
-                agent: advice.agent,
-                id: Some(advice.id),
-                why: advice.why,
-            }),
-            None => turn(protocol, &issue, None, &[]).map(|turn| Next {
-                action: Action::Advance,
-                agent: turn.agent,
-                id: turn.handoff,
-                why: turn.why,
-            }),
+        let today = spent_today(&folder, protocol, now)?;
+        let stuck = of_issue(&survey, protocol, today.as_ref(), now);
+        let next = match issue.status {
+            IssueStatus::Open => next_turn(&folder, &issue, protocol, &stuck, now)?,
+            IssueStatus::Completed | IssueStatus::Cancelled => None,
         };
-        // If nothing is open, it is the turn of the agent that something awaits.
-        let next = next.or_else(|| {
-            let first = stuck
-                .first()
-                .filter(|_| issue.status == IssueStatus::Open)?;
-            Some(Next {
-                action: Action::Advance,
-                agent: first.turn.clone(),
-                id: Some(first.id.clone()),
-                why: format!("{} is {}: {}", first.id, first.need.title(), first.why),
-            })
-        });
         Ok(Some(Self {
             commit: tip.commit(),
             gate: judge_any(tip, &folder, &issue, &rules, request)?,

@@ -69,7 +69,7 @@ pub fn firing(
     now: Moment,
 ) -> Vec<Firing> {
     let mut found = Vec::new();
-    for (name, protocol) in protocols {
+    for (name, protocol) in protocols.iter() {
         let input = AlertInput {
             name,
             protocol,

@@ -5,15 +5,20 @@
 //! somebody takes it from here.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
 use handoff_base::{Moment, ObjectId};
-use handoff_model::{IssueStatus, Record, View, decider, person};
+use handoff_model::spending::{SpentSoFar, day, ensure_left};
+use handoff_model::{
+    Advice, BudgetSpent, DaySpending, Issue, IssueStatus, Record, Spending, View, decider,
+    needs_attention, person, turn,
+};
 use handoff_protocol::{
-    AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
+    Action, AgentKind, Event, LEAD, Need, PERSON, Per, Protocol, RECEIVER, SENDER, State, Style,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,19 +38,88 @@ pub(crate) const ENDING: i64 = 600;
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 /// The protocols in force, by name.
-pub type Protocols = BTreeMap<AgentName, Protocol>;
+#[derive(Default)]
+pub struct Protocols {
+    by_name: BTreeMap<AgentName, Protocol>,
+    /// What agents spent today, if a budget counts by the day.
+    today: DaySpending,
+}
 
-/// Reads the protocols in force.
+impl Deref for Protocols {
+    type Target = BTreeMap<AgentName, Protocol>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_name
+    }
+}
+
+impl Protocols {
+    /// What was spent today under a protocol, if a budget counts by the day.
+    pub fn spent_today(&self, protocol: &AgentName) -> Option<&Spending> {
+        self.today.protocols.get(protocol)
+    }
+
+    /// Leaves only the protocols with these names.
+    pub fn keep(&mut self, is_kept: impl Fn(&AgentName) -> bool) {
+        self.by_name.retain(|name, _| is_kept(name));
+    }
+}
+
+impl FromIterator<(AgentName, Protocol)> for Protocols {
+    fn from_iter<T: IntoIterator<Item = (AgentName, Protocol)>>(all: T) -> Self {
+        Self {
+            by_name: all.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Reads the protocols in force, and what is spent of their budgets.
 ///
 /// # Errors
 /// [`LedgerError`] when one is missing or invalid.
-pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
-    let mut found = Protocols::new();
+pub fn protocols(tip: &Snapshot<'_>, now: Moment) -> Result<Protocols, LedgerError> {
+    let mut found = Protocols::default();
+    let mut spends = false;
     for name in tip.protocols()? {
         let protocol = tip.rules(&name)?.protocol().clone();
-        found.insert(protocol.definition().name.clone(), protocol);
+        spends |= has_day(&protocol);
+        let name = protocol.definition().name.clone();
+        found.by_name.insert(name, protocol);
+    }
+    if spends {
+        found.today = tip.spent_on(&day(now))?;
     }
     Ok(found)
+}
+
+/// What was spent today under a protocol, if one of its budgets counts by the day.
+///
+/// # Errors
+/// [`LedgerError`] if it can't be read.
+pub fn spent_today(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    now: Moment,
+) -> Result<Option<Spending>, LedgerError> {
+    if !has_day(protocol) {
+        return Ok(None);
+    }
+    let today = folder.spent_on(&day(now))?;
+    Ok(today.and_then(|mut today| today.protocols.remove(&protocol.definition().name)))
+}
+
+/// Whether a deadline or a budget can keep an issue's work from going on.
+pub(crate) fn is_limited(protocol: &Protocol) -> bool {
+    let definition = protocol.definition();
+    let limits = definition.limits.as_ref();
+    let has_deadline = limits.is_some_and(|limits| limits.deadline_seconds.is_some());
+    has_deadline || !definition.budgets.is_empty()
+}
+
+fn has_day(protocol: &Protocol) -> bool {
+    let mut budgets = protocol.definition().budgets.values();
+    budgets.any(|budget| budget.per == Per::Day)
 }
 
 /// Something that needs somebody.
@@ -87,19 +161,28 @@ pub fn of_survey(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Att
     let mut found = Vec::new();
     for issue in survey.issues.active() {
         if let Some(protocol) = protocols.get(issue.protocol) {
-            found.extend(of_issue(&issue, protocol, now));
+            let today = protocols.spent_today(issue.protocol);
+            found.extend(of_issue(&issue, protocol, today, now));
         }
     }
     sorted(found)
 }
 
-/// What needs somebody in one issue, in the order of its handoffs.
-pub fn of_issue(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) -> Vec<Attention> {
+/// What needs somebody in one issue, in the order of its handoffs. `today` is what was spent under
+/// the protocol, if a budget counts by the day.
+pub fn of_issue(
+    issue: &IssueSurvey<'_>,
+    protocol: &Protocol,
+    today: Option<&Spending>,
+    now: Moment,
+) -> Vec<Attention> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
         let handoff = Judged {
             id: issue.id(handoff),
             title: issue.title,
             handoff,
+            issue: Some(issue),
+            today,
             awaited,
             takes_nothing,
             protocol,
@@ -135,9 +218,85 @@ pub fn of_folder(
     now: Moment,
 ) -> Result<Vec<Attention>, LedgerError> {
     let survey = folder.survey()?;
+    let today = spent_today(folder, protocol, now)?;
     let issues = survey.iter().flat_map(Issues::iter);
-    let found = issues.flat_map(|issue| of_issue(&issue, protocol, now));
+    let found = issues.flat_map(|issue| of_issue(&issue, protocol, today.as_ref(), now));
     Ok(sorted(found.collect()))
+}
+
+/// Whose turn it is in an issue, and what for.
+#[derive(Clone, Debug)]
+pub struct NextTurn {
+    /// What should happen.
+    pub action: Action,
+    /// Whose turn it is.
+    pub agent: AgentName,
+    /// The handoff that it is about.
+    pub id: Option<HandoffId>,
+    /// Why.
+    pub why: String,
+    /// The command for it, if something needs somebody.
+    pub command: Option<String>,
+    /// What the protocol advises about the handoff, and the handoff, if somebody has to decide.
+    pub advice: Option<(Advice, Record)>,
+}
+
+impl NextTurn {
+    fn about(needed: &Attention) -> Self {
+        Self {
+            action: Action::Advance,
+            agent: needed.turn.clone(),
+            id: Some(needed.id.clone()),
+            why: format!("{}: {}", needed.need.title(), needed.why),
+            command: Some(needed.next.clone()),
+            advice: None,
+        }
+    }
+}
+
+/// Whose turn it is in an issue, by what needs somebody in it (`needed`, of [`of_folder`]).
+///
+/// # Errors
+/// [`LedgerError`] if a record can't be read.
+pub fn next_turn(
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    protocol: &Protocol,
+    needed: &[Attention],
+    now: Moment,
+) -> Result<Option<NextTurn>, LedgerError> {
+    if let Some((advice, record)) = needs_attention(protocol, folder, issue, now)? {
+        let same = needed.iter().find(|one| one.id == advice.id);
+        let escalated = same.filter(|one| one.need == Need::Escalated);
+        return Ok(Some(NextTurn {
+            action: advice.action,
+            agent: escalated.map_or(&advice.agent, |one| &one.turn).clone(),
+            id: Some(advice.id.clone()),
+            why: advice.why.clone(),
+            command: None,
+            advice: Some((advice, record)),
+        }));
+    }
+    let is_over = |one: &&Attention| one.need == Need::PastDeadline;
+    if let Some(over) = needed.iter().find(is_over) {
+        return Ok(Some(NextTurn::about(over)));
+    }
+    let Some(turn) = turn(protocol, issue, None, &[]) else {
+        return Ok(needed.first().map(NextTurn::about));
+    };
+    let is_spent =
+        |one: &&Attention| one.need == Need::BudgetSpent && turn.handoff.as_ref() == Some(&one.id);
+    Ok(Some(match needed.iter().find(is_spent) {
+        Some(spent) => NextTurn::about(spent),
+        None => NextTurn {
+            action: Action::Advance,
+            agent: turn.agent,
+            id: turn.handoff,
+            why: turn.why,
+            command: None,
+            advice: None,
+        },
+    }))
 }
 
 /// What a handoff at the tip needs, if it needs somebody and no pause holds it back. `awaited` is the agent that it awaits, or
@@ -155,18 +314,28 @@ pub fn of_record(
     if tip.holds_back(record.id.issue(), awaited.unwrap_or(&record.to))? {
         return Ok(None);
     }
+    let folder = tip.issue(record.id.issue())?;
     let mut before = BTreeMap::new();
     if record.state == State::Pending && !record.waits_for.is_empty() {
-        let folder = tip.issue(record.id.issue())?;
         for id in &record.waits_for {
             let waited = folder.record(id.number())?;
             before.extend(waited.map(|waited| (id.number(), waited.state)));
         }
     }
+    // What else is in the issue says more only of these.
+    let stuck = matches!(record.state, State::Failed | State::Dead | State::Blocked);
+    let issue = match stuck || is_limited(protocol) {
+        true => folder.shared_issue()?,
+        false => None,
+    };
+    let today = spent_today(&folder, protocol, now)?;
+    let issue = issue.as_ref().map(|issue| IssueSurvey::of(issue, &[]));
     let judged = Judged {
         id: record.id.clone(),
         title: &record.title,
         handoff: &HandoffSurvey::of(record),
+        issue: issue.as_ref(),
+        today: today.as_ref(),
         awaited,
         takes_nothing: takes_nothing(tip, record, awaited)?,
         protocol,
@@ -311,6 +480,10 @@ struct Judged<'a> {
     id: HandoffId,
     title: &'a str,
     handoff: &'a HandoffSurvey<'a>,
+    /// The issue, unless it says nothing more of the handoff.
+    issue: Option<&'a IssueSurvey<'a>>,
+    /// What was spent today under the protocol.
+    today: Option<&'a Spending>,
     awaited: Option<&'a AgentName>,
     /// Whether the agent has only to be told of it.
     takes_nothing: bool,
@@ -341,9 +514,11 @@ impl Judged<'_> {
             need,
             with: handoff.to.clone(),
             since,
-            why: reason
-                .map_or(handoff.summary, |reason| &**reason)
-                .to_owned(),
+            why: self.why_hindered(need).unwrap_or_else(|| {
+                reason
+                    .map_or(handoff.summary, |reason| &**reason)
+                    .to_owned()
+            }),
             attempt: handoff.attempt,
             next: self.command(need, &turn),
             turn,
@@ -352,7 +527,67 @@ impl Judged<'_> {
         })
     }
 
+    /// What it needs: by its own state, and by what else holds for its issue.
     fn need(&self, last: &ChangeSurvey<'_>, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+        let found = self.own_need(last, state);
+        match found {
+            Some((Need::Dead | Need::Failed | Need::Blocked, _)) => {
+                let escalated = self.escalated(last).map(|at| (Need::Escalated, at));
+                escalated.or(found)
+            }
+            Some((Need::Stranded | Need::LeaseRanOut, _)) => found,
+            _ => self.past_deadline(found.is_some()).or(found),
+        }
+    }
+
+    /// When it was decided that a person steps in, if nothing was done about the handoff since.
+    fn escalated(&self, last: &ChangeSurvey<'_>) -> Option<Moment> {
+        let mut decisions = self.issue?.decisions.iter().rev();
+        let newest = decisions.find(|one| one.number == self.handoff.number)?;
+        let is_with_person = matches!(newest.action, Action::Escalate | Action::FallBack);
+        (is_with_person && newest.at >= last.at).then_some(newest.at)
+    }
+
+    /// That its issue's deadline has passed, if it would go on or needs somebody.
+    fn past_deadline(&self, needs: bool) -> Option<Found> {
+        let issue = self.issue.filter(|_| !self.takes_nothing)?;
+        let goes_on = needs || !self.handoff.state.is_terminal();
+        let end = self.protocol.definition().deadline(issue.counts_since)?;
+        let is_over = issue.status == IssueStatus::Open && goes_on && end <= self.now;
+        is_over.then_some((Need::PastDeadline, end))
+    }
+
+    /// The budget that leaves nothing for a claim of it, if one does.
+    fn spent(&self) -> Option<BudgetSpent> {
+        let so_far = SpentSoFar {
+            issue: &self.issue?.spent,
+            day: self.today,
+        };
+        let claim = (self.handoff.to, &self.id);
+        ensure_left(self.protocol.definition(), claim, so_far).err()
+    }
+
+    /// Why it needs somebody, if its issue's deadline or a budget says so.
+    fn why_hindered(&self, need: Need) -> Option<String> {
+        match need {
+            Need::PastDeadline => {
+                Some("the deadline has passed, so that nothing can be sent".to_owned())
+            }
+            Need::BudgetSpent => Some(format!("{} is spent or claimed", self.spent()?.left)),
+            _ => None,
+        }
+    }
+
+    /// The command by which a person changes a limit of the protocol.
+    fn raise(&self, key: &str) -> String {
+        format!("git handoff protocol set {} {key} N", self.protocol.name())
+    }
+
+    fn own_need(
+        &self,
+        last: &ChangeSurvey<'_>,
+        state: impl Fn(u32) -> Option<State>,
+    ) -> Option<Found> {
         let handoff = self.handoff;
         Some(match (handoff.state, self.awaited) {
             (State::Dead, _) => (Need::Dead, last.at),
@@ -393,11 +628,15 @@ impl Judged<'_> {
         if waits.iter().any(in_vain) {
             return Some((Need::Stranded, last.at));
         }
+        let ended = self.handoff.expires_at.filter(|end| *end <= self.now);
+        if ended.is_none() && waits.is_empty() && self.spent().is_some() {
+            return Some((Need::BudgetSpent, last.at));
+        }
         if last.event == Some(Event::Answer) {
             return Some((Need::Answered, last.at));
         }
-        if let Some(end) = self.handoff.expires_at {
-            return (end <= self.now).then_some((Need::Unclaimed, end));
+        if self.handoff.expires_at.is_some() {
+            return ended.map(|end| (Need::Unclaimed, end));
         }
         let late = unclaimed_at(self.handoff, self.protocol)?;
         let is_late = waits.is_empty() && late <= self.now;
@@ -467,9 +706,14 @@ impl Judged<'_> {
             return format!("git handoff annotate {id} --as {turn} --note seen");
         }
         match need {
-            Need::Dead | Need::Failed | Need::Stranded | Need::Blocked => {
+            Need::Dead | Need::Failed | Need::Stranded | Need::Blocked | Need::Escalated => {
                 format!("git handoff next {issue}")
             }
+            Need::PastDeadline => self.raise("limits.deadline_seconds"),
+            Need::BudgetSpent => self.spent().map_or_else(String::new, |spent| {
+                let (unit, name) = (spent.left.unit.as_str(), word(&spent.left.budget));
+                self.raise(&format!("budgets.{unit}.{name}"))
+            }),
             Need::LeaseRanOut => "git handoff reap".to_owned(),
             Need::Unclaimed if self.handoff.expires_at.is_some() => "git handoff reap".to_owned(),
             Need::LeaseEnding => format!("git handoff extend {id} --as {turn}"),

@@ -31,8 +31,7 @@ pub fn claimable(
         now,
         best: None,
         found: Claimable::default(),
-        today: OnceCell::new(),
-        over: RefCell::default(),
+        budgets: Budgets::new(tip, now),
     };
     choice.look_at_ready(Standing::Ready)?;
     choice.look_at_ready(Standing::Answered)?;
@@ -61,10 +60,7 @@ struct Choice<'a, 'r> {
     /// The best so far, with its rank.
     best: Option<(usize, OpenEntry)>,
     found: Claimable,
-    /// What was spent today, once it is read.
-    today: OnceCell<DaySpending>,
-    /// The protocols of whose budgets per day nothing is left: no issue is read for those.
-    over: RefCell<BTreeMap<String, BudgetSpent>>,
+    budgets: Budgets<'a, 'r>,
 }
 
 impl Choice<'_, '_> {
@@ -98,7 +94,7 @@ impl Choice<'_, '_> {
             }
             if entry.due.as_ref().is_some_and(|due| *due <= now) {
                 self.found.late.get_or_insert(entry.id);
-            } else if let Some(spent) = self.unaffordable(&entry)? {
+            } else if let Some(spent) = self.budgets.spent(&self.agent, &entry)? {
                 self.found.spent.get_or_insert(spent);
             } else {
                 oldest = Some(entry);
@@ -115,7 +111,7 @@ impl Choice<'_, '_> {
     fn look_at_paused(&mut self) -> Result<(), LedgerError> {
         for (entry, listed) in self.all(Standing::Paused)? {
             match hindrance(&self.tip.open_record(&listed)?, self.now) {
-                None => match self.unaffordable(&entry)? {
+                None => match self.budgets.spent(&self.agent, &entry)? {
                     None => self.offer(entry)?,
                     Some(spent) => {
                         self.found.spent.get_or_insert(spent);
@@ -134,36 +130,6 @@ impl Choice<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// The budget that leaves nothing for a claim of it, if one does.
-    fn unaffordable(&self, entry: &OpenEntry) -> Result<Option<BudgetSpent>, LedgerError> {
-        let rules = self.tip.rules(&entry.protocol)?;
-        let definition = rules.protocol().definition();
-        if definition.budgets.is_empty() {
-            return Ok(None);
-        }
-        if let Some(spent) = self.over.borrow().get(&entry.protocol) {
-            return Ok(Some(spent.clone()));
-        }
-        if self.today.get().is_none() {
-            let read = self.tip.spent_on(&day(self.now))?;
-            self.today.get_or_init(|| read);
-        }
-        let today = self.today.get().map(|today| &today.protocols);
-        let day = today.and_then(|today| today.get(&definition.name));
-        let none = Spending::new();
-        let refused = |issue: &Spending| {
-            let so_far = SpentSoFar { issue, day };
-            ensure_left(definition, (&self.agent, &entry.id), so_far).err()
-        };
-        if let Some(spent) = refused(&none) {
-            let mut over = self.over.borrow_mut();
-            over.insert(entry.protocol.clone(), spent.clone());
-            return Ok(Some(spent));
-        }
-        let issue = self.tip.issue(entry.id.issue())?.shared_issue()?;
-        Ok(issue.and_then(|issue| refused(&issue.spent)))
     }
 
     fn look_at_waiting(&mut self) -> Result<(), LedgerError> {
@@ -205,5 +171,59 @@ impl Choice<'_, '_> {
             self.best = Some((rank, entry));
         }
         Ok(())
+    }
+}
+
+/// The budgets of a ledger's protocols, and what is spent of them: each is read once.
+pub(crate) struct Budgets<'a, 'r> {
+    tip: &'a Snapshot<'r>,
+    now: Moment,
+    today: OnceCell<DaySpending>,
+    /// The protocols of whose budgets per day nothing is left: no issue is read for those.
+    over: RefCell<BTreeMap<String, BudgetSpent>>,
+}
+
+impl<'a, 'r> Budgets<'a, 'r> {
+    pub(crate) fn new(tip: &'a Snapshot<'r>, now: Moment) -> Self {
+        Self {
+            tip,
+            now,
+            today: OnceCell::new(),
+            over: RefCell::default(),
+        }
+    }
+
+    /// The budget that leaves nothing for an agent's claim of it, if one does.
+    pub(crate) fn spent(
+        &self,
+        agent: &AgentName,
+        entry: &OpenEntry,
+    ) -> Result<Option<BudgetSpent>, LedgerError> {
+        let rules = self.tip.rules(&entry.protocol)?;
+        let definition = rules.protocol().definition();
+        if definition.budgets.is_empty() {
+            return Ok(None);
+        }
+        if let Some(spent) = self.over.borrow().get(&entry.protocol) {
+            return Ok(Some(spent.clone()));
+        }
+        if self.today.get().is_none() {
+            let read = self.tip.spent_on(&day(self.now))?;
+            self.today.get_or_init(|| read);
+        }
+        let today = self.today.get().map(|today| &today.protocols);
+        let day = today.and_then(|today| today.get(&definition.name));
+        let none = Spending::new();
+        let refused = |issue: &Spending| {
+            let so_far = SpentSoFar { issue, day };
+            ensure_left(definition, (agent, &entry.id), so_far).err()
+        };
+        if let Some(spent) = refused(&none) {
+            let mut over = self.over.borrow_mut();
+            over.insert(entry.protocol.clone(), spent.clone());
+            return Ok(Some(spent));
+        }
+        let issue = self.tip.issue(entry.id.issue())?.shared_issue()?;
+        Ok(issue.and_then(|issue| refused(&issue.spent)))
     }
 }

@@ -11,7 +11,10 @@ use handoff_model::planner::Holder;
 use handoff_model::{OpenEntry, Record, layout};
 use handoff_protocol::{Need, Protocol};
 
-use super::attention::{Attention, ENDING, hears_of_others, of_record, patience, sorted};
+use super::attention::{
+    Attention, ENDING, hears_of_others, is_limited, of_record, patience, sorted,
+};
+use super::claim_queue::Budgets;
 use super::error::LedgerError;
 use super::snapshot::{Listed, Snapshot};
 
@@ -24,7 +27,7 @@ pub struct Overview {
     pub held_by_others: Bucket,
     /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
-    /// The handoffs it can't claim or go on with yet, because of other handoffs or a pause.
+    /// The handoffs it can't claim or go on with yet, because of other handoffs, a pause or a budget.
     pub later: Bucket,
     /// Its own handoffs that failed or are blocked or dead.
     pub stuck: Bucket,
@@ -140,6 +143,7 @@ impl Overviewer<'_, '_> {
     fn own(&mut self) -> Result<Vec<Listed>, LedgerError> {
         let mut candidates = Vec::new();
         let mut held = Vec::new();
+        let budgets = Budgets::new(self.tip, self.now);
         let mut buckets: [Vec<(usize, OpenEntry, Listed)>; 3] = Default::default();
         let [waiting, later, stuck] = &mut buckets;
         let now = Stamp::of(self.now);
@@ -163,12 +167,18 @@ impl Overviewer<'_, '_> {
                 Standing::Parted => &mut *later,
                 Standing::Failed | Standing::Blocked | Standing::Dead => &mut *stuck,
                 _ if entry.due.as_ref().is_some_and(|due| *due <= now) => continue,
-                Standing::Ready | Standing::Answered => &mut *waiting,
                 Standing::Waits => &mut *later,
-                Standing::Paused => match hindrance(&self.tip.open_record(&listed)?, self.now) {
-                    None => &mut *waiting,
-                    Some(_) => &mut *later,
-                },
+                Standing::Paused
+                    if hindrance(&self.tip.open_record(&listed)?, self.now).is_some() =>
+                {
+                    &mut *later
+                }
+                Standing::Ready | Standing::Answered | Standing::Paused => {
+                    match budgets.spent(self.who.agent, &entry)? {
+                        None => &mut *waiting,
+                        Some(_) => &mut *later,
+                    }
+                }
             };
             let protocol = self.known.get(entry.protocol.as_str());
             let rank = protocol.map_or(0, |protocol| entry.rank(protocol));
@@ -235,6 +245,7 @@ impl Overviewer<'_, '_> {
             .flatten()
             .min();
         match entry.standing {
+            _ if is_limited(protocol) => true,
             Standing::Failed | Standing::Blocked | Standing::Dead => true,
             Standing::Answered | Standing::Waits => true,
             Standing::Held => at.is_some_and(|at| at <= self.now + TimeDelta::seconds(ENDING)),

@@ -44,15 +44,24 @@ pub fn known(
     if let Some(branch) = branch {
         known.insert("branch".to_owned(), json!(branch));
     }
-    let known = with_current_branch(repository, known);
+    let mut known = with_current_branch(repository, known);
+    let branch = known.get("branch").and_then(Value::as_str);
+    let of_issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
+    known.base = base_branch(repository, of_issue, branch, None);
     let branch = known.get("branch").and_then(Value::as_str);
     let branch = branch.map(str::to_owned);
-    let issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
-    let base = base_branch(repository, issue, branch.as_deref(), None);
-    match (branch, base) {
-        (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base),
-        _ => Ok(known),
+    let (Some(branch), Some(base)) = (branch, known.base.clone()) else {
+        return Ok(known);
+    };
+    let mut known = on_branch(repository, folder, known, &branch, &base)?;
+    let kinds = protocol.types_between(from.agent.as_str(), to.as_str());
+    let mut claims = kinds.iter().filter_map(|kind| kind.claims.as_ref());
+    if claims.any(|claims| claims.merge.is_some())
+        && let Some(merge) = merge_of(repository, folder, &branch, &base)?
+    {
+        known.insert_new(MERGED, json!(merge));
     }
+    Ok(known)
 }
 
 /// Adds the code branch that the working tree is on, if none is known.
@@ -105,18 +114,31 @@ fn on_branch(
     }
     // The branch's commit when the issue's newest contract was sent.
     let records = folder.records()?;
-    let now = repository.code(branch).map(|now| now.commit);
-    let code = records.iter().rev().find_map(|r| r.code.clone());
-    if let Some(code) = code {
-        if let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)? {
-            set("commits_added", json!(added.len()));
-        }
-        let tip = now.unwrap_or(code.commit);
-        if let Some(merge) = repository.merge_of(base, &tip) {
-            set(MERGED, json!(merge));
-        }
+    if let Some(code) = records.iter().rev().find_map(|r| r.code.as_ref())
+        && let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)?
+    {
+        set("commits_added", json!(added.len()));
     }
     Ok(known)
+}
+
+/// The commit that brought the issue's work to the base branch, if it was merged.
+fn merge_of(
+    repository: &Repository,
+    folder: &IssueFolder<'_>,
+    branch: &str,
+    base: &str,
+) -> Result<Option<String>, LedgerError> {
+    let records = folder.records()?;
+    let mut codes = records.iter().filter_map(|record| record.code.as_ref());
+    let Some(first) = codes.next() else {
+        return Ok(None);
+    };
+    // A branch that is not here any more ended where the ledger last saw it.
+    let last = codes.next_back().unwrap_or(first);
+    let now = repository.code(branch).map(|now| now.commit);
+    let tip = now.as_ref().unwrap_or(&last.commit);
+    Ok(repository.merge_of(base, &first.commit, tip)?)
 }
 
 /// As [`known`], without the repository's history: only the ledger's tip and the remote's address.
@@ -207,6 +229,9 @@ pub fn known_at_tip(
     if let Some(dir) = repository.workdir().and_then(Path::to_str) {
         set("workspace_path", json!(dir.trim_end_matches('/')));
     }
+    let branch = known.get("branch").and_then(Value::as_str);
+    let of_issue = issue.map(|issue| (issue, protocol.definition()));
+    known.base = base_branch(repository, of_issue, branch, None);
     Ok(known)
 }
 

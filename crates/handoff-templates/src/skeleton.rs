@@ -14,6 +14,9 @@ pub struct Known {
     answered: BTreeMap<String, Value>,
     /// The names whose values `send` fills in, whatever is known of them.
     by_send: BTreeSet<String>,
+    /// The branch that the work is merged into; without it, the repository tells nothing of
+    /// the work.
+    pub base: Option<String>,
 }
 
 impl Known {
@@ -58,6 +61,7 @@ impl Known {
             named: all(self.named),
             answered: all(self.answered),
             by_send: self.by_send,
+            base: self.base,
         }
     }
 }
@@ -66,8 +70,7 @@ impl<const N: usize> From<[(String, Value); N]> for Known {
     fn from(values: [(String, Value); N]) -> Self {
         Self {
             named: BTreeMap::from(values),
-            answered: BTreeMap::new(),
-            by_send: BTreeSet::new(),
+            ..Self::default()
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn ledger_status(
     tip: &Snapshot<'_>,
     now: Moment,
 ) -> Result<WaitStatus, Failure> {
-    let rules = protocols(tip)?;
+    let rules = protocols(tip, now)?;
     let survey = ledger.survey(tip, Context::threads())?;
     let mut open = Vec::new();
     for entry in tip.open()? {

@@ -292,7 +292,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         .map(|r| Record::clone(r))
         .collect();
     let survey = IssueSurvey::of(issue, &records);
-    let found = of_issue(&survey, protocol, now);
+    let found = of_issue(&survey, protocol, None, now);
     for one in &found {
         ensure(protocol.agent(one.turn.as_str()).is_some(), || {
             format!("{one:?}")
@@ -314,7 +314,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         format!("nobody is told of it: {issue:?}")
     })?;
     let later: Moment = now + TimeDelta::days(366);
-    ensure(!of_issue(&survey, protocol, later).is_empty(), || {
+    ensure(!of_issue(&survey, protocol, None, later).is_empty(), || {
         format!("a year later nobody is told: {issue:?}")
     })
 }

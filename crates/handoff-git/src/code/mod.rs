@@ -183,21 +183,45 @@ impl Repository {
         if_known(self.differences(fork, tip).map(|changed| changed.len()))
     }
 
-    /// The commit that merged a branch into the base branch: the newest merge whose second parent
-    /// is the branch's commit.
-    pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
-        let tip = self.find_base(base).ok()??;
-        let wanted = parsed(commit)?;
-        let mut walk = self.inner.revwalk().ok()?;
-        walk.simplify_first_parent().ok()?;
-        walk.push(tip).ok()?;
-        let mut recent = walk.filter_map(Result::ok).take(DEPTH);
-        recent
-            .find(|oid| {
-                let commit = self.inner.find_commit(*oid);
-                commit.is_ok_and(|c| c.parent_ids().skip(1).any(|p| p == wanted) || *oid == wanted)
-            })
-            .map(|oid| oid.to_string())
+    /// The commit of the base branch that has a branch's work, which ended at `tip`: the newest one
+    /// that came of a merge, a squash or a rebase, or the tip itself after a fast-forward, if the
+    /// branch got beyond `start`.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn merge_of(&self, base: &str, start: &str, tip: &str) -> Result<Option<String>, GitError> {
+        let (Some(base), Some(tip)) = (self.find_base(base)?, parsed(tip)) else {
+            return Ok(None);
+        };
+        let Ok(fork) = self.inner.merge_base(base, tip) else {
+            return Ok(None);
+        };
+        let mut walk = self.inner.revwalk()?;
+        walk.simplify_first_parent()?;
+        walk.push(base)?;
+        for oid in walk.take(DEPTH) {
+            let oid = oid?;
+            let is_it = match oid == tip {
+                true => tip.to_string() != start,
+                false => oid != fork && self.brings(object_id(oid), object_id(tip))?,
+            };
+            if is_it {
+                return Ok(Some(oid.to_string()));
+            }
+            if oid == fork {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a commit of the base branch is what came of merging a branch, in whichever way.
+    fn brings(&self, commit: ObjectId, tip: ObjectId) -> Result<bool, GitError> {
+        let tip = Some(tip);
+        let is = |mismatch| Ok::<_, GitError>(if_known(mismatch)? == Some(None));
+        Ok(is(self.not_a_merge(commit, tip))?
+            || is(self.not_a_squash(commit, tip))?
+            || is(self.not_a_rebase(commit, tip))?)
     }
 }
 

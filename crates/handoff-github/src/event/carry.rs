@@ -6,7 +6,7 @@ use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snaps
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
-use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
+use handoff_protocol::{Definition, Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
@@ -293,6 +293,7 @@ impl Work<'_, '_, '_> {
             pull_request: self.pull_request,
             now: self.now(),
         };
+        let definition = self.rules.protocol().definition();
         // Another run may note something newer at the same moment: then it is judged again.
         let (mut noted, mut why) = (Map::new(), None);
         let decide = |issue: &Issue| {
@@ -304,7 +305,10 @@ impl Work<'_, '_, '_> {
                 None => Ok(found),
             });
             match found {
-                Ok(found) => noted.clone_from(&found),
+                Ok(found) => {
+                    noted.clone_from(&found);
+                    noted.extend(moved(self.event, issue, definition));
+                }
                 Err(said) => {
                     why = Some(said);
                     return None;
@@ -465,4 +469,31 @@ pub(super) fn too_late(error: &LedgerError) -> Option<String> {
     } else {
         format!("{refusal}: {}", told.join("; "))
     })
+}
+
+/// The addresses of the issue's page that a repository which was renamed or moved made old, as they
+/// are now.
+fn moved(event: &Event, issue: &Issue, definition: &Definition) -> Map<String, Value> {
+    let Some(page) = event
+        .text("/repository/html_url")
+        .and_then(says)
+        .map(|home| format!("{home}/issues/{}", issue.issue))
+    else {
+        return Map::new();
+    };
+    let site = |page: &str| {
+        page.split('/')
+            .take(3)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let ending = format!("/issues/{}", issue.issue);
+    let old = issue.known_facts(definition).filter(|(_, fact)| {
+        fact.value.as_str().is_some_and(|known| {
+            let is_page = known.ends_with(&ending) && site(known) == site(&page);
+            is_page && !known.eq_ignore_ascii_case(&page)
+        })
+    });
+    old.map(|(name, _)| (name.to_owned(), page.as_str().into()))
+        .collect()
 }

@@ -199,8 +199,8 @@ pub(super) fn class(need: Need) -> &'static str {
     match need {
         Need::Dead => "dead",
         Need::Failed => "failed",
-        Need::Blocked => "blocked",
-        Need::LeaseRanOut => "late",
+        Need::Blocked | Need::Escalated | Need::BudgetSpent => "blocked",
+        Need::LeaseRanOut | Need::PastDeadline => "late",
         Need::Stranded | Need::Unclaimed | Need::Answered => "pending",
         Need::Rejected => "rejected",
         Need::Cancelled => "cancelled",

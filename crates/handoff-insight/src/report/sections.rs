@@ -125,8 +125,10 @@ impl<'a, 'r> Reader<'a, 'r> {
         let handoffs = records.map(|record| self.details(&folder, record));
         let handoffs = handoffs.collect::<Result<Vec<HandoffDetails>, LedgerError>>()?;
         let now = self.report.now;
-        let protocol = self.report.protocols.get(survey.protocol);
-        let stuck = protocol.map(|protocol| of_issue(survey, protocol, now));
+        let protocols = self.report.protocols;
+        let today = protocols.spent_today(survey.protocol);
+        let protocol = protocols.get(survey.protocol);
+        let stuck = protocol.map(|protocol| of_issue(survey, protocol, today, now));
         let facts = Facts {
             issue: &issue,
             survey,

@@ -69,6 +69,7 @@ struct Paused<'a> {
 
 #[derive(Deserialize)]
 struct Reopening {
+    at: Moment,
     handoffs: u32,
 }
 
@@ -239,6 +240,8 @@ pub(super) fn issue(
     packed.agent(names, &issue.protocol).map_err(invalid)?;
     packed.status(issue.status);
     packed.time(issue.opened_at);
+    let again = issue.reopened.last().map(|again| again.at);
+    packed.time(again.unwrap_or(issue.opened_at));
     packed.time(issue.updated_at);
     packed.byte(u8::from(issue.completed_at.is_some()));
     if let Some(at) = issue.completed_at {

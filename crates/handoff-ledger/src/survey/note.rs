@@ -13,7 +13,7 @@ use handoff_git::Scratch;
 use super::issues::{Issues, Stored};
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 11\n");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 12\n");
 
 /// The largest note that is read, in bytes: that of some ten million handoffs.
 const LARGEST: u64 = 1 << 30;

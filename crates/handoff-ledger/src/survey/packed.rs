@@ -300,6 +300,7 @@ impl<'a> Unpacking<'a> {
         let protocol = self.agent()?;
         let status = *STATUSES.get(usize::from(self.byte()?))?;
         let opened_at = self.time()?;
+        let counts_since = self.time()?;
         let updated_at = self.time()?;
         let is_completed = self.byte()? == 1;
         let completed_at = self.some(is_completed, Self::time)?;
@@ -341,6 +342,7 @@ impl<'a> Unpacking<'a> {
             protocol,
             status,
             opened_at,
+            counts_since,
             updated_at,
             completed_at,
             paused,

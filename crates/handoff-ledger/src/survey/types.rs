@@ -24,6 +24,8 @@ pub struct IssueSurvey<'a> {
     pub status: IssueStatus,
     /// When its first contract was sent.
     pub opened_at: Moment,
+    /// When it was opened, or reopened last: its deadline counts from there.
+    pub counts_since: Moment,
     /// When its last step was made.
     pub updated_at: Moment,
     /// When it was completed, if it is.
@@ -201,6 +203,7 @@ impl<'a> IssueSurvey<'a> {
             protocol: &issue.protocol,
             status: issue.status,
             opened_at: issue.opened_at,
+            counts_since: issue.counts_since(),
             updated_at: issue.updated_at,
             completed_at: issue.completed_at,
             paused: issue.paused.as_ref().map(|paused| PauseSurvey {

@@ -77,19 +77,15 @@ impl<E, V> Planner<'_, E, V> {
 
     /// The first limit that one more contract would exceed.
     fn reached(&self, limits: &Limits, issue: &Issue, new: &Counted) -> Option<Limit> {
-        let reopened = issue.reopened.last();
-        let since = reopened.map_or(0, |r| r.handoffs);
-        let opened = reopened.map_or(issue.opened_at, |r| r.at);
+        let since = issue.reopened.last().map_or(0, |r| r.handoffs);
         let before: Vec<&Counted> = issue.counted.iter().filter(|c| c.number > since).collect();
         let count = |fits: &dyn Fn(&Counted) -> bool| {
             let fitting = before.iter().filter(|c| fits(c)).count();
             u32::try_from(fitting).unwrap_or(u32::MAX)
         };
-        if let Some(seconds) = limits.deadline_seconds {
-            let end = opened.later(seconds);
-            if end <= self.actor.at {
-                return Some(Limit::Deadline { end });
-            }
+        let end = self.protocol.definition().deadline(issue.counts_since());
+        if let Some(end) = end.filter(|end| *end <= self.actor.at) {
+            return Some(Limit::Deadline { end });
         }
         if let Some(most) = limits.handoffs.filter(|&most| count(&|_| true) >= most) {
             return Some(Limit::Handoffs { most });

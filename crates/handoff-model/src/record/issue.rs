@@ -328,6 +328,11 @@ impl Issue {
         reopened.max(resumed)
     }
 
+    /// When it was opened, or reopened last: limits count from there.
+    pub fn counts_since(&self) -> Moment {
+        self.reopened.last().map_or(self.opened_at, |r| r.at)
+    }
+
     /// The number of its rounds of a kind since it was opened or reopened.
     pub(crate) fn rounds(&self, name: &str) -> u32 {
         let since = self.reopened.last().map_or(0, |r| r.handoffs);

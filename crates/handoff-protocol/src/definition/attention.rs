@@ -17,6 +17,12 @@ pub enum Need {
     Stranded,
     /// Its agent waits for an answer.
     Blocked,
+    /// It was decided that a person steps in, and nobody has done so.
+    Escalated,
+    /// The deadline has passed, and nothing can be sent in it.
+    PastDeadline,
+    /// A budget leaves nothing for a claim.
+    BudgetSpent,
     /// The lease ran out.
     LeaseRanOut,
     /// Its receiver rejected it, and its sender has not sent another.
@@ -35,11 +41,14 @@ pub enum Need {
 
 impl Need {
     /// Every need, the most urgent first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Dead,
         Self::Failed,
         Self::Stranded,
         Self::Blocked,
+        Self::Escalated,
+        Self::PastDeadline,
+        Self::BudgetSpent,
         Self::LeaseRanOut,
         Self::Rejected,
         Self::Cancelled,
@@ -56,6 +65,9 @@ impl Need {
             Self::Failed => "failed",
             Self::Stranded => "stranded",
             Self::Blocked => "blocked",
+            Self::Escalated => "escalated",
+            Self::PastDeadline => "past_deadline",
+            Self::BudgetSpent => "budget_spent",
             Self::LeaseRanOut => "lease_ran_out",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
@@ -73,6 +85,9 @@ impl Need {
             Self::Failed => "failed",
             Self::Stranded => "waits in vain",
             Self::Blocked => "waits for an answer",
+            Self::Escalated => "waits for a person",
+            Self::PastDeadline => "past its deadline",
+            Self::BudgetSpent => "budget spent",
             Self::LeaseRanOut => "lease ran out",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
@@ -86,7 +101,9 @@ impl Need {
     /// Who is told if the protocol does not say, beginning with the agent whose turn it is.
     pub fn told(self) -> &'static [&'static str] {
         match self {
-            Self::Dead => &[PERSON, LEAD],
+            Self::Dead | Self::Escalated | Self::PastDeadline | Self::BudgetSpent => {
+                &[PERSON, LEAD]
+            }
             // Only a person may know the answer.
             Self::Blocked => &[LEAD, PERSON],
             Self::Failed | Self::Stranded | Self::LeaseRanOut => &[LEAD],

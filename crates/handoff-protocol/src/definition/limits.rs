@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::Moment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use super::Definition;
 use super::contract_type::Words;
 
 /// A kind of refused contract that the ledger keeps on record.
@@ -88,6 +90,14 @@ pub struct Limits {
     /// The limits on rounds, by a name that is shown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, RoundLimit>,
+}
+
+impl Definition {
+    /// When an issue's time to hand over ends, which counts from this moment.
+    pub fn deadline(&self, since: Moment) -> Option<Moment> {
+        let limits = self.limits.as_ref()?;
+        limits.deadline_seconds.map(|seconds| since.later(seconds))
+    }
 }
 
 impl Limits {
