@@ -1,6 +1,8 @@
 //! Texts that are recorded in a step.
 
 use clap::Args;
+use handoff_base::text::quoted;
+use handoff_contract::FILL;
 use handoff_model::MAX_TEXT;
 
 use crate::failure::Failure;
@@ -33,7 +35,23 @@ pub(crate) struct OptionalReason {
     pub(crate) reason: Option<String>,
 }
 
-/// Returns a text that a step can record: not blank, and at most [`MAX_TEXT`] bytes.
+/// The words that printed commands have in the place of a text which only the user knows.
+const PLACEHOLDERS: [&str; 6] = ["WHY", "ANSWER", "VALUE", "BRANCH", "TEXT", "REASON"];
+
+/// Refuses a value that a printed command has where the user's own belongs.
+///
+/// # Errors
+/// A usage [`Failure`] for a placeholder.
+pub(crate) fn no_placeholder(text: &str) -> Result<(), Failure> {
+    let word = text.trim();
+    if PLACEHOLDERS.contains(&word) || word.starts_with(FILL) {
+        let text = format!("{} is a placeholder of a printed command", quoted(word));
+        return Err(Failure::usage(text).advice("write what belongs in its place"));
+    }
+    Ok(())
+}
+
+/// Returns a text that a step can record: not blank, no placeholder, and at most [`MAX_TEXT`] bytes.
 ///
 /// # Errors
 /// A usage [`Failure`] for any other text.
@@ -41,6 +59,7 @@ pub(crate) fn kept(text: &str) -> Result<String, Failure> {
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty: say what or why"));
     }
+    no_placeholder(text)?;
     if text.len() > MAX_TEXT {
         let text = format!("the text has {} bytes; the limit is {MAX_TEXT}", text.len());
         return Err(Failure::usage(text));

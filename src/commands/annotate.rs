@@ -59,6 +59,7 @@ impl Arguments {
                 let hint = "write it as NAME=VALUE, such as `--fact pr_number=72`";
                 return Err(Failure::new(ErrorCode::Usage, text).advice(hint));
             };
+            text::no_placeholder(value)?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
             Ok((name.to_owned(), value))
         });

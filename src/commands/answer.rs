@@ -82,8 +82,9 @@ impl Arguments {
             });
         };
         let mut values = Map::new();
-        for (key, text) in pairs {
-            let value = read_answer(questions, key, text);
+        for (key, given) in pairs {
+            text::no_placeholder(given)?;
+            let value = read_answer(questions, key, given);
             if values.insert(key.to_owned(), value).is_some() {
                 let text = format!("{} is answered twice", quoted(key));
                 return Err(Failure::usage(text).advice("give each key one value"));

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use handoff_base::ObjectId;
@@ -7,7 +7,7 @@ use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
 use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Said, Snapshot};
 use handoff_model::{Issue, IssueStatus, Paused, Record, Refusal, View, issue_folder};
-use handoff_protocol::{Policy, State};
+use handoff_protocol::{Check, Policy, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -98,6 +98,7 @@ impl Arguments {
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
             evidence: tip.manifest().evidence,
+            policies: policies(&protocols, tip.manifest().evidence),
             open: open_states.map(|state| (state, count(state))).collect(),
             expired,
             paused,
@@ -117,6 +118,27 @@ impl Arguments {
         fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
         Ok(())
     }
+}
+
+/// How each protocol treats statements that the repository contradicts.
+fn policies(protocols: &attention::Protocols, ledger: Policy) -> BTreeMap<AgentName, String> {
+    let of = |protocol: &Protocol| {
+        let usual = protocol.usual_policy(ledger);
+        let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for check in Check::ALL {
+            let own = protocol.policy(check, ledger);
+            if own != usual {
+                others.entry(own.as_str()).or_default().push(check.as_str());
+            }
+        }
+        let one =
+            |(policy, checks): (&str, Vec<&str>)| format!(" ({policy} for {})", checks.join(", "));
+        let others: String = others.into_iter().map(one).collect();
+        format!("{}{others}", usual.as_str())
+    };
+    let each = protocols.iter();
+    each.map(|(name, protocol)| (name.clone(), of(protocol)))
+        .collect()
 }
 
 /// How many folders are read at most to count the completed issues.
@@ -168,6 +190,9 @@ pub(crate) struct StatusView<'a> {
     protocol: &'a AgentName,
     /// how statements that the repository contradicts are treated, if a protocol does not say
     evidence: Policy,
+    /// how each protocol in force treats them: `enforce`, `warn` or `off`, and the checks for which
+    /// it says otherwise
+    policies: BTreeMap<AgentName, String>,
     /// how many handoffs are `pending`, `in_progress`, `blocked`, `failed` and `dead`; each is
     /// present, even if 0
     #[serde(serialize_with = "as_object")]
@@ -247,9 +272,16 @@ impl Answer for StatusView<'_> {
             self.branch,
             self.commit.short()
         );
-        if self.evidence != Policy::Off {
-            let policy = self.evidence.as_str();
-            head += &format!("  contracts' statements are checked: {policy}\n");
+        let all: BTreeSet<&String> = self.policies.values().collect();
+        let checked = match all.first() {
+            Some(one) if all.len() == 1 => (*one).clone(),
+            _ => {
+                let one = |(name, policy)| format!("{name} {policy}");
+                self.policies.iter().map(one).collect::<Vec<_>>().join("; ")
+            }
+        };
+        if checked != Policy::Off.as_str() && !checked.is_empty() {
+            head += &format!("  contracts' statements are checked: {checked}\n");
         }
         let table = look.sentences(&head)
             + &attention_text(&self.attention, PRINTED, look)

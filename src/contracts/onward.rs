@@ -5,8 +5,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{Rules, Snapshot};
-use handoff_model::planner::Holder;
-use handoff_model::{Record, View};
+use handoff_model::planner::{Holder, Sending};
+use handoff_model::{Issue, Record, View};
 use handoff_protocol::Ends;
 use handoff_templates::{Known, known_at_tip, with_current_branch, with_workspace};
 use schemars::JsonSchema;
@@ -60,6 +60,11 @@ pub(crate) fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
         && protocol.steps_in(&work.to)
 }
 
+/// Whether a protocol limits what is handed over.
+fn is_limited(rules: &Rules<'_>) -> bool {
+    rules.protocol().definition().limits.is_some()
+}
+
 /// Makes the contracts that could be sent next.
 pub(crate) struct Onward<'a, 'r> {
     pub(crate) repository: &'a Repository,
@@ -77,13 +82,26 @@ pub(crate) struct Onward<'a, 'r> {
 impl Onward<'_, '_> {
     /// The contracts that an agent may send from its current work, the likeliest first, with the
     /// command that sends it for the first and the usual ones; without work, those that open an
-    /// issue.
+    /// issue. None is one that a limit of the issue refuses now.
     pub(crate) fn contracts(
         &self,
         agent: &AgentName,
         work: Option<&Record>,
     ) -> Result<Vec<NextContract>, Failure> {
         let mut all = self.next_contracts(agent, work)?;
+        let issue = match work {
+            Some(work) => self.tip.issue(work.id.issue())?.shared_issue()?,
+            None => None,
+        };
+        if let Some(issue) = issue.filter(|_| is_limited(self.rules)) {
+            let mut allowed = Vec::new();
+            for next in all {
+                if !self.exceeds(&next, agent, work, &issue)? {
+                    allowed.push(next);
+                }
+            }
+            all = allowed;
+        }
         for (place, next) in all.iter_mut().enumerate() {
             if place == 0 || next.usual {
                 let (send, lists) = self.send(next, agent, work)?;
@@ -158,6 +176,27 @@ impl Onward<'_, '_> {
         }
         contracts.sort_by_key(|(place, _)| *place);
         Ok(contracts.into_iter().map(|(_, next)| next).collect())
+    }
+
+    /// Whether it would be refused for a limit of the issue.
+    fn exceeds(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+        issue: &Issue,
+    ) -> Result<bool, Failure> {
+        let (_, known) = self.known(next, agent, work)?;
+        let sending = Sending {
+            protocol: self.rules.protocol(),
+            issue,
+            kind: &next.contract_type,
+            value: &next.wanted(agent).known_value(self.rules, &known)?,
+            from: agent,
+            to: &next.to,
+            at: self.now,
+        };
+        Ok(sending.exceeds().is_some())
     }
 
     /// What is known for this contract, and its issue.

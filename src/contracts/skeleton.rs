@@ -186,6 +186,15 @@ impl Wanted<'_> {
         Ok(places.map(pointer).collect())
     }
 
+    /// The contract as far as it is known, with marks for the rest.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub(crate) fn known_value(&self, rules: &Rules<'_>, known: &Known) -> Result<Value, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        Ok(skeleton(rules, kind, known)?)
+    }
+
     /// The contract type's name and root element, if it is written as XML.
     ///
     /// # Errors

@@ -481,7 +481,9 @@ pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
             .collect(),
     );
     section("delivered", brief.artifacts.iter().map(artifact).collect());
-    section("tasks", brief.tasks.iter().map(task).collect());
+    let tasks = brief.tasks.iter();
+    let tasks = tasks.map(|one| task(one, one.state.as_str()));
+    section("tasks", tasks.collect());
     let notes = brief.annotations.iter().filter(|note| !note.is_usage());
     section("notes", notes.map(note).collect());
     let documents = brief.documents.iter();
@@ -558,14 +560,14 @@ fn absent(places: &[NotApplicable]) -> String {
     format!("  n/a in {}: {named}\n", counted(places.len(), "place"))
 }
 
-fn task(task: &Task) -> String {
+fn task(task: &Task, standing: &str) -> String {
     let of = task.parent.as_ref().map(|p| format!(" of {p}"));
     let on = match task.depends_on.join(", ") {
         none if none.is_empty() => none,
         on => format!(", after {on}"),
     };
-    let (name, of, state) = (&task.id, of.unwrap_or_default(), task.state.as_str());
-    format!("task {name}{of}: {state} ({}{on})", task.handoff)
+    let (name, of) = (&task.id, of.unwrap_or_default());
+    format!("task {name}{of}: {standing} ({}{on})", task.handoff)
 }
 
 /// Refused contracts that are on record.
@@ -662,7 +664,7 @@ pub(crate) fn issue_text<'a>(
         text += &format!("  {}\n", continued(&line));
     }
     for one in &issue.tasks {
-        text += &format!("  {}\n", continued(&task(one)));
+        text += &format!("  {}\n", continued(&task(one, issue.standing_of(one))));
     }
     for open in &issue.open {
         let late = open.expires_at.is_some_and(|end| end <= look.now());

@@ -287,7 +287,7 @@ fn reviews_go_round_so_often() {
     let full = refused(&env, &[], round("reviewer-agent-to-fixer-agent", 5));
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
-    issue 87 has reached a limit: 5 review iterations
+    issue 87 has reached a limit: 5 rounds of changes
       use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
     ");
     // The other way is open. Failed validations are rounds of their own.

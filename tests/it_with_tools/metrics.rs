@@ -231,7 +231,7 @@ fn a_pull_request_has_a_cycle_time_and_rounds() {
             "protocol": "issue-to-pr", "name": name, "issues": 1, "average": 1.0, "most": 1, "limit": 5,
         })
     };
-    let rounds = json!([round("failed validations"), round("review iterations")]);
+    let rounds = json!([round("failed validations"), round("rounds of changes")]);
     assert_eq!(all["rounds"], rounds);
     // What closes the issue only tells that it is closed.
     assert_eq!(all["figures"]["notes"], 1);
@@ -561,7 +561,7 @@ fn labels_are_escaped() {
     let name = "back\\slash \"quoted\"\nand more";
     let env = own("issue-to-pr", |p| {
         let rounds = p["limits"]["rounds"].as_object_mut().unwrap();
-        let round = rounds["review iterations"].clone();
+        let round = rounds["rounds of changes"].clone();
         rounds.insert(name.to_owned(), round);
     });
     env.send(opening(87)).success();

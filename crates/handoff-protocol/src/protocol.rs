@@ -295,11 +295,17 @@ impl Protocol {
         own.or(route?.acknowledge_seconds)
     }
 
+    /// The policy for contradicted statements whose check has none of its own.
+    pub fn usual_policy(&self, ledger: Policy) -> Policy {
+        let rules = self.definition.evidence.as_ref();
+        rules.and_then(|rules| rules.policy).unwrap_or(ledger)
+    }
+
     /// The policy for a contradicted statement: the check's, else the protocol's, else the ledger's.
     pub fn policy(&self, check: Check, ledger: Policy) -> Policy {
         let rules = self.definition.evidence.as_ref();
-        let own = rules.and_then(|rules| rules.checks.get(&check).copied().or(rules.policy));
-        own.unwrap_or(ledger)
+        let own = rules.and_then(|rules| rules.checks.get(&check).copied());
+        own.unwrap_or_else(|| self.usual_policy(ledger))
     }
 
     /// The rule that forbids a route, if there is one.

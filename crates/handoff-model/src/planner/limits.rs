@@ -1,7 +1,9 @@
 //! The protocol's limits on handoffs, and what they count.
 
+use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{AgentKind, Limits};
+use handoff_protocol::{AgentKind, Limits, Protocol};
+use serde_json::Value;
 
 use crate::contract::Contract;
 use crate::planner::Planner;
@@ -22,13 +24,20 @@ impl<E, V> Planner<'_, E, V> {
         let Some(limits) = &self.protocol.definition().limits else {
             return Ok(());
         };
-        // A contract that ends the work never exceeds a limit.
-        if self.protocol.is_kind(to.as_str(), AgentKind::End) {
+        if ends_work(self.protocol, to) {
             return Ok(());
         }
-        let new = self.counted(limits, issue, contract, from, to);
-        let reached = self.reached(limits, issue, &new);
-        if let Some(limit) = reached {
+        let sending = Sending {
+            protocol: self.protocol,
+            issue,
+            kind: &contract.kind,
+            value: &contract.value,
+            from,
+            to,
+            at: self.actor.at,
+        };
+        let new = sending.counted(limits);
+        if let Some(limit) = sending.reached(limits, &new) {
             return Err(LimitReached {
                 issue: self.key.clone(),
                 limit: Box::new(limit),
@@ -40,28 +49,53 @@ impl<E, V> Planner<'_, E, V> {
         }
         Ok(())
     }
+}
 
-    /// A contract as the limits count it.
-    fn counted(
-        &self,
-        limits: &Limits,
-        issue: &Issue,
-        contract: &Contract,
-        from: &AgentName,
-        to: &AgentName,
-    ) -> Counted {
-        let text = |at: &str| contract.value.pointer(at).and_then(scalar);
+/// Whether a contract to this agent ends the work: such a one never exceeds a limit.
+fn ends_work(protocol: &Protocol, to: &AgentName) -> bool {
+    protocol.is_kind(to.as_str(), AgentKind::End)
+}
+
+/// A contract that is sent, as far as limits look at it.
+pub struct Sending<'a> {
+    /// The issue's protocol.
+    pub protocol: &'a Protocol,
+    /// The issue.
+    pub issue: &'a Issue,
+    /// The contract's type.
+    pub kind: &'a str,
+    /// The contract.
+    pub value: &'a Value,
+    /// Its sender.
+    pub from: &'a AgentName,
+    /// Its receiver.
+    pub to: &'a AgentName,
+    /// When it is sent.
+    pub at: Moment,
+}
+
+impl Sending<'_> {
+    /// The limit that it would exceed, if it would.
+    pub fn exceeds(&self) -> Option<Limit> {
+        let limits = self.protocol.definition().limits.as_ref()?;
+        let limits = Some(limits).filter(|_| !ends_work(self.protocol, self.to))?;
+        self.reached(limits, &self.counted(limits))
+    }
+
+    /// It as the limits count it.
+    fn counted(&self, limits: &Limits) -> Counted {
+        let text = |at: &str| self.value.pointer(at).and_then(scalar);
         let item = limits.item.as_ref();
         let rounds = limits.rounds.iter().filter(|(_, round)| {
             let mut when = round.when.iter();
-            round.contracts.contains(&contract.kind)
+            round.contracts.iter().any(|kind| kind == self.kind)
                 && when.all(|(at, words)| text(at).is_some_and(|text| words.accept(&text)))
         });
         Counted {
-            number: issue.handoffs + 1,
-            from: from.clone(),
-            to: to.clone(),
-            at: self.actor.at,
+            number: self.issue.handoffs + 1,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            at: self.at,
             item: item.map(|item| text(&item.at).unwrap_or_else(|| item.otherwise.clone())),
             reason: limits.cycle.as_ref().and_then(|cycle| text(&cycle.reason)),
             rounds: rounds.map(|(name, _)| name.clone()).collect(),
@@ -75,8 +109,9 @@ impl<E, V> Planner<'_, E, V> {
         people.cloned().collect()
     }
 
-    /// The first limit that one more contract would exceed.
-    fn reached(&self, limits: &Limits, issue: &Issue, new: &Counted) -> Option<Limit> {
+    /// The first limit that it would exceed.
+    fn reached(&self, limits: &Limits, new: &Counted) -> Option<Limit> {
+        let issue = self.issue;
         let since = issue.reopened.last().map_or(0, |r| r.handoffs);
         let before: Vec<&Counted> = issue.counted.iter().filter(|c| c.number > since).collect();
         let count = |fits: &dyn Fn(&Counted) -> bool| {
@@ -84,7 +119,7 @@ impl<E, V> Planner<'_, E, V> {
             u32::try_from(fitting).unwrap_or(u32::MAX)
         };
         let end = self.protocol.definition().deadline(issue.counts_since());
-        if let Some(end) = end.filter(|end| *end <= self.actor.at) {
+        if let Some(end) = end.filter(|end| *end <= self.at) {
             return Some(Limit::Deadline { end });
         }
         if let Some(most) = limits.handoffs.filter(|&most| count(&|_| true) >= most) {
@@ -125,7 +160,7 @@ impl<E, V> Planner<'_, E, V> {
         if let Some(seconds) = limits.cooldown_seconds
             && let Some(last) = before.iter().rev().find(|c| same_way(c))
         {
-            let passed = (self.actor.at - last.at).num_seconds();
+            let passed = (self.at - last.at).num_seconds();
             // A clock that jumped is no reason to wait longer than that.
             if passed.unsigned_abs() < seconds {
                 let left = seconds - passed.max(0).unsigned_abs();

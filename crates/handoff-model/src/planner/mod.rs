@@ -57,6 +57,7 @@ use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
 pub use holder::{Holder, held};
+pub use limits::Sending;
 pub use tasks::task_handoff;
 
 /// Plans the step for a request in an issue.

@@ -328,6 +328,17 @@ impl Issue {
         reopened.max(resumed)
     }
 
+    /// How a task stands: while its handoff is open, as that one does where nobody goes on with it.
+    pub fn standing_of(&self, task: &Task) -> &'static str {
+        let open = self.open.iter().find(|open| open.id == task.handoff);
+        let state = open.map(|open| open.state);
+        let is_stuck =
+            |state: &State| matches!(state, State::Failed | State::Dead | State::Blocked);
+        state
+            .filter(is_stuck)
+            .map_or(task.state.as_str(), State::as_str)
+    }
+
     /// When it was opened, or reopened last: limits count from there.
     pub fn counts_since(&self) -> Moment {
         self.reopened.last().map_or(self.opened_at, |r| r.at)
