@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// such a route
     #[arg(long, value_name = "NAME")]
     protocol: Option<AgentName>,
-    /// Fill in a field, by its name or path; a list gets one more entry each time
+    /// Fill in a field, by its name or path; each adds an entry to a list
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<Setting>,
 }

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Write a contract to this agent, from the acting one
     #[arg(long, value_name = "AGENT")]
     to: Option<AgentName>,
-    /// Fill in a field of it, by name or path; a list gets one more entry each time
+    /// Fill in a field of it, by name or path; each adds an entry to a list
     #[arg(long, value_name = "FIELD=VALUE", requires = "to")]
     set: Vec<Setting>,
     /// Its type, if the route has several

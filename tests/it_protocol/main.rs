@@ -18,6 +18,7 @@ mod explain;
 mod foreign_text;
 mod mutations;
 mod new_protocol;
+mod one_view;
 #[cfg(unix)]
 mod own_protocol;
 mod printed_commands;

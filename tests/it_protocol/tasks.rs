@@ -187,6 +187,27 @@ fn an_environment_opens_a_handoff_for_each_task() {
 }
 
 #[test]
+fn a_task_stands_as_its_handoff_does() {
+    let env = begun();
+    run(
+        &env,
+        "fail environment.1 --as task-orchestrator --message stuck",
+    );
+    let status = env.handoff(&["status", KEY]).shown;
+    let lines: Vec<&str> = status
+        .lines()
+        .filter(|line| line.contains("task 0"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "  task 021: failed (environment.1)",
+            "  task 022: pending (environment.2)"
+        ]
+    );
+}
+
+#[test]
 fn tasks_that_are_not_hard_need_no_breakdown() {
     let env = with_protocol("task-breakdown");
     let easy = refused(&env, &[], environment(&[("021", 6.9), ("022", 3.0)]));

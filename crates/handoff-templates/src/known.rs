@@ -10,7 +10,7 @@ use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
 use handoff_model::planner::Holder;
-use handoff_model::{Issue, OpenHandoff, Question, ReviewFinding, Task, TaskName, View};
+use handoff_model::{Issue, Question, Record, ReviewFinding, Task, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, State, TaskState};
 use serde_json::{Map, Value, json};
 
@@ -178,7 +178,15 @@ pub fn known_at_tip(
     }
     set("now", json!(now.rfc3339()));
 
-    if let Some(task) = task_of(folder, issue, by)? {
+    let held = held(folder, issue, by)?;
+    // A report on a task is not the task.
+    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
+    let is_task = |record: &&Record| tasks.clone().any(|task| task.handoff == record.id);
+    let task = held
+        .iter()
+        .filter(is_task)
+        .find_map(|record| record.task.clone());
+    if let Some(task) = task {
         set("task", json!(task.id));
         if let (Some(parent), Some(issue)) = (task.parent, issue) {
             for (name, value) in beside(issue, &parent, &task.id) {
@@ -187,10 +195,8 @@ pub fn known_at_tip(
             set("parent_task", json!(parent));
         }
     }
-    if let Some(only) = only_held(issue, from)
-        && let Some(record) = folder.record(only)?
-    {
-        set("retries", json!(record.retries()));
+    if let [only] = &held[..] {
+        set("retries", json!(only.retries()));
     }
     for (name, value) in answers {
         set(name, value);
@@ -212,10 +218,10 @@ pub fn known_at_tip(
                 set("fixes", list.into());
             }
         }
-        let asked = asked(folder, issue, from)?;
+        let asked = held.last().map_or(&[][..], |record| &record.missing);
         for fields in kinds.iter().filter_map(|kind| kind.given.as_ref()) {
             if !asked.is_empty() {
-                set("given", to_give(fields, &asked));
+                set("given", to_give(fields, asked));
             }
         }
         set("cycle_time", json!(duration(now - issue.opened_at)));
@@ -235,28 +241,21 @@ pub fn known_at_tip(
     Ok(known)
 }
 
-/// The task that a worker of an agent works on, else the first that its agent does.
-fn task_of(
+/// The handoffs of an issue that a worker of an agent works on, the oldest first; those of all its
+/// workers if it is not known which one asks.
+fn held(
     folder: &IssueFolder<'_>,
     issue: Option<&Issue>,
     by: Holder<'_>,
-) -> Result<Option<TaskName>, LedgerError> {
+) -> Result<Vec<Record>, LedgerError> {
     let open = issue.iter().flat_map(|issue| &issue.open);
     let held = open.filter(|open| open.to == *by.agent && open.state == State::InProgress);
-    // A report on a task is not the task.
-    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
-    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
-    let mut first = None;
-    for open in held.filter(is_task) {
-        let Some(record) = folder.record(open.id.number())? else {
-            continue;
-        };
-        if by.holds(&record) && record.task.is_some() {
-            return Ok(record.task);
-        }
-        first = first.or(record.task);
+    let mut found = Vec::new();
+    for open in held {
+        let record = folder.record(open.id.number())?;
+        found.extend(record.filter(|record| by.worker.is_none() || by.holds(record)));
     }
-    Ok(first)
+    Ok(found)
 }
 
 /// The tasks with the same parent, as they are once this one is completed.
@@ -278,16 +277,6 @@ fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value
     ]
 }
 
-/// The number of the handoff that an agent works on, if it is the only one.
-fn only_held(issue: Option<&Issue>, agent: &AgentName) -> Option<u32> {
-    let mut held = issue?.open.iter();
-    let mut held = held
-        .by_ref()
-        .filter(|open| open.to == *agent && open.state == State::InProgress);
-    let only = held.next()?;
-    held.next().is_none().then(|| only.id.number())
-}
-
 /// The values of what was asked in an issue, the newest first: the answers, and what contracts
 /// stated since.
 fn answers(issue: &Issue) -> Vec<(&str, Value)> {
@@ -304,20 +293,6 @@ fn answers(issue: &Issue) -> Vec<(&str, Value)> {
         })
     });
     values.collect()
-}
-
-/// The questions that an agent is asked in what it holds.
-fn asked(
-    folder: &IssueFolder<'_>,
-    issue: &Issue,
-    agent: &AgentName,
-) -> Result<Vec<Question>, LedgerError> {
-    let held = |open: &&OpenHandoff| open.to == *agent && open.state == State::InProgress;
-    let Some(open) = issue.open.iter().rev().find(held) else {
-        return Ok(Vec::new());
-    };
-    let record = folder.record(open.id.number())?;
-    Ok(record.map_or_else(Vec::new, |record| record.missing))
 }
 
 /// An answer to a finding, to fill in.

@@ -1,0 +1,199 @@
+//! Whoever has to act learns it from every view: what was escalated, what is past its deadline, what
+//! no budget pays for; and nothing is offered that is refused.
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{opening, prepared};
+use test_support::time::own;
+
+/// What the views that a person reads say: `status`, `next`, `inbox`, `prime`, and whether a wait ends.
+fn told(env: &TestEnvironment, person: &str) -> String {
+    let status = env.data(&["status"]);
+    let needs = status["attention"].as_array().unwrap().iter();
+    let needs: Vec<String> = needs
+        .map(|one| format!("{} {} {}", one["id"], one["need"], one["turn"]).replace('"', ""))
+        .collect();
+    let next = env.data(&["next", "7"]);
+    let inbox = env.handoff(&["inbox", "--as", person]).shown;
+    let prime = env.data(&["prime", "--as", person]);
+    let wait = env.handoff(&["wait", "--inbox", "--as", person, "--timeout", "0s"]);
+    format!(
+        "{}\nnext: {} with {}\ninbox: {}\nprime: {}\nwait exits {}",
+        needs.join("\n"),
+        next["agent"].as_str().unwrap(),
+        next["handoff"].as_str().unwrap(),
+        inbox.lines().next().unwrap(),
+        prime["attention"][0]["need"].as_str().unwrap_or("nothing"),
+        wait.status
+    )
+}
+
+/// A ledger whose protocol has changes, with an issue.
+fn opened(change: impl FnOnce(&mut Value)) -> TestEnvironment {
+    let env = own("issue-to-pr", change);
+    env.pace(1);
+    env.send(opening(7)).success();
+    env
+}
+
+#[test]
+fn a_person_learns_from_every_view_what_was_escalated() {
+    let env = opened(|_| {});
+    env.claim("7.1", "prep-agent").success();
+    let fail = [
+        "fail",
+        "7.1",
+        "--as",
+        "prep-agent",
+        "--message",
+        "no access",
+    ];
+    env.handoff(&fail).success();
+    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    let apply = ["next", "7", "--apply", "--as", "orchestrator"];
+    env.handoff(&apply).success();
+    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    // Once something is done about it, it is not with the person any more.
+    let retry = [
+        "retry",
+        "7.1",
+        "--as",
+        "maintainer",
+        "--reason",
+        "access is given",
+    ];
+    env.handoff(&retry).success();
+    assert_eq!(env.data(&["status"])["attention"], json!([]));
+    env.assert_sound();
+}
+
+#[test]
+fn a_person_learns_from_every_view_that_the_deadline_has_passed() {
+    let env = opened(|p| p["limits"]["deadline_seconds"] = json!(600));
+    env.claim("7.1", "prep-agent").success();
+    env.wait_minutes(11);
+    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    let prime = env.data(&["prime", "--as", "prep-agent"]);
+    assert_eq!(prime["contract"], Value::Null, "what would be refused");
+    let raise = env.data(&["next", "7"])["commands"][0]
+        .as_str()
+        .unwrap()
+        .replace(" N", " 86400");
+    let words: Vec<&str> = raise.split(' ').skip(2).collect();
+    env.handoff(&[&words[..], &["--as", "maintainer"]].concat())
+        .success();
+    assert_eq!(env.data(&["status"])["attention"], json!([]));
+}
+
+#[test]
+fn a_person_learns_from_every_view_that_a_budget_is_spent() {
+    let env = opened(|p| {
+        p["budgets"] = json!({ "team": { "per": "issue", "cost": 1, "currency": "USD" } });
+    });
+    env.claim("7.1", "prep-agent").success();
+    let usage = r#"{"model":"m","cost":2,"currency":"USD","input_tokens":1}"#;
+    let fail = [
+        "fail",
+        "7.1",
+        "--as",
+        "prep-agent",
+        "--message",
+        "x",
+        "--recoverable",
+    ];
+    env.handoff(&[&fail[..], &["--usage", usage]].concat())
+        .success();
+    env.handoff(&["retry", "7.1", "--as", "orchestrator", "--reason", "again"])
+        .success();
+    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    let prime = env.data(&["prime", "--as", "prep-agent"]);
+    assert_eq!(
+        (&prime["waiting"]["count"], &prime["later"]["count"]),
+        (&json!(0), &json!(1))
+    );
+    assert!(
+        !prime["commands"].to_string().contains("claim 7.1"),
+        "{prime:#}"
+    );
+    env.handoff(&["claim", "7.1", "--as", "prep-agent"])
+        .exits(4);
+}
+
+#[test]
+fn nothing_is_offered_that_a_limit_refuses() {
+    let env = opened(|p| p["limits"]["handoffs"] = json!(2));
+    let offered = |id: &str, agent: &str| {
+        let claimed = env.data(&["claim", id, "--as", agent]);
+        let offered = claimed["contracts"].as_array().unwrap().iter();
+        let offered = offered.map(|one| one["contract_type"].as_str().unwrap().to_owned());
+        offered.collect::<Vec<_>>()
+    };
+    let first = offered("7.1", "prep-agent");
+    assert!(
+        first.contains(&"prep-agent-to-implementer-agent".to_owned()),
+        "{first:?}"
+    );
+    env.send(prepared(7)).success();
+    assert_eq!(offered("7.2", "implementer-agent"), Vec::<String>::new());
+    let prime = env.data(&["prime", "--as", "implementer-agent"]);
+    assert_eq!(prime["contract"], Value::Null);
+}
+
+#[test]
+fn the_status_names_the_policy_that_is_in_force() {
+    let env = TestEnvironment::with_ledger();
+    let said = |env: &TestEnvironment| {
+        let text = env.handoff(&["status"]).shown;
+        let line = text.lines().find(|line| line.contains("are checked"));
+        line.unwrap_or("unchecked").trim().to_owned()
+    };
+    let set = |what: &str, policy: &str| {
+        let set = ["protocol", "set", "issue-to-pr", what, policy];
+        env.handoff(&[&set[..], &["--as", "maintainer"]].concat())
+            .success();
+    };
+    set("evidence", "enforce");
+    assert_eq!(said(&env), "contracts' statements are checked: enforce");
+    set("evidence.tests", "warn");
+    assert_eq!(
+        said(&env),
+        "contracts' statements are checked: enforce (warn for tests)"
+    );
+}
+
+#[test]
+fn a_placeholder_is_no_reason_and_no_answer() {
+    let env = opened(|_| {});
+    let refused = |args: &[&str]| {
+        env.handoff(args)
+            .exits(2)
+            .says("placeholder of a printed command")
+    };
+    refused(&["cancel", "7.1", "--as", "orchestrator", "--reason", "WHY"]);
+    refused(&[
+        "annotate",
+        "7",
+        "--as",
+        "orchestrator",
+        "--note",
+        "x",
+        "--fact",
+        "base=BRANCH",
+    ]);
+    env.claim("7.1", "prep-agent").success();
+    let ask = [
+        "block",
+        "7.1",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "which?",
+        "--needs",
+        "port",
+    ];
+    env.handoff(&ask).success();
+    refused(&["answer", "7.1", "port=VALUE", "--as", "orchestrator"]);
+    refused(&["answer", "7.1", "ANSWER", "--as", "orchestrator"]);
+    env.handoff(&["answer", "7.1", "port=8080", "--as", "orchestrator"])
+        .success();
+}
