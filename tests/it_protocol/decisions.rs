@@ -490,7 +490,8 @@ fn options_run(id: &str, ledger: impl Fn() -> TestEnvironment) -> Vec<String> {
         let line = format!("  {action:<9} {command}\n");
         assert!(text.contains(&line), "{line}{text}");
         let env = ledger();
-        let words = words(&command.replace("WHY", "'so it is'"));
+        let filled = command.replace("WHY", "'so it is'").replace("VALUE", "8080");
+        let words = words(&filled.replace("ANSWER", "'as it is'"));
         let args: Vec<&str> = words.iter().skip(2).map(String::as_str).collect();
         env.handoff(&args).success();
         env.assert_sound();
@@ -920,7 +921,8 @@ fn what_was_decided_is_not_advised_again_but_what_comes_after() {
         let verb = format!("git handoff {verb} 87.1 ");
         let command = commands.iter().find(|c| c.starts_with(&verb));
         let command = command.unwrap_or_else(|| panic!("{commands:?}"));
-        done(&env, command.trim_start_matches("git handoff "));
+        let filled = command.replace("WHY", "so");
+        done(&env, filled.trim_start_matches("git handoff "));
         assert_eq!(record(&env, "87.1")["state"], then);
         assert_ne!(env.data(&["next", "87"])["action"], action);
         env.assert_sound();

@@ -22,7 +22,7 @@ fn told(env: &TestEnvironment, person: &str) -> String {
         needs.join("\n"),
         next["agent"].as_str().unwrap(),
         next["handoff"].as_str().unwrap(),
-        inbox.lines().next().unwrap(),
+        inbox.lines().nth(1).unwrap(),
         prime["attention"][0]["need"].as_str().unwrap_or("nothing"),
         wait.status
     )
@@ -49,10 +49,22 @@ fn a_person_learns_from_every_view_what_was_escalated() {
         "no access",
     ];
     env.handoff(&fail).success();
-    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    insta::assert_snapshot!(told(&env, "maintainer"), @"
+    7.1 failed orchestrator
+    next: orchestrator with 7.1
+    inbox: nothing waits for maintainer
+    prime: nothing
+    wait exits 7
+    ");
     let apply = ["next", "7", "--apply", "--as", "orchestrator"];
     env.handoff(&apply).success();
-    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    insta::assert_snapshot!(told(&env, "maintainer"), @"
+    7.1 escalated maintainer
+    next: maintainer with 7.1
+    inbox: needs attention
+    prime: escalated
+    wait exits 0
+    ");
     // Once something is done about it, it is not with the person any more.
     let retry = [
         "retry",
@@ -72,7 +84,13 @@ fn a_person_learns_from_every_view_that_the_deadline_has_passed() {
     let env = opened(|p| p["limits"]["deadline_seconds"] = json!(600));
     env.claim("7.1", "prep-agent").success();
     env.wait_minutes(11);
-    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    insta::assert_snapshot!(told(&env, "maintainer"), @"
+    7.1 past_deadline maintainer
+    next: maintainer with 7.1
+    inbox: needs attention
+    prime: past_deadline
+    wait exits 0
+    ");
     let prime = env.data(&["prime", "--as", "prep-agent"]);
     assert_eq!(prime["contract"], Value::Null, "what would be refused");
     let raise = env.data(&["next", "7"])["commands"][0]
@@ -105,10 +123,16 @@ fn a_person_learns_from_every_view_that_a_budget_is_spent() {
         .success();
     env.handoff(&["retry", "7.1", "--as", "orchestrator", "--reason", "again"])
         .success();
-    insta::assert_snapshot!(told(&env, "maintainer"), @"");
+    insta::assert_snapshot!(told(&env, "maintainer"), @"
+    7.1 budget_spent maintainer
+    next: maintainer with 7.1
+    inbox: needs attention
+    prime: budget_spent
+    wait exits 0
+    ");
     let prime = env.data(&["prime", "--as", "prep-agent"]);
     assert_eq!(
-        (&prime["waiting"]["count"], &prime["later"]["count"]),
+        (&prime["waits"]["count"], &prime["later"]["count"]),
         (&json!(0), &json!(1))
     );
     assert!(

@@ -266,11 +266,13 @@ pub fn next_turn(
     now: Moment,
 ) -> Result<Option<NextTurn>, LedgerError> {
     if let Some((advice, record)) = needs_attention(protocol, folder, issue, now)? {
-        let same = needed.iter().find(|one| one.id == advice.id);
-        let escalated = same.filter(|one| one.need == Need::Escalated);
+        // That a person steps in has to be decided first, which is another agent's turn.
+        let escalates = matches!(advice.action, Action::Escalate | Action::FallBack);
+        let mut needed = needed.iter().filter(|one| escalates && one.id == advice.id);
+        let turn = needed.next().map(|one| &one.turn);
         return Ok(Some(NextTurn {
             action: advice.action,
-            agent: escalated.map_or(&advice.agent, |one| &one.turn).clone(),
+            agent: turn.unwrap_or(&advice.agent).clone(),
             id: Some(advice.id.clone()),
             why: advice.why.clone(),
             command: None,
