@@ -423,11 +423,12 @@ fn a_hint_names_the_worker_so_that_its_command_runs_in_another_working_tree() {
     let refused = line(&env, &trees[0], "claim 87.1 --as prep-agent").exits(5);
     let second = own_id(&env, &trees[0]);
     let next = format!("`git handoff claim --next --as prep-agent --worker {second}`");
-    let over = format!("claim 87.1 --take-over --reason gone --as prep-agent --worker {second}");
+    let over = format!("claim 87.1 --take-over --reason WHY --as prep-agent --worker {second}");
     for text in [&next, &format!("`git handoff {over}`")] {
         assert!(refused.stderr.contains(text), "{}", refused.shown);
     }
     // As it was printed, but elsewhere.
+    let over = over.replace("WHY", "gone");
     let taken = line(&env, &trees[1], &format!("{over} --json")).success();
     assert_eq!(taken.json()["data"]["worker"], *second);
     // The old worker is told what only reads, and its own id where that matters.
