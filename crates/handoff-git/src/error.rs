@@ -26,8 +26,6 @@ enum Reason {
     LeftOut,
     /// Tables of refs are damaged.
     DamagedTables,
-    /// Tables of refs are of a version that came later.
-    NewerTables,
     /// The `git` command does not know tables of refs.
     OldGit,
 }
@@ -51,7 +49,7 @@ impl GitError {
         use ErrorClass as C;
         let class = self.error.class();
         match self.reason {
-            Reason::LeftOut | Reason::NewerTables | Reason::OldGit => return false,
+            Reason::LeftOut | Reason::OldGit => return false,
             Reason::DamagedTables => return true,
             Reason::Unknown => {}
         }
@@ -86,15 +84,10 @@ impl GitError {
         }
     }
 
-    /// The failure to read a table of refs: it is damaged, or newer than this program.
-    pub(super) fn unreadable_table(error: git2::Error, is_newer: bool) -> Self {
-        let reason = if is_newer {
-            Reason::NewerTables
-        } else {
-            Reason::DamagedTables
-        };
+    /// The failure of git to read tables of refs.
+    pub(super) fn damaged_tables(error: git2::Error) -> Self {
         Self {
-            reason,
+            reason: Reason::DamagedTables,
             ..Self::from(error)
         }
     }
@@ -115,7 +108,7 @@ impl GitError {
 
     /// Whether tables of refs can't be read.
     pub fn is_about_tables(&self) -> bool {
-        [Reason::DamagedTables, Reason::NewerTables].contains(&self.reason)
+        self.reason == Reason::DamagedTables
     }
 
     /// Whether an object is missing because this is a partial clone.

@@ -13,10 +13,6 @@ impl From<GitError> for Failure {
         if error.is_about_old_git() {
             return Self::new(ErrorCode::Git, message).advice(OLD_GIT);
         }
-        if error.is_about_tables() && !error.is_damage() {
-            return Self::new(ErrorCode::Git, message)
-                .advice("nothing was written; a newer git-handoff may read it");
-        }
         if error.is_about_tables() {
             return Self::new(ErrorCode::LedgerDamaged, message).hint(TABLES);
         }

@@ -157,7 +157,17 @@ pub(super) fn run(
     })
 }
 
-/// The same, where only a deadline ends it early.
+/// Runs a program to its end, and keeps all of its output.
+pub(super) fn run_to_end(mut command: Command) -> Result<Ended, ProcessError> {
+    let output = command.output().map_err(ProcessError::NoStart)?;
+    Ok(Ended {
+        status: output.status,
+        stdout: output.stdout,
+        stderr: output.stderr,
+    })
+}
+
+/// The same as [`run`], where only a deadline ends it early.
 pub(super) fn run_until(
     deadline: Option<Instant>,
     command: Command,

@@ -160,9 +160,11 @@ impl RefStore for RefFiles {
         }
     }
 
-    fn head_of(&self, git_dir: &Path) -> Option<String> {
-        let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
-        Some(head.strip_prefix("ref:")?.trim().to_owned())
+    fn checked_out_at(&self, repository: &Repository, refname: &str) -> Option<PathBuf> {
+        repository.worktree_where(|git_dir| {
+            let head = fs::read_to_string(git_dir.join("HEAD"));
+            head.is_ok_and(|head| head.strip_prefix("ref:").map(str::trim) == Some(refname))
+        })
     }
 
     fn start_head(&self, _: &Repository, git_dir: &Path, head: &Target) -> Result<(), GitError> {

@@ -57,14 +57,12 @@ pub(crate) fn list(
         "--format=%(objectname) %(refname) %(symref)",
         prefix,
     ]);
-    let output = command.output();
-    let output =
-        output.map_err(|error| GitError::of_system(&format!("git cannot be started: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(GitError::of_system(&format!("git says: {}", said.trim())));
+    let ended = process::run_to_end(command);
+    let ended = ended.map_err(|error| GitError::of_system(&error.to_string()))?;
+    if !ended.status.success() {
+        return Err(GitError::of_git(&ended));
     }
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     let parsed = printed.lines().filter_map(|line| {
         let mut words = line.splitn(3, ' ');
         let (id, name, symbolic) = (words.next()?, words.next()?, words.next()?);

@@ -67,8 +67,8 @@ pub(crate) trait RefStore {
     /// A lock of another process stays.
     fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str);
 
-    /// The ref that HEAD names in the git directory of a worktree.
-    fn head_of(&self, git_dir: &Path) -> Option<String>;
+    /// The working tree, main or linked, whose HEAD names a ref.
+    fn checked_out_at(&self, repository: &Repository, refname: &str) -> Option<PathBuf>;
 
     /// Makes HEAD in the git directory of a new worktree, in which nothing but `commondir` is yet.
     fn start_head(
@@ -153,22 +153,28 @@ impl Repository {
 
     /// The working tree, main or linked, that has a branch checked out or under rebase.
     pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
-        let common = self.common_dir();
         let says =
             |path: PathBuf| fs::read_to_string(path).is_ok_and(|found| found.trim_end() == refname);
         // A rebase moves the branch that it began on when it ends or is aborted.
-        let is_head = |dir: &Path| {
-            self.refs.head_of(dir).as_deref() == Some(refname)
-                || says(dir.join("rebase-merge/head-name"))
-                || says(dir.join("rebase-apply/head-name"))
+        let is_rebased = |dir: &Path| {
+            ["rebase-merge/head-name", "rebase-apply/head-name"]
+                .iter()
+                .any(|file| says(dir.join(file)))
         };
+        let head = self.refs.checked_out_at(self, refname);
+        head.or_else(|| self.worktree_where(is_rebased))
+    }
+
+    /// The working tree, main or linked, whose git directory is such.
+    pub(crate) fn worktree_where(&self, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+        let common = self.common_dir();
         let bare = self.config("core.bare").is_some_and(|v| v == "true");
-        if !bare && is_head(common) {
+        if !bare && is_it(common) {
             return Some(common.parent().unwrap_or(common).to_owned());
         }
         let linked = fs::read_dir(common.join("worktrees")).ok()?;
         let dirs = linked.filter_map(|entry| Some(entry.ok()?.path()));
-        dirs.filter(|dir| is_head(dir)).find_map(|dir| {
+        dirs.filter(|dir| is_it(dir)).find_map(|dir| {
             let link = fs::read_to_string(dir.join("gitdir")).ok()?;
             // git writes a relative one if `worktree.useRelativePaths` is set.
             let link = dir.join(link.trim_end());
