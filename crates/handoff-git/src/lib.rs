@@ -54,8 +54,6 @@ pub use tree::{
     Change, Divided, Entry, EntryKind, FlatEntry, Listing, MOST_ENTRIES, MOST_IN_ALL, Mode, Shape,
     Tree,
 };
-#[doc(hidden)]
-pub use worktree::index_files;
 pub use worktree::{
     Caps, CaptureError, Hidden, IndexError, KeptFile, NewWorktree, PathMatch, PathPatterns,
     Position, RawPath, RestoreError, StagedFile, Unfinished, Unpublished, put_file,

@@ -8,7 +8,6 @@
 mod contracts;
 mod event;
 mod http;
-mod index;
 mod mcp;
 #[cfg(test)]
 mod mutator;
@@ -44,7 +43,6 @@ pub(crate) fn named(name: &str) -> Option<Target> {
     Some(match name {
         "event" => event::target(),
         "http" => http::target(),
-        "index" => index::target(),
         "json" => contracts::json(),
         "markdown" => contracts::markdown(),
         "mcp" => mcp::target(),

@@ -14,8 +14,6 @@ mod racy_files;
 mod restore;
 
 pub use capture::{CaptureError, RawPath};
-#[doc(hidden)]
-pub use index::index_files;
 pub use index::{IndexError, PathMatch, PathPatterns, StagedFile};
 pub use position::{Position, Unpublished};
 pub use restore::{NewWorktree, RestoreError, put_file};
