@@ -138,9 +138,11 @@ fn a_question_ends_the_wait_only_where_that_is_asked_for() {
 #[test]
 fn time_that_is_up_exits_7_and_says_where_things_stand() {
     let env = claimed();
-    let shown = env.handoff(&["wait", "87.1", "--timeout", "50ms"]).exits(7);
+    let shown = env
+        .handoff(&["wait", "87.1", "--timeout", "500ms"])
+        .exits(7);
     insta::assert_snapshot!(shown.shown, @"
-    $ git handoff wait 87.1 --timeout 50ms
+    $ git handoff wait 87.1 --timeout 500ms
     --- stderr
     waiting for changes of refs/heads/handoffs
     error: timed out: 87.1 is in_progress
@@ -401,17 +403,18 @@ fn a_remote_that_does_not_answer_does_not_outlast_the_timeout() {
         ran.stderr
     );
 
-    // A git that hangs, with a child of its own that keeps the pipes open.
+    // A git that hangs where it asks the remote, with a child of its own that keeps the pipes open.
     let bin = env.root().join("bin");
     fs::create_dir(&bin).unwrap();
     let pids = env.root().join("pids");
+    let path = std::env::var("PATH").unwrap();
     let text = format!(
-        "#!/bin/sh\nsleep 1000 &\necho $! >> '{}'\nwait\n",
+        "#!/bin/sh\ncase \"$*\" in *' for-each-ref '*|*' symbolic-ref '*) PATH='{path}' exec git \"$@\";; esac\n\
+         sleep 1000 &\necho $! >> '{}'\nwait\n",
         pids.display()
     );
     script(&bin.join("git"), text);
     let mut command = away(&env, &args);
-    let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", bin.display()));
     on(command).exits(7).says("git did not answer in time");
     for pid in fs::read_to_string(&pids).unwrap().lines() {

@@ -30,7 +30,7 @@ impl RefStore for RefFiles {
         prefix: &str,
     ) -> Result<Vec<(String, Target)>, GitError> {
         if is_crowded(repository) {
-            return git_command::list(repository, prefix);
+            return git_command::list(repository, prefix, GitError::of_git);
         }
         let mut found = Vec::new();
         for reference in repository.inner.references_glob(&format!("{prefix}*"))? {

@@ -46,10 +46,12 @@ pub(crate) fn run(command: Command, input: Option<Vec<u8>>) -> Result<Ended, Git
     ended.map_err(|error| GitError::of_system(&error.to_string()))
 }
 
-/// The refs whose names begin with a prefix that ends in a slash, sorted by name.
+/// The ref of this name, or those whose names begin with a prefix that ends in a slash, sorted by
+/// name; or what a failure of git means.
 pub(crate) fn list(
     repository: &Repository,
     prefix: &str,
+    failure: impl FnOnce(&Ended) -> GitError,
 ) -> Result<Vec<(String, Target)>, GitError> {
     let mut command = git(repository, repository.path());
     command.args([
@@ -60,7 +62,7 @@ pub(crate) fn list(
     let ended = process::run_to_end(command);
     let ended = ended.map_err(|error| GitError::of_system(&error.to_string()))?;
     if !ended.status.success() {
-        return Err(GitError::of_git(&ended));
+        return Err(failure(&ended));
     }
     let printed = String::from_utf8_lossy(&ended.stdout);
     let parsed = printed.lines().filter_map(|line| {

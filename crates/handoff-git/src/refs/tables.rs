@@ -206,15 +206,20 @@ impl RefStore for RefTables {
         let mut command = git(repository, repository.path());
         command.args(["worktree", "list", "--porcelain", "-z"]);
         let printed = command.output().ok()?.stdout;
-        let printed = String::from_utf8_lossy(&printed).into_owned();
         let branch = format!("branch {refname}");
-        let has_it = |worktree: &&str| worktree.split('\0').any(|line| line == branch);
-        let having = printed.split("\0\0").filter(has_it);
-        let mut paths = having.filter_map(|worktree| {
-            let path = worktree.split('\0').next()?.strip_prefix("worktree ")?;
-            Some(PathBuf::from(path))
-        });
-        paths.find(|path| path.exists())
+        if !printed
+            .split(|&b| b == 0)
+            .any(|line| line == branch.as_bytes())
+        {
+            return None;
+        }
+        // Which one it is, also where git does not know its path.
+        repository.worktree_where(|git_dir| {
+            let mut command = git(repository, git_dir);
+            command.args(["symbolic-ref", "-q", "HEAD"]);
+            let asked = run(command, None);
+            asked.is_ok_and(|asked| printed_by(&asked) == refname)
+        })
     }
 
     fn start_head(
@@ -265,12 +270,20 @@ fn lists(repository: &Repository) -> Result<Vec<u8>, GitError> {
             GitError::of_system(&format!("{} cannot be read: {error}", shared.display()))
         })?,
     };
-    // git takes no list for one of no tables.
-    if lists.is_empty() {
+    // git takes no list for one of no tables, as it is until a new repository has a HEAD.
+    let is_new = || {
+        let tables = fs::read_dir(repository.common_dir().join(FOLDER));
+        tables.is_ok_and(|mut tables| !tables.any(is_table))
+    };
+    if lists.is_empty() && !is_new() {
         return Err(damaged(&shared, "it is missing or empty"));
     }
     lists.extend(fs::read(own).unwrap_or_default());
     Ok(lists)
+}
+
+fn is_table(entry: io::Result<fs::DirEntry>) -> bool {
+    entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "ref"))
 }
 
 /// Has git read a ref.
@@ -288,26 +301,34 @@ fn read(repository: &Repository, refname: &str) -> Result<Option<Target>, GitErr
         command.args(args).arg(refname);
         run(command, None)
     };
-    let printed = |ended: &Ended| String::from_utf8_lossy(&ended.stdout).trim_end().to_owned();
     let asked = ask(&["symbolic-ref", "-q"])?;
     match asked.status.code() {
-        Some(0) => return Ok(Some(Target::Symbolic(printed(&asked)))),
+        Some(0) => return Ok(Some(Target::Symbolic(printed_by(&asked)))),
         Some(1) if refname.starts_with("refs/") => return Ok(None),
         Some(1) => {}
-        _ => return Err(unreadable(repository, GitError::of_git(&asked))),
+        _ => return Err(unreadable(repository, &asked)),
     }
     let asked = ask(&["rev-parse", "-q", "--verify"])?;
-    Ok(printed(&asked).parse().ok().map(Target::Id))
+    Ok(printed_by(&asked).parse().ok().map(Target::Id))
+}
+
+fn printed_by(ended: &Ended) -> String {
+    String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
 }
 
 /// Has git list refs.
 fn list(repository: &Repository, prefix: &str) -> Result<Vec<(String, Target)>, GitError> {
-    git_command::list(repository, prefix).map_err(|error| unreadable(repository, error))
+    git_command::list(repository, prefix, |ended| unreadable(repository, ended))
 }
 
-/// The failure of git to read tables, where it knows them.
-fn unreadable(repository: &Repository, error: GitError) -> GitError {
-    if error.is_about_old_git() {
+/// The failure of git to read tables: damage, unless it never came to them. Of a table that is cut
+/// off, git 2.47 may crash.
+fn unreadable(repository: &Repository, ended: &Ended) -> GitError {
+    const DIED: i32 = 128;
+    let error = GitError::of_git(ended);
+    let is_refused =
+        error.is_about_old_git() || ended.complaint().contains("unknown repository extension");
+    if is_refused || ended.status.code().is_some_and(|code| code != DIED) {
         return error;
     }
     damaged(&repository.common_dir().join(FOLDER), &error.to_string())
