@@ -9,8 +9,8 @@ use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
 use handoff_model::{
-    Actor, DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendRequest, Update, View,
-    record_file,
+    Actor, DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendOptions, SendRequest,
+    Update, View, record_file,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -105,9 +105,7 @@ impl InMemory {
                 Request::Send(SendRequest {
                     artifacts: &[],
                     policy: Policy::Off,
-                    answers: None,
-                    replaces: None,
-                    token: None,
+                    options: &SendOptions::default(),
                     contract,
                     code: None,
                 }),

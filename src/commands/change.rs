@@ -5,7 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{Ledger, Offer, Session, Snapshot};
-use handoff_model::{EventArgs, ModelUsage, Question, Record, Update, View};
+use handoff_model::{EventArgs, ModelUsage, Question, Record, SendOptions, Update, View};
 use handoff_protocol::{Event, State};
 
 use crate::args::duration;
@@ -259,12 +259,12 @@ impl Retry {
             agent: agent.as_ref(),
             issue: Some(id.issue()),
             protocol: None,
-            answers: None,
-            replaces: Some(id.number()),
-            token: None,
-            allow: &self.allow_secret,
+            options: &SendOptions {
+                replaces: Some(id.number()),
+                allowed_secrets: self.allow_secret.clone(),
+                ..SendOptions::default()
+            },
             reports: None,
-            imported: None,
         };
         deliver(&mut ledger, &session, &offer, None, output)
     }

@@ -78,7 +78,7 @@ impl<'r> Against<'r> {
                 })?;
                 let BuiltInMatch { protocol, review } =
                     found.expect("there are built-in protocols");
-                Ok(review.screened(protocol, offer.input, offer.allow))
+                Ok(review.screened(protocol, offer.input, &offer.options.allowed_secrets))
             }
         }
     }

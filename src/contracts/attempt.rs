@@ -5,7 +5,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{ContractError, Done, Ledger, LedgerError, Offer, Session};
-use handoff_model::Reports;
+use handoff_model::{Reports, SendOptions};
 
 use crate::context::Context;
 use crate::contracts::by_send;
@@ -48,9 +48,7 @@ pub(crate) struct Options {
     pub(crate) agent: Option<AgentName>,
     pub(crate) issue: Option<IssueKey>,
     pub(crate) protocol: Option<AgentName>,
-    answers: Option<HandoffId>,
-    token: Option<u32>,
-    allow: Vec<Allowance>,
+    sending: SendOptions,
     reports: Reports,
 }
 
@@ -79,13 +77,17 @@ impl OfferArgs {
         for name in &self.coverage {
             reports.add_coverage(name, &input::report(context, name)?)?;
         }
+        let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
         Ok(Options {
             agent,
             issue: self.issue()?,
             protocol: self.protocol.as_deref().map(str::parse).transpose()?,
-            answers: self.answers.as_deref().map(str::parse).transpose()?,
-            token: self.token,
-            allow: self.allow_secret.clone(),
+            sending: SendOptions {
+                answers: answers.as_ref().map(HandoffId::number),
+                token: self.token,
+                allowed_secrets: self.allow_secret.clone(),
+                ..SendOptions::default()
+            },
             reports,
         })
     }
@@ -111,12 +113,8 @@ impl Options {
             agent: self.agent.as_ref(),
             issue: self.issue.as_ref(),
             protocol: self.protocol.as_ref(),
-            answers: self.answers.as_ref().map(HandoffId::number),
-            replaces: None,
-            token: self.token,
-            allow: &self.allow,
+            options: &self.sending,
             reports: Some(&self.reports),
-            imported: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use handoff_base::finding::Finding;
 use handoff_contract::{Format, Input, MAX_BYTES, Outline};
 use handoff_git::{Cleanup, PathMatch, PathPatterns, Repository, StagedFile, cleaned, comment_of};
 use handoff_ledger::{Ledger, NextCommit, Offer};
+use handoff_model::SendOptions;
 
 use super::{argument, refusal};
 use crate::context::Context;
@@ -57,12 +58,8 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
             agent: agent.as_ref(),
             issue: None,
             protocol: None,
-            answers: None,
-            replaces: None,
-            token: None,
-            allow: &[],
+            options: &SendOptions::default(),
             reports: None,
-            imported: None,
         })?;
         incomplete += usize::from(!review.is_complete());
         if !review.is_complete() {

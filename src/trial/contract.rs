@@ -8,7 +8,7 @@ use handoff_base::pointer::parts;
 use handoff_contract::Input;
 use handoff_ledger::{Done, LedgerError, Offer};
 use handoff_model::planner::Holder;
-use handoff_model::{ContractRefusal, Record, Refusal, View};
+use handoff_model::{ContractRefusal, Record, Refusal, SendOptions, View};
 use handoff_protocol::{ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types};
 use handoff_templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Value, json};
@@ -122,12 +122,11 @@ impl Trial<'_> {
             agent: Some(&ask.from),
             issue: Some(&ask.issue),
             protocol: Some(&self.protocol.definition().name),
-            answers: ask.answers,
-            replaces: None,
-            token: None,
-            allow: &[],
+            options: &SendOptions {
+                answers: ask.answers,
+                ..SendOptions::default()
+            },
             reports: None,
-            imported: None,
         };
         self.ledger.send(&self.session, &offer)
     }

@@ -9,6 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_contract::Input;
 use handoff_git::Repository;
 use handoff_ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
+use handoff_model::SendOptions;
 use handoff_model::branches::nameable;
 use insta::assert_snapshot;
 use test_support::contracts::prepared;
@@ -770,12 +771,8 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         agent: None,
         issue: None,
         protocol: None,
-        answers: None,
-        replaces: None,
-        token: None,
-        allow: &[],
+        options: &SendOptions::default(),
         reports: None,
-        imported: None,
     };
     let mut ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let done = ledger.send(&session, &offer).unwrap();

@@ -2,9 +2,9 @@
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_contract::{Allowance, Input};
+use handoff_contract::Input;
 use handoff_model::{
-    Contract, ImportSource, Opened, Reports, Review, View, first_match, review_imported,
+    Contract, Opened, Reports, Review, SendOptions, View, first_match, review_imported,
 };
 use handoff_protocol::{AgentKind, State};
 
@@ -22,19 +22,10 @@ pub struct Offer<'a> {
     pub issue: Option<&'a IssueKey>,
     /// The protocol it follows, if given.
     pub protocol: Option<&'a AgentName>,
-    /// The number of the request that it answers, if its sender works on several; the default is
-    /// the newest.
-    pub answers: Option<u32>,
-    /// The number of the failed handoff whose contract it corrects.
-    pub replaces: Option<u32>,
-    /// The token of the claim that its sender acts under, if given.
-    pub token: Option<u32>,
-    /// Matches of secret patterns that are allowed.
-    pub allow: &'a [Allowance],
+    /// How it is sent.
+    pub options: &'a SendOptions,
     /// The reports that it is sent with.
     pub reports: Option<&'a Reports>,
-    /// Where it comes from, if it is imported.
-    pub imported: Option<&'a ImportSource>,
 }
 
 /// A protocol and the review of a contract under it.
@@ -60,7 +51,11 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] if the ledger can't be read.
     pub fn match_contract(&self, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
         let ContractMatch { rules, review } = self.unscreened_match(offer)?;
-        let review = review.screened(rules.protocol(), offer.input, offer.allow);
+        let review = review.screened(
+            rules.protocol(),
+            offer.input,
+            &offer.options.allowed_secrets,
+        );
         Ok(ContractMatch { rules, review })
     }
 
@@ -113,7 +108,13 @@ impl<'r> Snapshot<'r> {
         let rules = self.rules(name)?;
         let with = |hint: Option<&IssueKey>| {
             let protocol = rules.protocol();
-            review_imported(protocol, &rules, offer.input, hint, offer.imported)
+            review_imported(
+                protocol,
+                &rules,
+                offer.input,
+                hint,
+                offer.options.imported.as_ref(),
+            )
         };
         let mut first = with(offer.issue)?;
         if first.contract.is_some() || !first.is_complete() || offer.issue.is_some() {

@@ -67,9 +67,7 @@ impl RecordedStep {
                 code: record.code.as_ref(),
                 artifacts: &record.artifacts,
                 policy,
-                answers: options.answers,
-                replaces: options.replaces,
-                token: options.token,
+                options,
             }),
             RecordedRequest::Update(update) => Request::Update(update),
         }

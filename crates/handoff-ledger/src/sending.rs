@@ -3,7 +3,6 @@
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{Code, Moment, ObjectId, digest};
-use handoff_contract::Allowance;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
@@ -37,8 +36,6 @@ pub(super) struct Gathered {
     pub(super) artifacts: Vec<Artifact>,
     /// The evidence for its statements.
     pub(super) evidence: Vec<Evidence>,
-    /// Allowed matches of secret patterns in the contract.
-    pub(super) allowed_secrets: Vec<Allowance>,
 }
 
 /// Where a contract is sent from.
@@ -153,8 +150,9 @@ impl<'r> Ledger<'r> {
             return Err(ContractError::Invalid(vec![finding]).into());
         }
         match (origin, unused) {
-            (Origin::Export(known), _) => {
-                contract.allowed_secrets.clone_from(&known.allowed_secrets);
+            (Origin::Export(_), _) => {
+                let allowed = &offer.options.allowed_secrets;
+                contract.allowed_secrets.clone_from(allowed);
             }
             (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
             (_, None) => {}
@@ -253,9 +251,7 @@ impl<'r> Ledger<'r> {
             code: prepared.code.as_ref(),
             artifacts: &prepared.artifacts,
             policy: tip.manifest().evidence,
-            answers: prepared.offer.answers,
-            replaces: prepared.offer.replaces,
-            token: prepared.offer.token,
+            options: prepared.offer.options,
         });
         let planned = plan(protocol, folder.key(), &folder, &actor, &request);
         let mut planned = planned.map_err(|stop| {
@@ -576,7 +572,7 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
             &issue,
             kind,
             contract,
-            self.offer.answers,
+            self.offer.options.answers,
             from,
         )?)
     }

@@ -8,8 +8,8 @@ use handoff_base::{Amount, Code, Currency, Moment};
 use handoff_model::Approval;
 use handoff_model::{
     Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus,
-    ModelUsage, Planned, Question, Record, Request, SendRequest, Stop, TraceParent, Update, layout,
-    plan,
+    ModelUsage, Planned, Question, Record, Request, SendOptions, SendRequest, Stop, TraceParent,
+    Update, layout, plan,
 };
 use handoff_protocol::{Action, Event, OnRecord, Policy, RunFailure, State as Lifecycle};
 use serde_json::{Map, Value, json};
@@ -82,18 +82,23 @@ impl Act {
             usage: &self.usage,
             delivery: self.delivery.as_ref(),
         };
+        let options;
         let request = match &self.asked {
             Asked::Update(update) => Request::Update(update),
             Asked::Send(sending) => {
                 let contract = world.contract(&sending.bytes).unwrap();
+                options = SendOptions {
+                    answers: sending.answers,
+                    replaces: sending.replaces,
+                    token: sending.token,
+                    ..SendOptions::default()
+                };
                 Request::Send(SendRequest {
                     contract,
                     code: sending.code.as_ref(),
                     artifacts: &[],
                     policy: Policy::Off,
-                    answers: sending.answers,
-                    replaces: sending.replaces,
-                    token: sending.token,
+                    options: &options,
                 })
             }
         };

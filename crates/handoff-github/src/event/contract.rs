@@ -7,7 +7,9 @@ use handoff_base::pointer::parts;
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, Done, LedgerError, Offer, Target};
 use handoff_model::planner::Holder;
-use handoff_model::{Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, Update, View};
+use handoff_model::{
+    Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, SendOptions, Update, View,
+};
 use handoff_protocol::{
     ContractRule, ContractType, Definition, Event as Happens, EventRule, FactRule, Protocol, State,
     Unfinished,
@@ -136,7 +138,8 @@ impl Work<'_, '_, '_> {
         let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
         let input = Input::read(text.as_bytes());
         let parties = (Some(agent), protocol.as_ref());
-        let offer = offered(&input, &self.key, parties, token);
+        let options = claimed_by(token);
+        let offer = offered(&input, &self.key, parties, &options);
         self.context.ledger.send(&session, &offer)
     }
 
@@ -145,7 +148,8 @@ impl Work<'_, '_, '_> {
         let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
         let input = Input::read(draft.text.as_bytes());
         let parties = (Some(&draft.from), protocol.as_ref());
-        let offer = offered(&input, &self.key, parties, None);
+        let options = SendOptions::default();
+        let offer = offered(&input, &self.key, parties, &options);
         let review = self.context.ledger.tip()?.match_contract(&offer)?.review;
         if review.holds_secrets() {
             return Err(ContractError::Secret(review.findings).into());
@@ -158,8 +162,8 @@ impl Work<'_, '_, '_> {
             let (target, event, args) = taking_up(record);
             let sent = self.context.ledger.rehearse(|ledger| {
                 let claimed = ledger.claim(session, &draft.from, &target, event, &args)?;
-                let token = Some(claimed.receipt.record.claims());
-                ledger.send(session, &Offer { token, ..offer })
+                let options = &claimed_by(Some(claimed.receipt.record.claims()));
+                ledger.send(session, &Offer { options, ..offer })
             });
             if let Err(LedgerError::Refused(mut refusal)) = sent
                 && let Some(misfits) = refusal.misfits()
@@ -471,23 +475,27 @@ impl Work<'_, '_, '_> {
     }
 }
 
+/// How a contract is sent by whoever made this claim.
+fn claimed_by(token: Option<u32>) -> SendOptions {
+    SendOptions {
+        token,
+        ..SendOptions::default()
+    }
+}
+
 fn offered<'o>(
     input: &'o Input<'o>,
     issue: &'o IssueKey,
     (agent, protocol): (Option<&'o AgentName>, Option<&'o AgentName>),
-    token: Option<u32>,
+    options: &'o SendOptions,
 ) -> Offer<'o> {
     Offer {
         input,
         agent,
         issue: Some(issue),
         protocol,
-        answers: None,
-        replaces: None,
-        token,
-        allow: &[],
+        options,
         reports: None,
-        imported: None,
     }
 }
 

@@ -9,7 +9,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::blob_id;
-use handoff_model::{Contract, EventArgs, ImportSource, Record, Update, View};
+use handoff_model::{Contract, EventArgs, ImportSource, Record, SendOptions, Update, View};
 use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -223,12 +223,8 @@ impl<'a, 'r> Importer<'a, 'r> {
             agent: None,
             issue: self.issue.as_ref(),
             protocol: None,
-            answers: None,
-            replaces: None,
-            token: None,
-            allow: &[],
+            options: &SendOptions::imported(imported),
             reports: None,
-            imported: Some(imported),
         };
         let found = tip.match_contract(&offer)?;
         if self.issue.is_some() {
@@ -395,12 +391,8 @@ impl<'a, 'r> Importer<'a, 'r> {
             agent: contract.from.as_ref().or(self.agent.as_ref()),
             issue: Some(&key),
             protocol: Some(protocol),
-            answers: None,
-            replaces: None,
-            token: None,
-            allow: &[],
+            options: &SendOptions::imported(&imported),
             reports: None,
-            imported: Some(&imported),
         };
         let done = self
             .ledger

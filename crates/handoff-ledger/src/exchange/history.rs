@@ -225,11 +225,7 @@ impl<'r> History<'r> {
                     evidence: recorded
                         .sent()
                         .map_or_else(Vec::new, |sent| sent.evidence.clone()),
-                    answers: send.answers,
-                    replaces: send.replaces,
-                    token: send.token,
-                    allowed_secrets: contract.allowed_secrets.clone(),
-                    imported: contract.imported.clone(),
+                    options: send.options.clone(),
                 })
             }
             Request::Update(update) => LineRequest::Update(update.clone()),

@@ -5,9 +5,9 @@
 use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey, WorkerId};
-use handoff_contract::{Allowance, Format};
+use handoff_contract::Format;
 use handoff_model::{
-    Artifact, Delivery, Evidence, ImportSource, MAX_TEXT, ModelUsage, TraceParent, Update, layout,
+    Artifact, Delivery, Evidence, MAX_TEXT, ModelUsage, SendOptions, TraceParent, Update, layout,
 };
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -169,17 +169,13 @@ pub(super) struct Send {
     /// The evidence for its statements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Evidence>,
-    /// The number of the request that it answered.
-    pub(super) answers: Option<u32>,
-    /// The number of the failed handoff whose contract it corrected.
-    pub(super) replaces: Option<u32>,
-    /// The token of the claim that its sender acted under, if given.
-    pub(super) token: Option<u32>,
-    /// Allowed matches of secret patterns in it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) allowed_secrets: Vec<Allowance>,
-    /// Where it came from, if it was imported.
-    pub(super) imported: Option<ImportSource>,
+    /// How it was sent.
+    #[serde(default, skip_serializing_if = "is_plain")]
+    pub(super) options: SendOptions,
+}
+
+fn is_plain(options: &SendOptions) -> bool {
+    *options == SendOptions::default()
 }
 
 /// A protocol that was activated, including the one the ledger started with.

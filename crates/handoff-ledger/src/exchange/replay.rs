@@ -388,18 +388,13 @@ impl<'a, 'r> Replay<'a, 'r> {
                     agent: Some(agent),
                     issue: Some(issue),
                     protocol: Some(&send.protocol),
-                    answers: send.answers,
-                    replaces: send.replaces,
-                    token: send.token,
-                    allow: &send.allowed_secrets,
+                    options: &send.options,
                     reports: None,
-                    imported: send.imported.as_ref(),
                 };
                 let known = Gathered {
                     code: send.code.clone(),
                     artifacts: send.artifacts.clone(),
                     evidence: send.evidence.clone(),
-                    allowed_secrets: send.allowed_secrets.clone(),
                 };
                 let origin = Origin::Export(&known);
                 self.importer.ledger.send_with(session, &offer, origin)?

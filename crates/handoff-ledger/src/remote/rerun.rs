@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
-use handoff_model::{Maker, Update, View, archived_before, layout, trailers};
+use handoff_model::{Maker, SendOptions, Update, View, archived_before, layout, trailers};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -321,18 +321,19 @@ impl<'r> Rerun<'r> {
                     agent: Some(agent),
                     issue: Some(key),
                     protocol: Some(&contract.protocol),
-                    answers: answers.map(|id| id.number()),
-                    replaces: replaces.map(|id| id.number()),
-                    token: None,
-                    allow: &contract.allowed_secrets,
+                    options: &SendOptions {
+                        answers: answers.map(|id| id.number()),
+                        replaces: replaces.map(|id| id.number()),
+                        // Claims may count differently here.
+                        token: None,
+                        ..options
+                    },
                     reports: None,
-                    imported: options.imported.as_ref(),
                 };
                 let known = Gathered {
                     code: record.code.clone(),
                     artifacts: record.artifacts.clone(),
                     evidence: record.evidence.clone(),
-                    allowed_secrets: contract.allowed_secrets.clone(),
                 };
                 if let Some(follows) = &record.follows {
                     self.origins.ensure_lease_held(follows)?;

@@ -238,7 +238,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         let mine = issue.open.iter().rev().find(|open| open.to == *from);
         let Some(open) = mine else {
-            return Err(self.not_held(&issue, from, send.token)?.into());
+            return Err(self.not_held(&issue, from, send.options.token)?.into());
         };
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }

@@ -39,7 +39,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     is_own && earlier.sent_at().is_none_or(|sent| lease.since > sent)
                 });
                 taken_up_since
-                    || send.answers.is_some()
+                    || send.options.answers.is_some()
                     || earlier.answers.as_ref() == Some(&request.id)
             });
             if !again {
@@ -47,7 +47,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
         }
-        self.ensure_not_taken_over(&issue, from, request.as_ref(), send.token)?;
+        self.ensure_not_taken_over(&issue, from, request.as_ref(), send.options.token)?;
         let Some(mut request) = request else {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
@@ -164,7 +164,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 });
             }
         }
-        Ok(self.not_held(issue, from, send.token)?.into())
+        Ok(self.not_held(issue, from, send.options.token)?.into())
     }
 }
 

@@ -26,7 +26,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Stop<E> {
         let mut refusal = match stop {
             // A correction takes back what the failed contract said, which others rest on here.
-            Stop::Refused(refusal) if send.replaces.is_none() => refusal,
+            Stop::Refused(refusal) if send.options.replaces.is_none() => refusal,
             other => return other,
         };
         if let Some(findings) = refusal.misfits() {
@@ -58,7 +58,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             agent: from,
             worker,
         };
-        let held = held(self.view, &issue, kind, contract, send.answers, holder)?;
+        let held = held(
+            self.view,
+            &issue,
+            kind,
+            contract,
+            send.options.answers,
+            holder,
+        )?;
         let mut found = match &kind.tasks {
             Some(fields) => task_mismatches(&issue, fields, &fields.read(&contract.value), from),
             None => Vec::new(),
@@ -69,7 +76,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             view: self.view,
             worker,
             held: held.as_ref().filter(|_| contract.imported.is_none()),
-            replaces: send.replaces,
+            replaces: send.options.replaces,
             at: self.actor.at,
             is_proved: self.actor.delivery.is_some(),
         };

@@ -77,7 +77,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
             .into());
         }
-        if let Some(number) = send.replaces {
+        if let Some(number) = send.options.replaces {
             let planned = self.correct(issue, send, kind, from, number);
             return self.demanding(planned, send, kind, from);
         }
@@ -86,7 +86,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             worker: self.actor.worker,
         };
         let held = match &issue {
-            Some(issue) => held(self.view, issue, kind, contract, send.answers, holder)?,
+            Some(issue) => held(
+                self.view,
+                issue,
+                kind,
+                contract,
+                send.options.answers,
+                holder,
+            )?,
             None => None,
         };
         let planned = if !kind.answers.is_empty() {
@@ -169,7 +176,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let receipt = self.repeated(earlier, issue.clone());
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            self.ensure_not_taken_over(issue, from, basis.as_ref(), send.token)?;
+            self.ensure_not_taken_over(issue, from, basis.as_ref(), send.options.token)?;
             // A different contract under a known id is refused for that first.
             self.ensure_id_free(issue, contract)?;
         }
@@ -442,7 +449,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             worker: self.actor.worker,
             // The attempts of what is imported were made elsewhere.
             held: held.filter(|_| contract.imported.is_none()),
-            replaces: send.replaces,
+            replaces: send.options.replaces,
             at: self.actor.at,
             is_proved: self.actor.delivery.is_some(),
         };

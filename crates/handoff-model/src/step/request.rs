@@ -34,15 +34,11 @@ pub struct SendRequest<'a> {
     pub artifacts: &'a [Artifact],
     /// The policy for contradicted statements, unless the protocol sets one.
     pub policy: Policy,
-    /// The number of the request that it answers, if given.
-    pub answers: Option<u32>,
-    /// The number of the failed handoff whose contract it corrects.
-    pub replaces: Option<u32>,
-    /// The token of the claim that its sender acts under, if given.
-    pub token: Option<u32>,
+    /// How it is sent.
+    pub options: &'a SendOptions,
 }
 
-/// How a contract was sent.
+/// How a contract is sent.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -60,15 +56,23 @@ pub struct SendOptions {
     pub imported: Option<ImportSource>,
 }
 
+impl SendOptions {
+    /// For a contract that comes from elsewhere.
+    pub fn imported(source: &ImportSource) -> Self {
+        Self {
+            imported: Some(source.clone()),
+            ..Self::default()
+        }
+    }
+}
+
 impl SendRequest<'_> {
-    /// How the contract is sent.
-    pub(crate) fn options(&self) -> SendOptions {
+    /// How the contract is sent, with what its review found in it.
+    pub(crate) fn reviewed_options(&self) -> SendOptions {
         SendOptions {
-            answers: self.answers,
-            replaces: self.replaces,
-            token: self.token,
             allowed_secrets: self.contract.allowed_secrets.clone(),
             imported: self.contract.imported.clone(),
+            ..self.options.clone()
         }
     }
 }

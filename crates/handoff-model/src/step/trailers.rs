@@ -134,7 +134,7 @@ pub(crate) fn write(actor: &Actor<'_>, request: &Request<'_>, led_to: StepEvent)
         found.push((REQUEST, asked.as_str().to_owned()));
     }
     match request {
-        Request::Send(send) => put(&json!(send.options()), SEND, &mut found),
+        Request::Send(send) => put(&json!(send.reviewed_options()), SEND, &mut found),
         Request::Update(update) => {
             let members = update.content();
             match update {
