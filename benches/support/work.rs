@@ -9,8 +9,8 @@ use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
 use handoff_model::{
-    Actor, DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendOptions, SendRequest,
-    Update, View, record_file,
+    DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendOptions, SendRequest, Step,
+    Update, View, plan, record_file,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -95,37 +95,31 @@ impl InMemory {
             };
             samples.review(&samples.text(stage, self.number, format))
         });
-        let claim;
-        let (name, request): (AgentName, Request<'_>) = match &contract {
+        let (name, request): (AgentName, Request) = match &contract {
             Some(contract) => (
                 contract
                     .from
                     .clone()
                     .expect("the contract names its sender"),
-                Request::Send(SendRequest {
-                    artifacts: &[],
-                    policy: Policy::Off,
-                    options: &SendOptions::default(),
-                    contract,
-                    code: None,
-                }),
+                Request::Send(SendOptions::default()),
             ),
             None => {
                 let last = self.records.last().unwrap();
-                claim = Update::change(last.id.number(), Event::Claim, EventArgs::default());
-                (last.to.clone(), Request::Update(&claim))
+                let claim = Update::change(last.id.number(), Event::Claim, EventArgs::default());
+                (last.to.clone(), Request::Update(claim))
             }
         };
-        let worker = "bench".parse().unwrap();
-        let actor = Actor {
-            name: &name,
-            worker: Some(&worker),
-            at: to_second(at),
-            traceparent: None,
-            usage: &[],
-            delivery: None,
+        let sent = contract.as_ref().map(|contract| SendRequest {
+            contract,
+            code: None,
+            artifacts: &[],
+            policy: Policy::Off,
+        });
+        let step = Step {
+            worker: Some("bench".parse().unwrap()),
+            ..Step::new(name.clone(), to_second(at), request)
         };
-        let planned = handoff_model::plan(&samples.protocol, &self.key, self, &actor, &request);
+        let planned = plan(&samples.protocol, &self.key, self, &step, sent.as_ref());
         let step = match planned {
             Ok(handoff_model::Planned::Write(step)) => *step,
             Ok(_) => panic!("issue {}: the step was taken before", self.key),

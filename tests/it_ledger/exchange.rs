@@ -154,6 +154,20 @@ fn an_issue_can_go_out_alone() {
 }
 
 #[test]
+fn the_zone_that_a_step_was_recorded_in_comes_back() {
+    let env = TestEnvironment::with_ledger();
+    let mut send = env.program(&["send", &env.file("87.xml", opening(87))]);
+    send.env("GIT_AUTHOR_DATE", format!("@{} +0530", env.now()));
+    assert!(send.status().unwrap().success());
+    let dir = exported(&env, "files", "out");
+    let repo = fresh(&env, "copy", "issue-to-pr");
+    import(&env, &repo, &dir, &[]);
+    let date = |repo| env.git(repo, &["log", "-1", "--format=%aI", "handoffs"]);
+    assert_eq!(date(&repo), date(&env.repo()));
+    assert!(date(&repo).contains("+05:30"), "{}", date(&repo));
+}
+
+#[test]
 fn an_export_needs_a_folder_of_its_own() {
     let env = TestEnvironment::with_ledger();
     let dir = env.root().join("own");
@@ -893,12 +907,17 @@ fn many(env: &TestEnvironment, name: &str, issues: std::ops::Range<u32>) -> Path
     for issue in issues {
         let (contract, at) = (format!("{issue}.xml"), "2026-01-05T10:00:00+00:00");
         write(&dir, &contract, opening(issue));
-        let step = |number: u32, by: &str, request: &Value| json!({ "issue": issue.to_string(), "step": number, "at": at, "by": by, "worker": "elsewhere", "request": request });
+        let step = |by: &str, request: &Value| json!({ "at": at, "by": by, "worker": "elsewhere", "request": request });
         let sha256 = handoff_base::digest(opening(issue).as_bytes());
-        let send = json!({ "contract": contract, "format": "xml", "sha256": sha256, "protocol": "issue-to-pr" });
-        lines.push(step(1, "issue-manager", &json!({ "send": send })));
+        let contract = json!({ "file": contract, "format": "xml", "sha256": sha256, "protocol": "issue-to-pr" });
+        let send = step("issue-manager", &json!({ "send": {} }));
         let claim = json!({ "change": { "handoff": 1, "event": "claim", "arguments": { "lease": 14_400 } } });
-        lines.push(step(2, "prep-agent", &claim));
+        let claim = step("prep-agent", &claim);
+        let key = issue.to_string();
+        lines.push(
+            json!({ "issue": { "key": key, "number": 1, "step": send, "contract": contract } }),
+        );
+        lines.push(json!({ "issue": { "key": key, "number": 2, "step": claim } }));
     }
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     write(&dir, "steps.jsonl", lines);
@@ -1019,8 +1038,8 @@ fn nothing_that_the_protocol_refuses_comes_in() {
     assert_eq!(refused(&data), told);
     // An unknown agent, a path out of the folder, a request of no issue.
     let (env, dir) = altered(|number, line| match number {
-        3 => line.replace("\"contract\":\"87/", "\"contract\":\"../87/"),
-        6 => line.replace("\"issue\":\"88\",", ""),
+        3 => line.replace("\"file\":\"87/", "\"file\":\"../87/"),
+        6 => line.replace("\"key\":\"88\",", ""),
         _ => line.to_owned(),
     });
     let repo = fresh(&env, "paths", "issue-to-pr");
@@ -1166,7 +1185,7 @@ fn what_no_command_could_have_asked_for_is_refused() {
     assert_eq!(refused(&data), told);
     assert_eq!(commits_in(&env, &repo), 2);
     // A time with a smaller fraction is the millisecond that a record can hold.
-    let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.0005+00:00"));
+    let (env, dir) = altered(|_, line| line.replace(":00Z", ":00.0005Z"));
     let repo = fresh(&env, "fraction", "issue-to-pr");
     assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (6, 1, 0, 6));
     assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));
@@ -1200,8 +1219,9 @@ fn imported_after_a_claim(change: &Value, fails: bool) -> (TestEnvironment, Vec<
     let steps = dir.join("steps.jsonl");
     let lines = fs::read_to_string(&steps).unwrap();
     let mut line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
-    line["step"] = json!(line["step"].as_u64().unwrap() + 1);
-    line["request"] = json!({ "change": change });
+    let of = &mut line["issue"];
+    of["number"] = json!(of["number"].as_u64().unwrap() + 1);
+    of["step"]["request"] = json!({ "change": change });
     fs::write(&steps, format!("{lines}{line}\n")).unwrap();
     let repo = fresh(&env, "copy", "issue-to-pr");
     let (data, _) = import(&env, &repo, &dir, &[]);

@@ -212,7 +212,7 @@ fn an_import_gives_up_only_an_issue_with_nothing_open() {
     let lines = fs::read_to_string(&steps).unwrap();
     let kept = lines.lines().filter(|line| !line.contains("\"reject\""));
     let kept: Vec<String> = kept
-        .map(|line| line.replace("\"step\":3", "\"step\":2"))
+        .map(|line| line.replace("\"number\":3", "\"number\":2"))
         .collect();
     assert_eq!(kept.len() + 1, lines.lines().count());
     fs::write(&steps, kept.join("\n") + "\n").unwrap();

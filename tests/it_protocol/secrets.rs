@@ -516,7 +516,7 @@ fn an_export_whose_allowance_was_taken_out_is_refused() {
         .success();
     let steps = folder.join("steps.jsonl");
     let text = fs::read_to_string(&steps).unwrap();
-    let allowed = r#","options":{"allowed_secrets":[{"rule":"github-pat","place":"/summary"}]}"#;
+    let allowed = r#""allowed_secrets":[{"rule":"github-pat","place":"/summary"}]"#;
     assert!(text.contains(allowed), "{text}");
     fs::write(&steps, text.replace(allowed, "")).unwrap();
     let elsewhere = TestEnvironment::with_ledger();

@@ -10,7 +10,6 @@ use handoff_model::{ArchivedIssue, Issue, IssueStatus, Refusal, View, layout};
 use serde::Deserialize;
 
 use super::archive_step::{archive_step, line_of, unarchive_step};
-use super::draft::Decided;
 use super::error::LedgerError;
 use super::ledger::Ledger;
 use super::session::Session;
@@ -158,10 +157,10 @@ impl<'r> Ledger<'r> {
                 }
             }
             if lines.is_empty() {
-                return Ok(Decided::Nothing(lines));
+                return Ok((None, lines));
             }
             let step = archive_step(tip, lines.clone(), before)?;
-            Ok(Decided::Write(step.draft(None), lines))
+            Ok((Some(step), lines))
         })?;
         Ok(ArchivedTogether {
             commit,
@@ -177,10 +176,9 @@ impl<'r> Ledger<'r> {
         key: &IssueKey,
     ) -> Result<(), LedgerError> {
         let written = self.write(session, |_, tip, _| {
-            Ok(match tip.archived(key)? {
-                None => Decided::Nothing(()),
-                Some(line) => Decided::Write(unarchive_step(tip, &line)?.draft(None), ()),
-            })
+            let line = tip.archived(key)?;
+            let step = line.map(|line| unarchive_step(tip, &line)).transpose()?;
+            Ok((step, ()))
         });
         written.map(drop)
     }

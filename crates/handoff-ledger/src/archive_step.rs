@@ -10,7 +10,7 @@ use handoff_model::archive::{ensure_archivable, with_archived, without_archived}
 use handoff_model::open_entry::awaiting_path;
 use handoff_model::{ArchivedIssue, FileChanges, View, archive_message, layout, unarchive_message};
 
-use super::draft::SharedStep;
+use super::draft::Draft;
 use super::error::LedgerError;
 use super::signing::{By, Demand};
 use super::snapshot::{IssueFolder, SHAPE, Snapshot};
@@ -36,7 +36,7 @@ pub(super) fn archive_step(
     tip: &Snapshot<'_>,
     lines: Vec<ArchivedIssue>,
     before: Moment,
-) -> Result<SharedStep, LedgerError> {
+) -> Result<Draft, LedgerError> {
     let message = archive_message(lines.len(), before);
     let protocols: BTreeSet<AgentName> = lines.iter().map(|line| line.protocol.clone()).collect();
     let mut files = Vec::new();
@@ -55,18 +55,14 @@ pub(super) fn archive_step(
         let bytes = bytes.map_err(|error| LedgerError::stored(&path, error))?;
         files.push((path, Edit::Bytes(bytes)));
     }
-    Ok(SharedStep {
-        files,
-        message,
-        demand: demand(tip, protocols)?,
-    })
+    Ok(Draft::shared(files, message, demand(tip, protocols)?))
 }
 
 /// The step that brings an issue back.
 pub(super) fn unarchive_step(
     tip: &Snapshot<'_>,
     line: &ArchivedIssue,
-) -> Result<SharedStep, LedgerError> {
+) -> Result<Draft, LedgerError> {
     let path = layout::archived_file(&line.issue);
     let known = tip.file(&path)?.unwrap_or_default();
     let left = without_archived(&known, &line.issue);
@@ -80,11 +76,8 @@ pub(super) fn unarchive_step(
     let mut files = vec![folder, (path, index)];
     tip.ensure_here(std::slice::from_ref(line))?;
     files.extend(to_tell(&IssueFolder::of_archived(tip.repository(), line)?)?);
-    Ok(SharedStep {
-        files,
-        message: unarchive_message(line),
-        demand: demand(tip, BTreeSet::from([line.protocol.clone()]))?,
-    })
+    let demand = demand(tip, BTreeSet::from([line.protocol.clone()]))?;
+    Ok(Draft::shared(files, unarchive_message(line), demand))
 }
 
 /// The entries of an ended issue's handoffs of which somebody has yet to be told.
@@ -163,7 +156,7 @@ pub(super) fn derived(
     step: &ArchiveStep,
     made_at: Moment,
     stated: Option<Moment>,
-) -> Result<Option<SharedStep>, LedgerError> {
+) -> Result<Option<Draft>, LedgerError> {
     match step {
         ArchiveStep::Other => Ok(None),
         ArchiveStep::Unarchive(key) => match before.archived(key)? {

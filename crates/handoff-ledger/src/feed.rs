@@ -5,7 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Change, Commit, MOST_ENTRIES, Repository, Shape, Tree};
 use handoff_model::{
-    Asked, Failure, Record, TraceParent, Transition, Update, layout, record, recorded, trailers,
+    Failure, Record, Request, TraceParent, Transition, Update, layout, record, recorded, trailers,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -199,7 +199,7 @@ fn of_issue(commit: &Commit, mut one: Happening) -> (Happening, bool) {
     let issue = { trailers(&commit.message).into_iter() }
         .find_map(|(name, value)| (name == "Issue").then(|| value.parse::<IssueKey>().ok())?);
     let step = recorded(&commit.message).map(|step| step.request);
-    let (Some(issue), Ok(Asked::Update(update))) = (issue, step) else {
+    let (Some(issue), Ok(Request::Update(update))) = (issue, step) else {
         one.kind = Kind::Other;
         return (one, false);
     };

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::authority::Authorized;
-use super::draft::{Decided, SharedStep};
+use super::draft::{Decided, Draft};
 use super::error::{LedgerError, ProtocolError};
 use super::ledger::Ledger;
 use super::session::Session;
@@ -35,6 +35,14 @@ pub enum PutMode {
     Add,
     /// It replaces the protocol of the same name.
     Update,
+}
+
+impl PutMode {
+    /// How the protocol of this name is put in force, where that was decided elsewhere.
+    pub(super) fn of(tip: &Snapshot<'_>, name: &str) -> Result<Self, LedgerError> {
+        let known = tip.rules_id(name)?;
+        Ok(known.map_or(Self::Add, |_| Self::Update))
+    }
 }
 
 /// The result of a protocol change.
@@ -66,11 +74,7 @@ impl<'r> Ledger<'r> {
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, |_, tip, _| {
             screen_protocol(files)?;
-            let (step, outcome) = protocol_step(tip, files, change, may_be_weaker)?;
-            Ok(match step {
-                None => Decided::Nothing(outcome),
-                Some(step) => Decided::Write(step.draft(None), outcome),
-            })
+            protocol_step(tip, files, change, may_be_weaker)
         })?;
         done.commit = commit;
         Ok(done)
@@ -104,11 +108,7 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            let (step, outcome) = protocol_step(tip, &files, PutMode::Update, may_be_weaker)?;
-            Ok(match step {
-                None => Decided::Nothing(outcome),
-                Some(step) => Decided::Write(step.draft(None), outcome),
-            })
+            protocol_step(tip, &files, PutMode::Update, may_be_weaker)
         })?;
         done.commit = commit;
         Ok(done)
@@ -133,11 +133,7 @@ impl<'r> Ledger<'r> {
             let mut screen = Screen::new(rules.protocol().definition(), &[]);
             screen.contract(&input);
             screen.finish()?;
-            let step = document_step(tip, &rules, agent, name, &input)?;
-            Ok(match step {
-                None => Decided::Nothing(()),
-                Some(step) => Decided::Write(step.draft(Some(agent.clone())), ()),
-            })
+            Ok((document_step(tip, &rules, agent, name, &input)?, ()))
         })?;
         Ok(commit)
     }
@@ -150,7 +146,7 @@ pub(super) fn protocol_step(
     files: &ProtocolFiles,
     change: PutMode,
     may_be_weaker: bool,
-) -> Result<(Option<SharedStep>, ProtocolChange), LedgerError> {
+) -> Decided<ProtocolChange> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let definition = definition
         .map(|(_, bytes)| bytes.as_slice())
@@ -207,14 +203,8 @@ pub(super) fn protocol_step(
     };
     let authorized = Authorized::of(tip, known.as_ref(), &protocol, files)?;
     message += &authorized.weaker_trailer(&name, tip, may_be_weaker)?;
-    Ok((
-        Some(SharedStep {
-            files: changes,
-            message,
-            demand: authorized.demand,
-        }),
-        outcome,
-    ))
+    let step = Draft::shared(changes, message, authorized.demand);
+    Ok((Some(step), outcome))
 }
 
 /// Refuses a new version that drops the list of keys, or does not name itself another one.
@@ -428,7 +418,7 @@ pub(super) fn document_step(
     agent: &AgentName,
     name: &AgentName,
     input: &Input<'_>,
-) -> Result<Option<SharedStep>, LedgerError> {
+) -> Result<Option<Draft>, LedgerError> {
     let protocol = rules.protocol();
     if protocol
         .agent(agent.as_str())
@@ -463,10 +453,9 @@ pub(super) fn document_step(
     );
     let files = vec![(path, Edit::Bytes(bytes.to_vec()))];
     let demand = Demand::of(rules, By::Agent(agent.clone()))?;
-    Ok(Some(SharedStep {
-        files,
-        message,
-        demand,
+    Ok(Some(Draft {
+        author: Some(agent.clone()),
+        ..Draft::shared(files, message, demand)
     }))
 }
 

@@ -13,8 +13,8 @@ use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    Asked, Contract, ImportSource, Issue, Maker, Manifest, Record, Request, Review, SendOptions,
-    SendRequest, Step, Update, View, layout, record, review_imported,
+    Contract, ImportSource, Issue, Manifest, Record, Request, Review, SendRequest, Step, Update,
+    View, layout, record, review_imported,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -24,53 +24,32 @@ use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
 pub(super) struct RecordedStep {
-    /// Who made it, and when.
-    pub(super) maker: Maker,
+    pub(super) step: Step,
     /// The file that tells most of it.
     pub(super) path: String,
-    pub(super) request: RecordedRequest,
+    /// The contract that it sent, and the handoff that it started.
+    pub(super) sent: Option<(Contract, Rc<Record>)>,
 }
 
 impl RecordedStep {
     /// Whose key signs the step. An expiry is recorded for the lease's holder, by whichever agent
     /// notices it.
     pub(super) fn signer(&self) -> By {
-        match &self.request {
-            RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
-            _ => By::Agent(self.maker.by.clone()),
-        }
-    }
-}
-
-/// An owned [`Request`].
-pub(super) enum RecordedRequest {
-    /// A contract was sent, which started this handoff.
-    Sent(Box<Contract>, SendOptions, Rc<Record>),
-    /// Anything else.
-    Update(Update),
-}
-
-impl RecordedStep {
-    /// The handoff that the commit started, if it sent a contract.
-    pub(super) fn sent(&self) -> Option<&Record> {
-        match &self.request {
-            RecordedRequest::Sent(_, _, record) => Some(record),
-            RecordedRequest::Update(_) => None,
+        match self.step.request.update().and_then(Update::event) {
+            Some(Event::Expire) => By::Anybody,
+            _ => By::Agent(self.step.by.clone()),
         }
     }
 
-    /// The request, in a ledger with this policy for contradicted statements.
-    pub(super) fn request(&self, policy: Policy) -> Request<'_> {
-        match &self.request {
-            RecordedRequest::Sent(contract, options, record) => Request::Send(SendRequest {
-                contract,
-                code: record.code.as_ref(),
-                artifacts: &record.artifacts,
-                policy,
-                options,
-            }),
-            RecordedRequest::Update(update) => Request::Update(update),
-        }
+    /// What it sent, in a ledger with this policy for contradicted statements.
+    pub(super) fn contract(&self, policy: Policy) -> Option<SendRequest<'_>> {
+        let (contract, record) = self.sent.as_ref()?;
+        Some(SendRequest {
+            contract,
+            code: record.code.as_ref(),
+            artifacts: &record.artifacts,
+            policy,
+        })
     }
 }
 
@@ -91,7 +70,7 @@ type Recorded = Result<RecordedStep, Vec<Finding>>;
 impl States<'_> {
     /// The step that a commit with this message records, or why it records none.
     pub(super) fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
-        let Step { maker, request } = match handoff_model::recorded(message) {
+        let step = match handoff_model::recorded(message) {
             Ok(step) => step,
             Err(why) => {
                 let text = format!("the message does not tell a step: {why}");
@@ -100,17 +79,25 @@ impl States<'_> {
             }
         };
         let key = self.after.key();
-        match request {
-            Asked::Send(options) => self.sending(maker, options),
-            Asked::Update(update) => Ok(Ok(RecordedStep {
-                maker,
-                path: match update.handoff() {
-                    Some(number) => layout::record_file(&HandoffId::new(key.clone(), number)),
-                    None => layout::issue_file(key),
-                },
-                request: RecordedRequest::Update(update),
-            })),
-        }
+        let (path, sent) = match &step.request {
+            Request::Send(options) => match self.sent(options.imported.as_ref())? {
+                Ok((mut contract, record, path)) => {
+                    contract
+                        .allowed_secrets
+                        .clone_from(&options.allowed_secrets);
+                    (path, Some((contract, record)))
+                }
+                Err(findings) => return Ok(Err(findings)),
+            },
+            Request::Update(update) => match update.handoff() {
+                Some(number) => {
+                    let id = HandoffId::new(key.clone(), number);
+                    (layout::record_file(&id), None)
+                }
+                None => (layout::issue_file(key), None),
+            },
+        };
+        Ok(Ok(RecordedStep { step, path, sent }))
     }
 
     pub(super) fn handoffs_before(&self) -> u32 {
@@ -125,22 +112,6 @@ impl States<'_> {
         }
         let sent = self.sent(None)?;
         Ok(sent.err().unwrap_or_default())
-    }
-
-    /// The step of a commit that sends a contract.
-    fn sending(&self, maker: Maker, options: SendOptions) -> Result<Recorded, LedgerError> {
-        let (mut contract, record, path) = match self.sent(options.imported.as_ref())? {
-            Ok(sent) => sent,
-            Err(findings) => return Ok(Err(findings)),
-        };
-        contract
-            .allowed_secrets
-            .clone_from(&options.allowed_secrets);
-        Ok(Ok(RecordedStep {
-            maker,
-            path,
-            request: RecordedRequest::Sent(Box::new(contract), options, record),
-        }))
     }
 
     /// The contract that a commit adds, or what is wrong with it.

@@ -1,8 +1,9 @@
 //! Sending a contract: the data gathered for it, and the step that it becomes.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Code, Moment, ObjectId, digest};
+use handoff_contract::Input;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
@@ -11,14 +12,16 @@ use handoff_model::planner::{Holder, held};
 use handoff_model::{
     Artifact, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal, Planned,
     PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
-    SendRequest, View, plan,
+    SendOptions, SendRequest, Step, View, plan,
 };
 use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::artifacts::gather;
 use super::base_branch::base_branch;
 use super::contract_match::{ContractMatch, Offer, accepted};
-use super::draft::Decided;
+use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
@@ -29,13 +32,28 @@ use super::step_plan::canonical;
 use super::write::Done;
 
 /// The data that a contract is sent with.
-#[derive(Clone, Debug)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct Gathered {
     /// The tip of the code branch.
     pub(super) code: Option<Code>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
     /// The evidence for its statements.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Evidence>,
+}
+
+impl Gathered {
+    /// What a handoff's contract was sent with.
+    pub(super) fn of(record: &Record) -> Self {
+        Self {
+            code: record.code.clone(),
+            artifacts: record.artifacts.clone(),
+            evidence: record.evidence.clone(),
+        }
+    }
 }
 
 /// Where a contract is sent from.
@@ -62,24 +80,18 @@ type Subject = (Option<HandoffId>, Option<Code>);
 struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
     contract: Contract,
-    /// The warnings of its review.
+    /// The warnings about it; for one that was sent before, how it contradicts the repository now.
     warnings: Vec<Finding>,
+    session: &'o Session,
     offer: &'o Offer<'o>,
     origin: Origin<'o>,
     /// The acting agent's name in the protocol, if it is known.
     actor: Option<AgentName>,
-    /// The worker that acts as it, if it is known.
-    worker: Option<WorkerId>,
     /// The code branch that it names, or that its issue is known to have.
     branch: Option<String>,
-    code: Option<Code>,
-    artifacts: Vec<Artifact>,
-    /// Whether its sender stays offline, and can't push now.
-    is_offline: bool,
+    gathered: Gathered,
     /// The results of its checks, with what they are about.
     known: Option<(Subject, Judged)>,
-    /// How it contradicts the repository now, if it was sent before.
-    news: Vec<Finding>,
 }
 
 impl<'r> Ledger<'r> {
@@ -100,6 +112,26 @@ impl<'r> Ledger<'r> {
         self.rehearse(|ledger| ledger.send(session, offer))
     }
 
+    /// Sends the contract of a recorded step again, with the data gathered for it then.
+    pub(super) fn resend(
+        &mut self,
+        session: &Session,
+        key: &IssueKey,
+        step: &Step,
+        (input, protocol): (&Input<'_>, &AgentName),
+        gathered: &Gathered,
+    ) -> Result<Done, LedgerError> {
+        let offer = Offer {
+            input,
+            agent: Some(&step.by),
+            issue: Some(key),
+            protocol: Some(protocol),
+            options: step.request.options(),
+            reports: None,
+        };
+        self.send_with(session, &offer, Origin::Export(gathered))
+    }
+
     /// Sends a contract. Data that was gathered when it was sent elsewhere is not gathered again.
     pub(super) fn send_with(
         &mut self,
@@ -113,17 +145,11 @@ impl<'r> Ledger<'r> {
             prepared.known = sent
                 .take()
                 .and_then(|before: PreparedContract<'_, '_>| before.known);
-            let decided = ledger.decide(&mut prepared, tip, session, at);
+            let decided = ledger.decide(&mut prepared, tip, at);
             sent = Some(prepared);
             decided
         })?;
-        if let Some(sent) = sent {
-            done.warnings = if done.receipt.repeated {
-                sent.news
-            } else {
-                sent.warnings
-            };
-        }
+        done.warnings = sent.map(|sent| sent.warnings).unwrap_or_default();
         Ok(done)
     }
 
@@ -131,7 +157,7 @@ impl<'r> Ledger<'r> {
     fn prepared<'o>(
         &self,
         tip: &Snapshot<'r>,
-        session: &Session,
+        session: &'o Session,
         offer: &'o Offer<'o>,
         origin: Origin<'o>,
     ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
@@ -157,10 +183,19 @@ impl<'r> Ledger<'r> {
             (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
             (_, None) => {}
         }
-        let mut prepared = PreparedContract::new(rules, contract, offer, origin);
-        prepared.worker.clone_from(&session.worker);
-        prepared.is_offline = session.offline;
-        prepared.warnings = warnings;
+        let sender = offer.agent.or(contract.from.as_ref());
+        let mut prepared = PreparedContract {
+            actor: sender.map(|agent| canonical(rules.protocol(), agent)),
+            rules,
+            contract,
+            warnings,
+            session,
+            offer,
+            origin,
+            branch: None,
+            gathered: Gathered::default(),
+            known: None,
+        };
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
     }
@@ -192,19 +227,22 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
     ) -> Result<(), LedgerError> {
         if let Origin::Export(known) = prepared.origin {
-            prepared.code.clone_from(&known.code);
-            prepared.artifacts.clone_from(&known.artifacts);
+            prepared.gathered = known.clone();
         } else {
             prepared.branch = prepared.code_branch(tip);
-            prepared.code = self.code(prepared, tip)?;
-            prepared.artifacts = prepared.delivered(tip)?;
-            let code = prepared.code.as_ref().map(|code| code.commit.parse());
+            prepared.gathered.code = self.code(prepared, tip)?;
+            prepared.gathered.artifacts = prepared.delivered(tip)?;
+            let code = prepared
+                .gathered
+                .code
+                .as_ref()
+                .map(|code| code.commit.parse());
             let is_artifacts = |(check, _): &(Check, Policy)| *check == Check::Artifacts;
             if let (Origin::Here, Some(Ok(code))) = (prepared.origin, code)
-                && !prepared.artifacts.is_empty()
+                && !prepared.gathered.artifacts.is_empty()
                 && prepared.demanded(tip).iter().any(is_artifacts)
             {
-                self.look_at(&mut prepared.artifacts, code)?;
+                self.look_at(&mut prepared.gathered.artifacts, code)?;
             }
         }
         Ok(())
@@ -238,22 +276,27 @@ impl<'r> Ledger<'r> {
         &self,
         prepared: &mut PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
-        session: &Session,
         at: Moment,
-    ) -> Result<Decided<Receipt>, LedgerError> {
+    ) -> Decided<Receipt> {
         let name = prepared.actor.clone();
         let name = name.ok_or(Refusal::Role(RoleRefusal::NoSender))?;
-        let actor = session.actor(&name, at);
+        let options = SendOptions {
+            allowed_secrets: prepared.contract.allowed_secrets.clone(),
+            imported: prepared.contract.imported.clone(),
+            ..prepared.offer.options.clone()
+        };
+        let step = prepared
+            .session
+            .step(name.clone(), at, Request::Send(options));
         let folder = tip.issue(&prepared.contract.issue)?;
         let protocol = prepared.rules.protocol();
-        let request = Request::Send(SendRequest {
+        let request = SendRequest {
             contract: &prepared.contract,
-            code: prepared.code.as_ref(),
-            artifacts: &prepared.artifacts,
+            code: prepared.gathered.code.as_ref(),
+            artifacts: &prepared.gathered.artifacts,
             policy: tip.manifest().evidence,
-            options: prepared.offer.options,
-        });
-        let planned = plan(protocol, folder.key(), &folder, &actor, &request);
+        };
+        let planned = plan(protocol, folder.key(), &folder, &step, Some(&request));
         let mut planned = planned.map_err(|stop| {
             let error = gated(protocol, stop.into());
             prepared.located(error)
@@ -265,11 +308,11 @@ impl<'r> Ledger<'r> {
             {
                 let held = receipt.record.follows.as_ref();
                 let demanded = prepared.demanded(tip);
-                prepared.news = self.judge(prepared, tip, &demanded, held)?.findings;
+                prepared.warnings = self.judge(prepared, tip, &demanded, held)?.findings;
             }
-            Planned::Repeat(_) => {}
+            Planned::Repeat(_) => prepared.warnings.clear(),
         }
-        Decided::of(tip, &prepared.rules, name, planned)
+        Draft::of(tip, &prepared.rules, name, planned)
     }
 
     /// Adds to a planned step the results of the checks that it demands, and collects the warnings
@@ -323,7 +366,7 @@ impl<'r> Ledger<'r> {
             return Ok(Judged::default());
         }
         let held = step.receipt.record.follows.as_ref();
-        let subject = (held.cloned(), prepared.code.clone());
+        let subject = (held.cloned(), prepared.gathered.code.clone());
         let known = prepared.known.take();
         let judged = match known.filter(|(known, _)| *known == subject) {
             Some((_, judged)) => judged,
@@ -372,7 +415,7 @@ impl<'r> Ledger<'r> {
             None => None,
         };
         let ground = Ground {
-            tip: prepared.code.as_ref().and_then(id),
+            tip: prepared.gathered.code.as_ref().and_then(id),
             merged,
             base: base.as_ref().and_then(id),
             since: since.filter(own).as_ref().and_then(id),
@@ -385,7 +428,7 @@ impl<'r> Ledger<'r> {
             repository: self.repository(),
             claimed,
             ground,
-            artifacts: &prepared.artifacts,
+            artifacts: &prepared.gathered.artifacts,
             reports: prepared.offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
@@ -412,7 +455,7 @@ impl<'r> Ledger<'r> {
         Some(OnRemote {
             branch: at(prepared.branch.as_deref()),
             base: at(base),
-            is_out_of_reach: prepared.is_offline || self.out_of_reach().is_some(),
+            is_out_of_reach: prepared.session.offline || self.out_of_reach().is_some(),
         })
     }
 
@@ -462,26 +505,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-impl<'r, 'o> PreparedContract<'r, 'o> {
-    fn new(rules: Rules<'r>, contract: Contract, offer: &'o Offer<'o>, origin: Origin<'o>) -> Self {
-        let protocol = rules.protocol();
-        Self {
-            actor: canonical(protocol, offer.agent.or(contract.from.as_ref())),
-            rules,
-            contract,
-            warnings: Vec::new(),
-            offer,
-            origin,
-            worker: None,
-            branch: None,
-            code: None,
-            artifacts: Vec::new(),
-            is_offline: false,
-            known: None,
-            news: Vec::new(),
-        }
-    }
-
+impl PreparedContract<'_, '_> {
     /// The checks that its step demands.
     fn demanded(&self, tip: &Snapshot<'_>) -> Demanded {
         demanded(
@@ -565,7 +589,7 @@ impl<'r, 'o> PreparedContract<'r, 'o> {
         };
         let from = Holder {
             agent: contract.sender(actor),
-            worker: self.worker.as_ref(),
+            worker: self.session.worker.as_ref(),
         };
         Ok(held(
             &folder,

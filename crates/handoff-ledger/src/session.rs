@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Moment, to_second};
 use handoff_git::Person;
-use handoff_model::{Actor, Delivery, ModelUsage, TraceParent};
+use handoff_model::{Delivery, ModelUsage, Request, Step, TraceParent};
 
 use super::error::WriteError;
 use super::order::is_postdated;
@@ -121,18 +121,12 @@ impl Session {
 
     /// The same session for a step that replaces another: by that step's worker, in its trace, with
     /// what it reported of the work, and for the outside event that it carried out.
-    pub(super) fn instead_of(
-        &self,
-        worker: Option<WorkerId>,
-        traceparent: Option<TraceParent>,
-        usage: Vec<ModelUsage>,
-        delivery: Option<Delivery>,
-    ) -> Self {
+    pub(super) fn instead_of(&self, step: &Step) -> Self {
         Self {
-            worker,
-            traceparent,
-            usage,
-            delivery,
+            worker: step.worker.clone(),
+            traceparent: step.traceparent,
+            usage: step.usage.clone(),
+            delivery: step.delivery.clone(),
             ..self.clone()
         }
     }
@@ -146,15 +140,14 @@ impl Session {
         }
     }
 
-    /// The agent that acts now.
-    pub(super) fn actor<'a>(&'a self, name: &'a AgentName, at: Moment) -> Actor<'a> {
-        Actor {
-            name,
-            worker: self.worker.as_ref(),
-            at,
+    /// The step that an agent makes now.
+    pub(super) fn step(&self, by: AgentName, at: Moment, request: Request) -> Step {
+        Step {
+            worker: self.worker.clone(),
             traceparent: self.traceparent,
-            usage: &self.usage,
-            delivery: self.delivery.as_ref(),
+            usage: self.usage.clone(),
+            delivery: self.delivery.clone(),
+            ..Step::new(by, at, request)
         }
     }
 

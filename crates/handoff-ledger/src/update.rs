@@ -2,11 +2,10 @@
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{EventArgs, Issue, Refusal, Update, View};
+use handoff_model::{EventArgs, Request, Update, View};
 use handoff_protocol::Event;
 
 use super::claim_queue::claimable;
-use super::draft::Decided;
 use super::error::{ContractError, LedgerError};
 use super::evidence::changed;
 use super::ledger::Ledger;
@@ -48,8 +47,9 @@ impl<'r> Ledger<'r> {
                 }
             };
             let claim = Update::change(id.number(), event, args.clone());
-            let decided = ledger.plan_on(tip, &session.actor(agent, at), id.issue(), &claim)?;
-            if let Decided::Write(_, receipt) = &decided {
+            let step = session.step(agent.clone(), at, Request::Update(claim));
+            let decided = ledger.plan_on(tip, id.issue(), step, false)?;
+            if let (Some(_), receipt) = &decided {
                 warnings = changed(ledger.repository(), &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);
@@ -74,34 +74,32 @@ impl<'r> Ledger<'r> {
         update: &Update,
     ) -> Result<Done, LedgerError> {
         self.publish(session, |ledger, tip, at| {
-            ledger.plan_on(tip, &session.actor(agent, at), issue, update)
+            let step = session.step(agent.clone(), at, Request::Update(update.clone()));
+            ledger.plan_on(tip, issue, step, false)
         })
     }
 
-    /// Applies the update that follows from an issue as it is at the tip, and is decided again
-    /// whenever another process has moved that. Writes nothing if none follows.
+    /// Applies an update that was decided on when its issue had so many steps. `None` if it has more by
+    /// now: then it has to be decided again.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn update_if(
+    pub fn update_as_of(
         &mut self,
         session: &Session,
         agent: &AgentName,
         key: &IssueKey,
-        mut decide: impl FnMut(&Issue) -> Option<Update>,
+        update: &Update,
+        steps: u32,
     ) -> Result<Option<Done>, LedgerError> {
         let (receipt, commit) = self.write(session, |ledger, tip, at| {
             let issue = tip.issue(key)?.issue()?;
-            let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
-            let Some(update) = decide(&issue) else {
-                return Ok(Decided::Nothing(None));
-            };
-            let decided = ledger.plan_on(tip, &session.actor(agent, at), key, &update);
-            Ok(match decided? {
-                Decided::Write(draft, receipt) => Decided::Write(draft, Some(receipt)),
-                Decided::First(draft) => Decided::First(draft),
-                Decided::Nothing(receipt) => Decided::Nothing(Some(receipt)),
-            })
+            if issue.is_some_and(|issue| issue.steps != steps) {
+                return Ok((None, None));
+            }
+            let step = session.step(agent.clone(), at, Request::Update(update.clone()));
+            let (draft, receipt) = ledger.plan_on(tip, key, step, false)?;
+            Ok((draft, Some(receipt)))
         })?;
         Ok(receipt.map(|receipt| Done {
             receipt,

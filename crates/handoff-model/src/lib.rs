@@ -63,9 +63,9 @@ pub use rules::{
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};
 pub use step::{
-    Actor, Asked, Change, EventArgs, FileChanges, Maker, NoStep, Planned, PlannedStep, Receipt,
-    Request, SendOptions, SendRequest, Step, StepEvent, Stop, Update, archive_message,
-    archived_before, recorded, unarchive_message,
+    Change, EventArgs, FileChanges, NoStep, Planned, PlannedStep, Receipt, Request, SendOptions,
+    SendRequest, Step, StepEvent, Stop, Update, archive_message, archived_before, recorded,
+    unarchive_message,
 };
 pub use trailers::trailers;
 pub use view::{

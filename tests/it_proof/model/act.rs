@@ -7,9 +7,9 @@ use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Amount, Code, Currency, Moment};
 use handoff_model::Approval;
 use handoff_model::{
-    Actor, Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus,
-    ModelUsage, Planned, Question, Record, Request, SendOptions, SendRequest, Stop, TraceParent,
-    Update, layout, plan,
+    Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus, ModelUsage,
+    Planned, Question, Record, Request, SendOptions, SendRequest, Step, Stop, TraceParent, Update,
+    layout, plan,
 };
 use handoff_protocol::{Action, Event, OnRecord, Policy, RunFailure, State as Lifecycle};
 use serde_json::{Map, Value, json};
@@ -63,46 +63,39 @@ pub(crate) struct Sending {
 }
 
 impl Act {
-    /// The same, with the arguments that its event takes.
-    pub(crate) fn canonical(&self) -> Self {
-        let mut own = self.clone();
-        if let Asked::Update(update) = &mut own.asked {
-            *update = update.canonical();
+    /// The step that it is.
+    pub(crate) fn step(&self) -> Step {
+        let request = match &self.asked {
+            Asked::Update(update) => Request::Update(update.clone()),
+            Asked::Send(sending) => Request::Send(SendOptions {
+                answers: sending.answers,
+                replaces: sending.replaces,
+                token: sending.token,
+                ..SendOptions::default()
+            }),
+        };
+        Step {
+            worker: self.worker.clone(),
+            traceparent: self.traceparent,
+            usage: self.usage.clone(),
+            delivery: self.delivery.clone(),
+            ..Step::new(self.agent.clone(), self.at, request)
         }
-        own
     }
 
     /// What the planner makes of it.
     pub(crate) fn plan(&self, world: &World, state: &State) -> Result<Planned, Stop<Infallible>> {
-        let actor = Actor {
-            name: &self.agent,
-            worker: self.worker.as_ref(),
-            at: self.at,
-            traceparent: self.traceparent,
-            usage: &self.usage,
-            delivery: self.delivery.as_ref(),
+        let contract = match &self.asked {
+            Asked::Update(_) => None,
+            Asked::Send(sending) => Some(SendRequest {
+                contract: world.contract(&sending.bytes).unwrap(),
+                code: sending.code.as_ref(),
+                artifacts: &[],
+                policy: Policy::Off,
+            }),
         };
-        let options;
-        let request = match &self.asked {
-            Asked::Update(update) => Request::Update(update),
-            Asked::Send(sending) => {
-                let contract = world.contract(&sending.bytes).unwrap();
-                options = SendOptions {
-                    answers: sending.answers,
-                    replaces: sending.replaces,
-                    token: sending.token,
-                    ..SendOptions::default()
-                };
-                Request::Send(SendRequest {
-                    contract,
-                    code: sending.code.as_ref(),
-                    artifacts: &[],
-                    policy: Policy::Off,
-                    options: &options,
-                })
-            }
-        };
-        let mut planned = plan(&world.protocol, &world.key, state, &actor, &request)?;
+        let (protocol, key) = (&world.protocol, &world.key);
+        let mut planned = plan(protocol, key, state, &self.step(), contract.as_ref())?;
         if let Planned::Write(step) = &mut planned {
             let demanded = step.demanded.iter();
             let skipped = |&(check, policy)| Evidence::skipped(check, policy, "modelled");

@@ -1,6 +1,6 @@
 //! Reads from the message of a step who asked for what, as the ledger's audit does.
 
-use handoff_model::{Step, View};
+use handoff_model::{Request, View};
 
 use super::act::{Act, Asked, Sending};
 use super::invariants::Taken;
@@ -11,10 +11,14 @@ use super::invariants::Taken;
 /// If the message has no step, or another one.
 pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
     let message = &taken.step.message;
-    let Step { maker, request } = handoff_model::recorded(message).map_err(|e| e.to_string())?;
-    let asked = match request {
-        handoff_model::Asked::Update(update) => Asked::Update(update),
-        handoff_model::Asked::Send(options) => {
+    let step = handoff_model::recorded(message).map_err(|e| e.to_string())?;
+    let made = taken.act.step().canonical();
+    if step != made {
+        return Err(format!("{step:?}\nis not\n{made:?}\nin\n{message}"));
+    }
+    let asked = match step.request {
+        Request::Update(update) => Asked::Update(update),
+        Request::Send(options) => {
             let number = taken.before.issue.as_ref().map_or(0, |i| i.handoffs) + 1;
             let Ok(record) = taken.after.record(number);
             let record = record.ok_or("no record")?;
@@ -28,19 +32,13 @@ pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
             }))
         }
     };
-    let act = Act {
-        agent: maker.by,
-        worker: maker.worker,
-        at: maker.at,
-        traceparent: maker.traceparent,
-        usage: maker.usage,
-        delivery: maker.delivery,
+    Ok(Act {
+        agent: step.by,
+        worker: step.worker,
+        at: step.at,
+        traceparent: step.traceparent,
+        usage: step.usage,
+        delivery: step.delivery,
         asked,
-    };
-    let made = taken.act.canonical();
-    if act == made {
-        Ok(act)
-    } else {
-        Err(format!("{act:?}\nis not\n{made:?}\nin\n{message}"))
-    }
+    })
 }

@@ -1,8 +1,10 @@
 //! Carries out an event: the steps that the protocol's rules name, each once.
 
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
-use handoff_ledger::{ContractError, DamageError, Done, LedgerError, Rules, Snapshot};
+use handoff_ledger::{
+    ContractError, DamageError, Done, Ledger, LedgerError, Rules, Session, Snapshot,
+};
 use handoff_model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
@@ -17,6 +19,28 @@ use super::payload::{Event, Fork};
 use super::staleness::News;
 use super::subject::{Naming, Subject};
 use super::values::{facts, lacking, says};
+
+/// Applies the update that follows from an issue as it is, and decides again if another process was
+/// first. Writes nothing if none follows.
+pub(super) fn update_if(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    agent: &AgentName,
+    key: &IssueKey,
+    mut decide: impl FnMut(&Issue) -> Option<Update>,
+) -> Result<Option<Done>, LedgerError> {
+    loop {
+        let issue = ledger.tip()?.issue(key)?.issue()?;
+        let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
+        let Some(update) = decide(&issue) else {
+            return Ok(None);
+        };
+        let done = ledger.update_as_of(session, agent, key, &update, issue.steps)?;
+        if done.is_some() {
+            return Ok(done);
+        }
+    }
+}
 
 /// Makes the steps that follow from an event.
 ///
@@ -322,7 +346,7 @@ impl Work<'_, '_, '_> {
             })
         };
         let ledger = &mut self.context.ledger;
-        let done = ledger.update_if(&session, &rule.agent, &self.key, decide);
+        let done = update_if(ledger, &session, &rule.agent, &self.key, decide);
         self.took_note(rule, noted, done, why)
     }
 

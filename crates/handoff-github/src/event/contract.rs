@@ -17,6 +17,7 @@ use handoff_protocol::{
 use handoff_templates::{Known, known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value, json};
 
+use super::carry::update_if;
 use super::effects::Work;
 use super::outcome::{Draft, Left};
 use super::staleness::{News, state_of};
@@ -277,7 +278,7 @@ impl Work<'_, '_, '_> {
             })
         };
         let ledger = &mut self.context.ledger;
-        let done = ledger.update_if(&session, &rule.agent, &self.key, decide);
+        let done = update_if(ledger, &session, &rule.agent, &self.key, decide);
         self.took_note(rule, facts, done, why)
     }
 

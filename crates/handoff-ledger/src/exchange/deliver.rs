@@ -148,8 +148,13 @@ impl<'a, 'r> Importer<'a, 'r> {
         source: Source,
     ) -> Self {
         // Steps made elsewhere do not belong to the trace of the importing agent.
-        let worker = session.worker.clone();
-        let (session, at) = session.instead_of(worker, None, Vec::new(), None).timed();
+        let (session, at) = Session {
+            traceparent: None,
+            usage: Vec::new(),
+            delivery: None,
+            ..session
+        }
+        .timed();
         session.tally.begin(Work::Importing, None);
         Self {
             ledger,

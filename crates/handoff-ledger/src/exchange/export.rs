@@ -12,8 +12,8 @@ use handoff_git::{GitError, Repository};
 use handoff_model::{FailureContext, Refusal, Update, View};
 use serde::Serialize;
 
-use super::history::{History, Taken, begun};
-use super::line::{Header, Key, LineRequest, STEPS, VERSION};
+use super::history::{History, Taken};
+use super::line::{Header, Key, Line, STEPS, VERSION};
 use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
 use crate::error::LedgerError;
 use crate::ledger::Ledger;
@@ -193,9 +193,8 @@ pub fn export(
         tally.begin(Work::Exporting, None);
     }
     History::new(&history).walk(snapshot.commit(), covers, |mut taken| {
-        let begun = begun(&taken);
         keep_files(&mut taken, wanted.layout, &snapshot, &mut out, &mut places)?;
-        if let LineRequest::Update(Update::Change { arguments, .. }) = &taken.line.request
+        if let Some(Update::Change { arguments, .. }) = taken.line.update()
             && let Some(context) = &arguments.context
         {
             keep_context(&history, context, &mut objects, &mut out)?;
@@ -205,8 +204,8 @@ pub fn export(
         if let Some(tally) = wanted.tally {
             tally.add(1);
         }
-        done.handoffs += begun.len();
-        sent.extend(begun);
+        done.handoffs += taken.began.len();
+        sent.extend(taken.began);
         Ok(())
     })?;
     layouts::write(&mut out, wanted.layout, &snapshot, &sent, &places)?;
@@ -237,33 +236,33 @@ fn keep_files(
     out: &mut Out,
     places: &mut HashMap<HandoffId, String>,
 ) -> Result<(), ExchangeError> {
-    let first = begun(taken).into_iter().next();
-    let step = taken.line.step;
-    match &mut taken.line.request {
-        LineRequest::Send(send) => {
-            let (Some(id), Some((name, bytes))) = (first, taken.files.first()) else {
+    let first = taken.began.first();
+    let number = taken.line.number();
+    match &mut taken.line {
+        Line::Issue(line) => {
+            let file = (&mut line.contract, first, taken.files.first());
+            let (Some(contract), Some(id), Some((name, bytes))) = file else {
                 return Ok(());
             };
             let record = snapshot.issue(id.issue())?.record(id.number())?;
             let own = record.and_then(|record| record.contract_id);
-            send.contract = layouts::contract_place(out, layout, &id, own.as_deref(), name);
-            out.write(&send.contract, bytes)?;
-            places.insert(id, send.contract.clone());
+            contract.file = layouts::contract_place(out, layout, id, own.as_deref(), name);
+            out.write(&contract.file, bytes)?;
+            places.insert(id.clone(), contract.file.clone());
         }
-        LineRequest::Protocol(protocol) => {
-            protocol.folder = format!("{}/{}/{step}", layouts::PROTOCOLS, protocol.name);
+        Line::Protocol(protocol) => {
+            protocol.folder = format!("{}/{}/{number}", layouts::PROTOCOLS, protocol.name);
             for (path, bytes) in &taken.files {
                 out.write(&format!("{}/{path}", protocol.folder), bytes)?;
             }
         }
-        LineRequest::Document(document) => {
+        Line::Document(document) => {
             let (protocol, name) = (&document.protocol, &document.name);
-            document.file = format!("{}/{protocol}/{name}/{step}.json", layouts::DOCUMENTS);
+            document.file = format!("{}/{protocol}/{name}/{number}.json", layouts::DOCUMENTS);
             for (_, bytes) in &taken.files {
                 out.write(&document.file, bytes)?;
             }
         }
-        LineRequest::Update(_) => {}
     }
     Ok(())
 }

@@ -1,31 +1,29 @@
 //! Reads the steps of a ledger from its history, the oldest first.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
-use handoff_model::{Request, layout};
-use handoff_protocol::Policy;
+use handoff_model::layout;
 
 use super::ExchangeError;
-use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
+use super::line::{DocumentLine, IssueLine, Key, Line, Named, ProtocolLine, SentContract};
 use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::error::LedgerError;
 use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
+use crate::sending::Gathered;
 use crate::snapshot::{Rules, Snapshot};
 
 /// A recorded step, and the files that its line refers to.
 pub(super) struct Taken {
     /// The step; the paths of its files are not set yet.
     pub(super) line: Line,
-    pub(super) key: Key,
     /// The files: the contract, the document, or those of the protocol.
     pub(super) files: Vec<(String, Vec<u8>)>,
     /// The handoffs that it started.
-    pub(super) began: Option<RangeInclusive<u32>>,
+    pub(super) began: Vec<HandoffId>,
 }
 
 /// Reads the steps of a ledger.
@@ -72,7 +70,7 @@ impl<'r> History<'r> {
                 None => Some(self.founding(&commit)?),
             };
             before = Some(commit.tree);
-            if let Some(taken) = taken.filter(|taken| wanted(&taken.key)) {
+            if let Some(taken) = taken.filter(|taken| wanted(&taken.line.key())) {
                 each(taken)?;
             }
         }
@@ -106,38 +104,49 @@ impl<'r> History<'r> {
             path: path.clone(),
             sha256: digest(bytes),
         });
-        let request = LineRequest::Protocol(Protocol {
+        let line = Line::Protocol(ProtocolLine {
             name,
+            number: self.next(&key),
+            at: commit.author.at.into(),
+            zone: zone(commit),
+            by: commit.author.name.clone(),
             folder: String::new(),
             files: named.collect(),
         });
-        Ok(self.taken(commit, key, request, files))
+        Ok(Taken {
+            line,
+            files,
+            began: Vec::new(),
+        })
     }
 
-    /// A step outside any issue.
-    fn taken(
+    fn document(
         &mut self,
         commit: &Commit,
-        key: Key,
-        request: LineRequest,
-        files: Vec<(String, Vec<u8>)>,
-    ) -> Taken {
-        Taken {
-            line: Line {
-                issue: None,
-                step: self.next(&key),
-                at: commit.author.at,
-                by: commit.author.name.clone(),
-                worker: None,
-                traceparent: None,
-                usage: Vec::new(),
-                delivery: None,
-                request,
-            },
-            key,
-            files,
-            began: None,
-        }
+        tree: Tree<'r>,
+        (protocol, name): (&str, AgentName),
+    ) -> Result<Option<Taken>, LedgerError> {
+        let bytes = tree.file(&layout::document(protocol, &name))?;
+        let parsed = (protocol.parse::<AgentName>(), commit.author.name.parse());
+        let (Some(bytes), (Ok(protocol), Ok(by))) = (bytes, parsed) else {
+            return Ok(None);
+        };
+        let key = Key::Document(protocol.clone(), name.clone());
+        let line = Line::Document(DocumentLine {
+            number: self.next(&key),
+            at: commit.author.at.into(),
+            zone: zone(commit),
+            by,
+            sha256: digest(&bytes),
+            file: String::new(),
+            protocol,
+            name,
+        });
+        Ok(Some(Taken {
+            line,
+            files: vec![(String::new(), bytes.to_vec())],
+            began: Vec::new(),
+        }))
     }
 
     /// The step of a commit; `before` is its parent's tree.
@@ -163,20 +172,8 @@ impl<'r> History<'r> {
                 self.protocol(commit, new, name).map(Some)
             }
             ([], Some(Shared::Document(protocol, name))) => {
-                let path = layout::document(&protocol, &name);
-                let bytes = new.file(&path).map_err(LedgerError::from)?;
-                let bytes = bytes.ok_or_else(|| damaged(commit, &changes))?.to_vec();
-                let protocol: AgentName =
-                    protocol.parse().map_err(|_| damaged(commit, &changes))?;
-                let key = Key::Document(protocol.clone(), name.clone());
-                let request = LineRequest::Document(Document {
-                    sha256: digest(&bytes),
-                    file: String::new(),
-                    protocol,
-                    name,
-                });
-                let files = vec![(String::new(), bytes)];
-                Ok(Some(self.taken(commit, key, request, files)))
+                let taken = self.document(commit, new, (&protocol, name))?;
+                taken.ok_or_else(|| damaged(commit, &changes)).map(Some)
             }
             ([key], _) => {
                 let wants = wanted(&Key::Issue(key.clone()));
@@ -210,56 +207,36 @@ impl<'r> History<'r> {
             }
         };
         let mut files = Vec::new();
-        let request = match recorded.request(Policy::Off) {
-            Request::Send(send) => {
-                let contract = send.contract;
-                let name = recorded.sent().map(|r| r.contract.file.clone());
-                files.push((name.unwrap_or_default(), contract.bytes.clone()));
-                LineRequest::Send(Send {
-                    contract: String::new(),
-                    format: contract.format,
-                    sha256: digest(&contract.bytes),
-                    protocol: contract.protocol.clone(),
-                    code: send.code.cloned(),
-                    artifacts: send.artifacts.to_vec(),
-                    evidence: recorded
-                        .sent()
-                        .map_or_else(Vec::new, |sent| sent.evidence.clone()),
-                    options: send.options.clone(),
-                })
-            }
-            Request::Update(update) => LineRequest::Update(update.clone()),
-        };
-        let maker = recorded.maker;
+        let contract = recorded.sent.map(|(contract, record)| {
+            let sent = SentContract {
+                file: String::new(),
+                format: contract.format,
+                sha256: digest(&contract.bytes),
+                protocol: contract.protocol,
+                gathered: Gathered::of(&record),
+            };
+            files.push((record.contract.file.clone(), contract.bytes));
+            sent
+        });
         let (first, is) = (states.handoffs_before() + 1, &states.is);
+        let id = |number| HandoffId::new(key.clone(), number);
         Ok(Taken {
-            line: Line {
-                issue: Some(key.clone()),
-                step: is.steps,
-                at: maker.at.with_timezone(commit.author.at.offset()),
-                by: maker.by.to_string(),
-                worker: maker.worker,
-                traceparent: maker.traceparent,
-                usage: maker.usage,
-                delivery: maker.delivery,
-                request,
-            },
-            key: Key::Issue(key.clone()),
+            line: Line::Issue(Box::new(IssueLine {
+                key: key.clone(),
+                number: is.steps,
+                zone: zone(commit),
+                step: recorded.step,
+                contract,
+            })),
             files,
-            began: (first <= is.handoffs).then_some(first..=is.handoffs),
+            began: (first..=is.handoffs).map(id).collect(),
         })
     }
 }
 
-/// The handoffs that a step started.
-pub(super) fn begun(taken: &Taken) -> Vec<HandoffId> {
-    let (Key::Issue(key), Some(began)) = (&taken.key, &taken.began) else {
-        return Vec::new();
-    };
-    began
-        .clone()
-        .map(|number| HandoffId::new(key.clone(), number))
-        .collect()
+/// The zone that a commit was made in, in minutes east of UTC.
+fn zone(commit: &Commit) -> i32 {
+    commit.author.at.offset().local_minus_utc() / 60
 }
 
 fn damaged(commit: &Commit, changes: &[TreeChange]) -> ExchangeError {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, digest};
 use handoff_contract::Input;
@@ -16,13 +16,11 @@ use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
 use super::files::{Folder, TextLine, open};
 use super::history::History;
-use super::line::{Header, Key, Line, LineRequest, STEPS, Versioned};
+use super::line::{Header, IssueLine, Key, Line, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound, layouts, line};
-use crate::contract_match::Offer;
 use crate::error::LedgerError;
 use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
-use crate::sending::{Gathered, Origin};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::tally::Work;
@@ -173,7 +171,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             .lines
             .iter()
             .filter_map(|(_, line)| line.as_ref().ok());
-        let keys: HashSet<Key> = read.filter_map(Line::key).collect();
+        let keys: HashSet<Key> = read.map(Line::key).collect();
         self.look_back(&keys)?;
         let tally = Arc::clone(&self.importer.session.tally);
         tally.begin(Work::Importing, Some(lines.lines.len()));
@@ -239,9 +237,9 @@ impl<'a, 'r> Replay<'a, 'r> {
             tip.commit(),
             |key| keys.contains(key),
             |taken| {
-                let step = taken.line.step;
-                steps.insert(taken.key.clone(), step);
-                before.insert((taken.key, step), taken.line);
+                let step = taken.line.number();
+                steps.insert(taken.line.key(), step);
+                before.insert((taken.line.key(), step), taken.line);
                 Ok(())
             },
         )
@@ -249,10 +247,7 @@ impl<'a, 'r> Replay<'a, 'r> {
 
     /// Replays one step, unless the ledger has it.
     fn step(&mut self, place: &str, line: &Line) -> Result<(), ExchangeError> {
-        let Some(key) = line.key() else {
-            return Ok(());
-        };
-        let step = line.step;
+        let (key, step) = (line.key(), line.number());
         let has = self.steps.get(&key).copied().unwrap_or_default();
         let of = key.to_string();
         let fault = if self.broken.contains(&key) {
@@ -279,8 +274,10 @@ impl<'a, 'r> Replay<'a, 'r> {
             self.broken.insert(key);
             return Ok(());
         }
-        self.importer.set_time(line.at);
-        if self.take(place, line, &key)? {
+        line.at()
+            .into_iter()
+            .for_each(|at| self.importer.set_time(at));
+        if self.take(place, line)? {
             self.steps.insert(key, step).map(drop)
         } else {
             self.broken.insert(key).then_some(())
@@ -289,42 +286,20 @@ impl<'a, 'r> Replay<'a, 'r> {
     }
 
     fn about(&self, line: &Line) -> Option<HandoffId> {
-        match &line.request {
-            LineRequest::Update(Update::Change { handoff, .. }) => {
-                Some(HandoffId::new(line.issue.clone()?, *handoff))
+        match (line.update(), line.key()) {
+            (Some(Update::Change { handoff, .. }), Key::Issue(key)) => {
+                Some(HandoffId::new(key, *handoff))
             }
             _ => None,
         }
     }
 
     /// Replays a step; returns whether the ledger has it now.
-    fn take(&mut self, place: &str, line: &Line, key: &Key) -> Result<bool, ExchangeError> {
-        let agent = match line.by.parse::<AgentName>() {
-            Ok(agent) => Some(agent),
-            Err(_) if line.issue.is_none() => None,
-            Err(error) => {
-                let fault = Fault::unreadable(FindingCode::ImportLine, error.to_string());
-                self.importer.refuse(place, fault);
-                return Ok(false);
-            }
-        };
-        let taken = match (&line.request, key, &agent) {
-            (LineRequest::Protocol(protocol), ..) => self.protocol(place, protocol),
-            (LineRequest::Document(document), _, Some(agent)) => {
-                self.document(place, document, agent)
-            }
-            (_, Key::Issue(issue), Some(agent)) => {
-                let tip = self.importer.ledger.tip()?;
-                if let Err(fault) = unmoved(&tip, issue, line.step)? {
-                    self.importer.refuse(place, fault);
-                    return Ok(false);
-                }
-                self.of_issue(place, line, issue, agent)
-            }
-            _ => Err(Taking::Fault(Fault::unreadable(
-                FindingCode::ImportLine,
-                format!("{} cannot be who set a document", quoted(&line.by)),
-            ))),
+    fn take(&mut self, place: &str, line: &Line) -> Result<bool, ExchangeError> {
+        let taken = match line {
+            Line::Protocol(protocol) => self.protocol(place, protocol),
+            Line::Document(document) => self.document(place, document),
+            Line::Issue(line) => self.of_issue(place, line),
         };
         match taken {
             Ok(()) => Ok(true),
@@ -360,54 +335,40 @@ impl<'a, 'r> Replay<'a, 'r> {
         })
     }
 
-    fn of_issue(
-        &mut self,
-        place: &str,
-        line: &Line,
-        issue: &IssueKey,
-        agent: &AgentName,
-    ) -> Result<(), Taking> {
-        let session = &self.importer.session.instead_of(
-            // A step that was written by hand is the importing worker's.
-            line.worker.clone().or(self.importer.session.worker.clone()),
-            line.traceparent,
-            line.usage.clone(),
-            line.delivery.clone(),
-        );
-        let done = match &line.request {
-            LineRequest::Send(send) => {
-                let bytes = self.folder.contract(&send.contract)?;
-                same_digest(&send.contract, &bytes, &send.sha256)?;
+    fn of_issue(&mut self, place: &str, line: &IssueLine) -> Result<(), Taking> {
+        let IssueLine {
+            key,
+            step,
+            contract,
+            ..
+        } = line;
+        unmoved(&self.importer.ledger.tip()?, key, line.number)?;
+        let mut session = self.importer.session.instead_of(step);
+        // A step that was written by hand is the importing worker's.
+        session.worker = session.worker.or(self.importer.session.worker.clone());
+        let done = match (contract, step.request.update()) {
+            (Some(contract), _) => {
+                let bytes = self.folder.contract(&contract.file)?;
+                same_digest(&contract.file, &bytes, &contract.sha256)?;
                 let input = Input::read(&bytes);
-                if { input.source() }.is_ok_and(|source| source.format() != send.format) {
-                    let text = format!("{} is not {}", quoted(&send.contract), send.format);
+                if { input.source() }.is_ok_and(|source| source.format() != contract.format) {
+                    let text = format!("{} is not {}", quoted(&contract.file), contract.format);
                     return Err(Fault::unreadable(FindingCode::ImportLine, text).into());
                 }
-                let offer = Offer {
-                    input: &input,
-                    agent: Some(agent),
-                    issue: Some(issue),
-                    protocol: Some(&send.protocol),
-                    options: &send.options,
-                    reports: None,
-                };
-                let known = Gathered {
-                    code: send.code.clone(),
-                    artifacts: send.artifacts.clone(),
-                    evidence: send.evidence.clone(),
-                };
-                let origin = Origin::Export(&known);
-                self.importer.ledger.send_with(session, &offer, origin)?
+                let sent = (&input, &contract.protocol);
+                let ledger = &mut self.importer.ledger;
+                ledger.resend(&session, key, step, sent, &contract.gathered)?
             }
-            LineRequest::Update(update) => {
+            (None, Some(update)) => {
                 if let Update::Change { arguments, .. } = update
                     && let Some(context) = &arguments.context
                 {
                     self.bring(context)?;
                 }
-                self.importer.ledger.update(session, agent, issue, update)?
+                let ledger = &mut self.importer.ledger;
+                ledger.update(&session, &step.by, key, update)?
             }
-            LineRequest::Protocol(_) | LineRequest::Document(_) => return Ok(()),
+            (None, None) => return Ok(()),
         };
         let id = done.receipt.record.id.clone();
         if done.commit.is_none() {
@@ -417,7 +378,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         Ok(())
     }
 
-    fn protocol(&mut self, place: &str, protocol: &line::Protocol) -> Result<(), Taking> {
+    fn protocol(&mut self, place: &str, protocol: &line::ProtocolLine) -> Result<(), Taking> {
         let mut files = Vec::new();
         for file in &protocol.files {
             let inside = format!("{}/{}", protocol.folder, file.path);
@@ -428,28 +389,20 @@ impl<'a, 'r> Replay<'a, 'r> {
         let Importer {
             ledger, session, ..
         } = &mut self.importer;
-        let change = match ledger.tip()?.rules_id(protocol.name.as_str())? {
-            Some(_) => PutMode::Update,
-            None => PutMode::Add,
-        };
+        let change = PutMode::of(&ledger.tip()?, protocol.name.as_str())?;
         let done = ledger.put_protocol(session, &files, change, false)?;
         self.put(place, done.commit.is_some());
         Ok(())
     }
 
-    fn document(
-        &mut self,
-        place: &str,
-        document: &line::Document,
-        agent: &AgentName,
-    ) -> Result<(), Taking> {
+    fn document(&mut self, place: &str, document: &line::DocumentLine) -> Result<(), Taking> {
         let bytes = self.folder.contract(&document.file)?;
         same_digest(&document.file, &bytes, &document.sha256)?;
         let Importer {
             ledger, session, ..
         } = &mut self.importer;
         let (protocol, name) = (&document.protocol, &document.name);
-        let commit = ledger.put_document(session, agent, protocol, name, &bytes)?;
+        let commit = ledger.put_document(session, &document.by, protocol, name, &bytes)?;
         self.put(place, commit.is_some());
         Ok(())
     }
@@ -491,18 +444,13 @@ impl From<LedgerError> for Taking {
 }
 
 /// Refuses a step of an issue that another writer changed in the meantime.
-fn unmoved(
-    tip: &Snapshot<'_>,
-    key: &IssueKey,
-    step: u32,
-) -> Result<Result<(), Fault>, LedgerError> {
+fn unmoved(tip: &Snapshot<'_>, key: &IssueKey, step: u32) -> Result<(), Taking> {
     let steps = tip.issue(key)?.issue()?.map_or(0, |issue| issue.steps);
-    Ok(if steps + 1 == step {
-        Ok(())
-    } else {
-        let of = format!("issue {key}");
-        Err(Fault::Other { step, of })
-    })
+    if steps + 1 == step {
+        return Ok(());
+    }
+    let of = format!("issue {key}");
+    Err(Fault::Other { step, of }.into())
 }
 
 /// Refuses a file that does not match its line's digest.

@@ -17,11 +17,10 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_model::{EventArgs, LeaseRefusal, Refusal, Update, View};
+use handoff_model::{EventArgs, LeaseRefusal, Refusal, Request, Update, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
 
-use super::draft::Decided;
 use super::error::LedgerError;
 use super::ledger::Ledger;
 use super::session::Session;
@@ -55,9 +54,9 @@ impl Ledger<'_> {
         // as in every write.
         let mut tip = tip;
         let mut late = issue.open.len();
-        let actor = session.actor(agent, at);
         let decided = loop {
-            match self.plan_with(&tip, &actor, id.issue(), |_| Ok(update(&args))) {
+            let step = session.step(agent.clone(), at, Request::Update(update(&args)));
+            match self.plan_on(&tip, id.issue(), step, true) {
                 Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id))))
                     if late > 0 =>
                 {
@@ -68,7 +67,7 @@ impl Ledger<'_> {
                 decided => break decided?,
             }
         };
-        if let Decided::Write(_, receipt) = decided {
+        if let (Some(_), receipt) = decided {
             let record = &receipt.record;
             let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
             args.context = Some(context);

@@ -8,22 +8,19 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
-use handoff_model::{Maker, SendOptions, Update, View, archived_before, layout, trailers};
+use handoff_model::{Request, Update, View, archived_before, layout, trailers};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::authority::WEAKER;
-use crate::contract_match::Offer;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
 use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
-use crate::recorded_step::{
-    RecordedRequest, RecordedStep, Shared, StepReader, issues_of, shared_of,
-};
-use crate::sending::{Gathered, Origin};
+use crate::recorded_step::{RecordedStep, Shared, StepReader, issues_of, shared_of};
+use crate::sending::Gathered;
 use crate::session::{Session, SetTime};
 use crate::snapshot::Rules;
 
@@ -229,16 +226,13 @@ impl<'r> Rerun<'r> {
                 let states = states.ok_or_else(|| no_step(commit))?;
                 let recorded = states.recorded_step(&commit.message)?;
                 let recorded = recorded.map_err(ContractError::Invalid)?;
-                let at = recorded.maker.at.with_timezone(commit.author.at.offset());
+                let at = recorded.step.at.with_timezone(commit.author.at.offset());
                 self.set_time(at, key)?;
                 self.of_issue(key, recorded)
             }
             ([], Some(Shared::Protocol(name))) => {
                 let files = Rules::read(self.repository, new, &name)?.files()?;
-                let change = match self.ledger.tip()?.rules_id(&name)? {
-                    Some(_) => PutMode::Update,
-                    None => PutMode::Add,
-                };
+                let change = PutMode::of(&self.ledger.tip()?, &name)?;
                 self.own_time(commit);
                 let is_weaker = trailers(&commit.message).iter().any(|(n, _)| *n == WEAKER);
                 self.ledger
@@ -296,52 +290,28 @@ impl<'r> Rerun<'r> {
     }
 
     fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
-        let Maker {
-            by,
-            worker,
-            traceparent,
-            usage,
-            delivery,
-            at: _,
-        } = recorded.maker;
-        let agent = &by;
+        let RecordedStep { mut step, sent, .. } = recorded;
         // The step is of the worker and the trace that first made it, not of the sync's.
-        let session = &self
-            .session
-            .instead_of(worker, traceparent, usage, delivery);
-        match recorded.request {
-            RecordedRequest::Sent(contract, options, record) => {
+        let session = &self.session.instead_of(&step);
+        match (&mut step.request, sent) {
+            (Request::Send(options), Some((contract, record))) => {
                 let now = |number: Option<u32>| {
                     let then = number.map(|number| HandoffId::new(key.clone(), number));
-                    then.map(|then| self.origins.now(then)).transpose()
+                    let now = then.map(|then| self.origins.now(then)).transpose()?;
+                    Ok::<_, LedgerError>(now.map(|id| id.number()))
                 };
-                let (answers, replaces) = (now(options.answers)?, now(options.replaces)?);
-                let offer = Offer {
-                    input: &Input::read(&contract.bytes),
-                    agent: Some(agent),
-                    issue: Some(key),
-                    protocol: Some(&contract.protocol),
-                    options: &SendOptions {
-                        answers: answers.map(|id| id.number()),
-                        replaces: replaces.map(|id| id.number()),
-                        // Claims may count differently here.
-                        token: None,
-                        ..options
-                    },
-                    reports: None,
-                };
-                let known = Gathered {
-                    code: record.code.clone(),
-                    artifacts: record.artifacts.clone(),
-                    evidence: record.evidence.clone(),
-                };
+                options.answers = now(options.answers)?;
+                options.replaces = now(options.replaces)?;
+                // Claims may count differently here.
+                options.token = None;
                 if let Some(follows) = &record.follows {
                     self.origins.ensure_lease_held(follows)?;
                 }
                 let then = record.follows.as_ref().or(record.answers.as_ref());
                 let was = then.cloned().map(|id| self.origins.now(id)).transpose()?;
-                let origin = Origin::Export(&known);
-                let done = self.ledger.send_with(session, &offer, origin)?;
+                let sent = (&Input::read(&contract.bytes), &contract.protocol);
+                let gathered = Gathered::of(&record);
+                let done = self.ledger.resend(session, key, &step, sent, &gathered)?;
                 let is = &done.receipt.record;
                 let now = is.follows.as_ref().or(is.answers.as_ref());
                 if now != was.as_ref() && !done.receipt.repeated {
@@ -358,7 +328,11 @@ impl<'r> Rerun<'r> {
                 self.origins.put(record.id.clone(), is.id.clone());
                 Ok(())
             }
-            RecordedRequest::Update(update) => self.update(session, agent, key, update),
+            (Request::Update(update), _) => {
+                let update = update.clone();
+                self.update(session, &step.by, key, update)
+            }
+            (Request::Send(_), None) => Ok(()),
         }
     }
 

@@ -10,14 +10,13 @@ use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{
-    DaySpending, FileChanges, Issue, Planned, PlannedStep, Record, Stop, View, archived_before,
-    layout, plan,
+    DaySpending, Issue, Planned, PlannedStep, Record, Stop, View, archived_before, layout, plan,
 };
 use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::archive_step::{ArchiveStep, archive_step_of, derived, step_changes};
-use crate::draft::SharedStep;
+use crate::draft::Draft;
 use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
 use crate::founding::first_message;
@@ -25,7 +24,7 @@ use crate::order;
 use crate::origin::without_origin;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::recorded_step::{
-    RecordedRequest, RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
+    RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
 use crate::signing::{Demand, judge};
 use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot, archived_in};
@@ -52,31 +51,6 @@ impl<'a> Candidate<'a> {
             committer: Some(&stored.commit.committer),
             message: Some(stored.message()),
             made: Some(stored),
-        }
-    }
-}
-
-/// The step that a commit must be.
-struct Expected {
-    /// The agent that makes the step; `None` for the person who runs the program.
-    author: Option<AgentName>,
-    files: FileChanges,
-    message: String,
-    /// When the issue's previous step was made, if there is one.
-    previous: Option<Moment>,
-    /// The required signature.
-    demand: Option<Demand>,
-}
-
-impl Expected {
-    /// A step that is about no issue.
-    fn shared(step: SharedStep, author: Option<AgentName>) -> Self {
-        Self {
-            author,
-            files: step.files,
-            message: step.message,
-            previous: None,
-            demand: step.demand,
         }
     }
 }
@@ -243,7 +217,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: ObjectId,
         touched: BTreeSet<IssueKey>,
         changes: &[Change],
-    ) -> Result<Option<Expected>, LedgerError> {
+    ) -> Result<Option<Draft>, LedgerError> {
         if touched.is_empty()
             && let Some(shared) = shared_of(changes)
         {
@@ -306,7 +280,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: ObjectId,
         shared: &Shared,
         changes: &[Change],
-    ) -> Result<Option<Expected>, LedgerError> {
+    ) -> Result<Option<Draft>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
         let new = Tree::new(self.repository, candidate.tree);
         let (path, decided) = match shared {
@@ -316,14 +290,11 @@ impl<'r, 's> Auditor<'r, 's> {
                 let path = own
                     .or(changes.first())
                     .map_or(definition, |c| c.path.clone());
-                let change = match old.rules_id(name)? {
-                    Some(_) => PutMode::Update,
-                    None => PutMode::Add,
-                };
+                let change = PutMode::of(&old, name)?;
                 let decided = Rules::read(self.repository, new, name)
                     // A weaker one says so in its message, which is compared.
                     .and_then(|rules| protocol_step(&old, &rules.files()?, change, true));
-                (path, decided.map(|(step, _)| (step, None)))
+                (path, decided.map(|(step, _)| step))
             }
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);
@@ -336,12 +307,12 @@ impl<'r, 's> Auditor<'r, 's> {
                     Some(agent) => document_step(&old, &rules, agent, name, &Input::read(&bytes)),
                     None => Ok(None),
                 };
-                (path, decided.map(|step| (step, agent)))
+                (path, decided)
             }
         };
         match decided {
-            Ok((Some(step), author)) => Ok(Some(Expected::shared(step, author))),
-            Ok((None, _)) => {
+            Ok(Some(step)) => Ok(Some(step)),
+            Ok(None) => {
                 let text = "the commit is not a step of any agent";
                 self.report(Finding::error(FindingCode::StepNone, path, text));
                 Ok(None)
@@ -362,13 +333,13 @@ impl<'r, 's> Auditor<'r, 's> {
         before: Parent,
         step: &ArchiveStep,
         changes: &[Change],
-    ) -> Result<Option<Expected>, LedgerError> {
+    ) -> Result<Option<Draft>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before.tree)?;
         let message = candidate.message.map(String::from_utf8_lossy);
         let stated = message.and_then(|message| archived_before(&message));
         let made_at = to_second(candidate.author.at);
         let (code, text) = match derived(&old, before.id, step, made_at, stated) {
-            Ok(Some(step)) => return Ok(Some(Expected::shared(step, None))),
+            Ok(Some(step)) => return Ok(Some(step)),
             Ok(None) => {
                 let text = "the commit changes the archive, and neither archives issues nor brings one back";
                 (FindingCode::StepNone, text.to_owned())
@@ -410,7 +381,7 @@ impl<'r, 's> Auditor<'r, 's> {
         before: ObjectId,
         key: &IssueKey,
         changes: &[Change],
-    ) -> Result<Option<Expected>, LedgerError> {
+    ) -> Result<Option<Draft>, LedgerError> {
         let old = Tree::new(self.repository, before);
         let new = Tree::new(self.repository, candidate.tree);
         let Some(states) = self.reader.states(key, old, new)? else {
@@ -447,13 +418,13 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         let policy = self.reader.policy(old)?;
-        let at = recorded.maker.at;
+        let at = recorded.step.at;
         if to_second(at) != to_second(candidate.author.at) {
             let dated = to_second(candidate.author.at);
             let text = format!("the step is of {at}, and its commit is dated {dated}");
             self.report(Finding::error(FindingCode::CommitMessage, "", text));
         }
-        if let RecordedRequest::Update(update) = &recorded.request
+        if let Some(update) = recorded.step.request.update()
             && update.event() == Some(Event::Expire)
             && let (Some(number), Some(committer)) = (update.handoff(), candidate.committer)
             && let Some(record) = states.before.shared_record(number)?
@@ -485,8 +456,8 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         let started = states.is.handoffs.saturating_sub(states.handoffs_before());
         self.audit.handoffs += started as usize;
-        Ok(Some(Expected {
-            author: Some(recorded.maker.by),
+        Ok(Some(Draft {
+            author: Some(recorded.step.by),
             files: step.files,
             message: step.message,
             previous: step.previous,
@@ -501,7 +472,7 @@ impl<'r, 's> Auditor<'r, 's> {
         recorded: &RecordedStep,
         record: &Record,
     ) -> Result<(), LedgerError> {
-        if let RecordedRequest::Sent(contract, ..) = &recorded.request
+        if let Some((contract, _)) = &recorded.sent
             && !record.evidence.is_empty()
         {
             let held = match &record.follows {
@@ -536,7 +507,7 @@ impl<'r, 's> Auditor<'r, 's> {
         &mut self,
         candidate: &Candidate<'_>,
         before: ObjectId,
-        expected: &Expected,
+        expected: &Draft,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
         let known = self.audit.findings.len();
@@ -629,19 +600,19 @@ fn planned(
     recorded: &RecordedStep,
     policy: Policy,
 ) -> Result<Result<Box<PlannedStep>, Finding>, LedgerError> {
-    let contract = match recorded.sent() {
-        Some(record) => states.after.object(&record.contract.file)?,
+    let contract = match &recorded.sent {
+        Some((_, record)) => states.after.object(&record.contract.file)?,
         None => None,
     };
     let view = Before {
         folder: &states.before,
         contract,
     };
-    let actor = recorded.maker.actor();
     let (protocol, key) = (states.rules.protocol(), states.after.key());
-    let planned = plan(protocol, key, &view, &actor, &recorded.request(policy));
+    let contract = recorded.contract(policy);
+    let planned = plan(protocol, key, &view, &recorded.step, contract.as_ref());
     let proved = planned.and_then(|mut planned| {
-        if let (Planned::Write(step), Some(record)) = (&mut planned, recorded.sent()) {
+        if let (Planned::Write(step), Some((_, record))) = (&mut planned, &recorded.sent) {
             step.prove(record.evidence.clone())?;
         }
         Ok(planned)

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::Finding;
-use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue};
 use handoff_model::{LeaseRefusal, Receipt, Refusal};
@@ -38,7 +37,7 @@ impl<'r> Ledger<'r> {
     pub(super) fn publish(
         &mut self,
         session: &Session,
-        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<Receipt>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, decide)?;
         Ok(Done {
@@ -53,7 +52,7 @@ impl<'r> Ledger<'r> {
     pub(super) fn write<T>(
         &mut self,
         session: &Session,
-        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<T>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         if self.is_rehearsed() {
@@ -75,7 +74,7 @@ impl<'r> Ledger<'r> {
     fn attempt<T>(
         &mut self,
         session: &Session,
-        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<T>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         let start = Instant::now();
         let mut attempts = 0;
@@ -85,28 +84,31 @@ impl<'r> Ledger<'r> {
             let tip = self.tip()?;
             let now = session.clock.author();
             let at = Moment::from(now);
-            let decided = match decide(self, &tip, at) {
+            let (draft, outcome) = match decide(self, &tip, at) {
                 Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
-                    self.overdue_first(session, &tip, at, id)?
+                    // The end of the lease is recorded first, and then it is decided again.
+                    let (expiry, _) = self.expire(session, &tip, at, &id)?;
+                    let overdue = || Refusal::Lease(LeaseRefusal::Overdue(id));
+                    (Some(expiry.ok_or_else(overdue)?), None)
                 }
-                decided => decided?,
+                decided => decided.map(|(draft, outcome)| (draft, Some(outcome)))?,
             };
             // Deciding may take long, so others wait only for what comes after it. Whoever has the
             // turn meets no other writer of this machine.
-            if !self.is_chained() && !is_reached && queue.is_none() && decided.is_written() {
+            if !self.is_chained() && !is_reached && queue.is_none() && draft.is_some() {
                 queue = Some(self.join_queue(session));
                 if self.tip_id()? != Some(tip.commit()) {
                     continue;
                 }
             }
             attempts += 1;
-            let (mut draft, outcome) = match decided {
-                Decided::Nothing(outcome) => return Ok((outcome, None)),
-                Decided::Write(draft, outcome) => match tip.archived_under(&draft.files) {
-                    Some(line) => (unarchive_step(&tip, &line)?.draft(None), None),
-                    None => (draft, Some(outcome)),
+            let (mut draft, outcome) = match (draft, outcome) {
+                (Some(draft), outcome) => match tip.archived_under(&draft.files) {
+                    Some(line) => (unarchive_step(&tip, &line)?, None),
+                    None => (draft, outcome),
                 },
-                Decided::First(draft) => (draft, None),
+                (None, Some(outcome)) => return Ok((outcome, None)),
+                (None, None) => continue,
             };
             if outcome.is_some() {
                 self.name_origin(session, &mut draft, is_reached);
@@ -125,20 +127,6 @@ impl<'r> Ledger<'r> {
                 (Some(_), None) => attempts = 0,
                 (None, _) => {}
             }
-        }
-    }
-
-    /// The end of a lease, where a step was refused because that is not recorded yet.
-    fn overdue_first<T>(
-        &self,
-        session: &Session,
-        tip: &Snapshot<'r>,
-        at: Moment,
-        id: HandoffId,
-    ) -> Result<Decided<T>, LedgerError> {
-        match self.expire(session, tip, at, &id)? {
-            Decided::Write(draft, _) => Ok(Decided::First(draft)),
-            _ => Err(Refusal::Lease(LeaseRefusal::Overdue(id)).into()),
         }
     }
 

@@ -238,7 +238,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         let mine = issue.open.iter().rev().find(|open| open.to == *from);
         let Some(open) = mine else {
-            return Err(self.not_held(&issue, from, send.options.token)?.into());
+            return Err(self.not_held(&issue, from, self.options().token)?.into());
         };
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
@@ -321,8 +321,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             title: contract.summary.clone(),
             protocol: contract.protocol.clone(),
             status: IssueStatus::Open,
-            opened_at: self.actor.at,
-            updated_at: self.actor.at,
+            opened_at: self.step.at,
+            updated_at: self.step.at,
             completed_at: None,
             handoffs: 0,
             steps: 0,

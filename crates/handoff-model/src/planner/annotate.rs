@@ -20,7 +20,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Result<Planned, Stop<E>> {
         let mut record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
         let id = number.map(|_| record.id.clone());
-        let by = self.actor.name;
+        let by = &self.step.by;
         let same = |known: &Annotation| {
             known.by == *by && known.id == id && known.note == note && known.facts == *facts
         };
@@ -34,12 +34,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         };
         // What the work took is said by the agent that did it.
         let is_own = number.is_some() && record.to == *by;
-        if !is_own && !self.actor.usage.is_empty() {
+        if !is_own && !self.step.usage.is_empty() {
             return Err(RequestRefusal::Usage(NoUsage::NotIts).into());
         }
         let is_reported = is_own && self.report_usage(&mut record)?;
         // A different event is news even if its note is the same.
-        if self.actor.delivery.is_none() && is_known && !is_reported {
+        if self.step.delivery.is_none() && is_known && !is_reported {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -49,11 +49,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             None => (self.key.to_string(), issue.status.as_str()),
         };
         issue.annotations.push(Annotation {
-            at: self.actor.at,
+            at: self.step.at,
             by: by.clone(),
             id,
             note: note.to_owned(),
-            event: self.actor.delivery.map(|delivery| delivery.id.clone()),
+            event: self
+                .step
+                .delivery
+                .as_ref()
+                .map(|delivery| delivery.id.clone()),
             facts: facts.clone(),
             approval: None,
             worker: None,
@@ -81,7 +85,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue: &Issue,
         facts: &Map<String, Value>,
     ) -> Result<(), ContractRefusal> {
-        if self.actor.delivery.is_some() || self.leads() {
+        if self.step.delivery.is_some() || self.leads() {
             return Ok(());
         }
         let proved = facts.iter().filter_map(|(name, value)| {

@@ -35,11 +35,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             // request that its sender took up since, or names. Without either it was sent twice.
             let again = request.as_ref().is_some_and(|request| {
                 let taken_up_since = request.lease.as_ref().is_none_or(|lease| {
-                    let is_own = self.actor.worker.is_none_or(|own| lease.worker == *own);
+                    let is_own = self
+                        .step
+                        .worker
+                        .as_ref()
+                        .is_none_or(|own| lease.worker == *own);
                     is_own && earlier.sent_at().is_none_or(|sent| lease.since > sent)
                 });
                 taken_up_since
-                    || send.options.answers.is_some()
+                    || self.options().answers.is_some()
                     || earlier.answers.as_ref() == Some(&request.id)
             });
             if !again {
@@ -47,7 +51,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
         }
-        self.ensure_not_taken_over(&issue, from, request.as_ref(), send.options.token)?;
+        self.ensure_not_taken_over(&issue, from, request.as_ref(), self.options().token)?;
         let Some(mut request) = request else {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
@@ -164,7 +168,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 });
             }
         }
-        Ok(self.not_held(issue, from, send.options.token)?.into())
+        Ok(self.not_held(issue, from, self.options().token)?.into())
     }
 }
 

@@ -20,7 +20,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         approval: &Approval,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(number))?;
-        let by = self.actor.name;
+        let by = &self.step.by;
         if !self.is_person() {
             let agents = self.protocol.definition().agents.iter();
             let people = agents.filter(|agent| agent.kind == AgentKind::Human);
@@ -47,7 +47,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let last = issue.annotations.iter().rev().find(own);
         let is_same = |last: &Annotation| {
             let about = last.id.as_ref() == Some(&record.id);
-            let by_same = last.worker.as_ref() == self.actor.worker;
+            let by_same = last.worker.as_ref() == self.step.worker.as_ref();
             about && by_same && last.approval.as_ref() == Some(&approval) && last.note == note
         };
         if last.is_some_and(is_same) {
@@ -64,14 +64,18 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             ..Account::new(event, record.id.to_string(), approval.done())
         };
         issue.annotations.push(Annotation {
-            at: self.actor.at,
+            at: self.step.at,
             by: by.clone(),
             id: Some(record.id.clone()),
             note: note.to_owned(),
-            event: self.actor.delivery.map(|delivery| delivery.id.clone()),
+            event: self
+                .step
+                .delivery
+                .as_ref()
+                .map(|delivery| delivery.id.clone()),
             facts: Map::new(),
             approval: Some(approval),
-            worker: self.actor.worker.cloned(),
+            worker: self.step.worker.clone(),
         });
         let transition = format!("{} {}..{}", record.id, record.state, record.state);
         let message = self.message(&issue, &record, &[transition], &account);
@@ -87,6 +91,6 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether the actor is a person.
     pub(super) fn is_person(&self) -> bool {
         self.protocol
-            .is_kind(self.actor.name.as_str(), AgentKind::Human)
+            .is_kind(self.step.by.as_str(), AgentKind::Human)
     }
 }

@@ -160,8 +160,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut newest = record.transitions.iter().rev();
         let blocked = newest.find(|t| t.event == Some(Event::Block));
         issue.answers.push(AnswerGiven {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             id: record.id.clone(),
             asked: blocked.and_then(|t| t.reason.clone()),
             questions: record.questions().to_vec(),
@@ -198,8 +198,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let by_worker = event.is_holders() || event == Event::TakeOver;
         own && record.latest().is_some_and(|last| {
             last.event == Some(event)
-                && last.by == *self.actor.name
-                && (!by_worker || last.worker.as_ref() == self.actor.worker)
+                && last.by == self.step.by
+                && (!by_worker || last.worker.as_ref() == self.step.worker.as_ref())
                 && last.sent.is_none()
                 && last.reason == args.reason
                 && last.questions == args.questions
@@ -230,7 +230,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let waits_for = record.waits_for.clone();
                 QueueRefusal::Waits { id, waits_for }.into()
             }
-            Event::Claim => match record.waits_until(self.actor.at) {
+            Event::Claim => match record.waits_until(self.step.at) {
                 Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
                 None => return Ok(()),
             },
@@ -377,7 +377,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Refuses an event that the actor may not cause.
     fn authorize(&self, record: &Record, event: Event) -> Result<(), RoleRefusal> {
-        let name = self.actor.name;
+        let name = &self.step.by;
         let may = if event.is_receivers() {
             *name == record.to || event == Event::Reject && self.is_person()
         } else {
@@ -396,20 +396,20 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Whether the actor may decide about a handoff.
     pub(super) fn may_decide(&self, record: &Record) -> bool {
-        let name = self.actor.name;
+        let name = &self.step.by;
         *name == record.to || *name == record.from || self.leads()
     }
 
     /// Whether the actor may cancel what is held only because the handoff is to it.
     fn cancels_as_receiver(&self, record: &Record) -> bool {
-        let name = self.actor.name;
+        let name = &self.step.by;
         record.lease.is_some() && *name == record.to && *name != record.from && !self.leads()
     }
 
     /// Whether the actor may decide about everything: an orchestrator or a person.
     pub(super) fn leads(&self) -> bool {
         let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
-        leads.any(|kind| self.protocol.is_kind(self.actor.name.as_str(), kind))
+        leads.any(|kind| self.protocol.is_kind(self.step.by.as_str(), kind))
     }
 }
 

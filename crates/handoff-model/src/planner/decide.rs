@@ -12,8 +12,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Adds a decision to an issue.
     pub(super) fn decided(&self, issue: &mut Issue, id: &HandoffId, action: Action, why: &str) {
         issue.decisions.push(Decision {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             id: id.clone(),
             action,
             why: why.to_owned(),
@@ -32,7 +32,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if !self.may_decide(&record) {
             return Err(RoleRefusal::NotDecider {
                 id: record.id,
-                agent: self.actor.name.clone(),
+                agent: self.step.by.clone(),
                 to: record.to,
             }
             .into());

@@ -18,7 +18,7 @@ impl<E, V> Planner<'_, E, V> {
             return;
         };
         let answer = changed.iter().find(|record| record.answers.is_some());
-        if is_to_settle(self.protocol, issue, done, answer, self.actor.at) {
+        if is_to_settle(self.protocol, issue, done, answer, self.step.at) {
             return;
         }
         self.end_if_idle(issue);
@@ -41,7 +41,7 @@ impl<E, V> Planner<'_, E, V> {
             && (calls || issue.unfollowed.is_empty())
         {
             issue.status = IssueStatus::Completed;
-            issue.completed_at = Some(self.actor.at);
+            issue.completed_at = Some(self.step.at);
         }
     }
 }

@@ -110,7 +110,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 agent: agent.clone(),
             }));
         }
-        found.retain(|one| one.agent != *self.actor.name && !after.contains(one));
+        found.retain(|one| one.agent != self.step.by && !after.contains(one));
         found.sort_by_key(|one| one.id.number());
         found.dedup();
         found
@@ -125,9 +125,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 (State::Completed, _) if is_new(record) && record.answers.is_some() => &record.to,
                 (State::Rejected, None) => &record.from,
                 // Whoever cancels its own handoff knows, unless nothing is left to do.
-                (State::Cancelled, None) if !goes_on || record.from != *self.actor.name => {
-                    &record.from
-                }
+                (State::Cancelled, None) if !goes_on || record.from != self.step.by => &record.from,
                 _ => return None,
             };
             Some(Awaiting {

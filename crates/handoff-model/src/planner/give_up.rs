@@ -12,7 +12,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let again = issue
             .given_up
             .last()
-            .is_some_and(|g| g.by == *self.actor.name && g.reason == reason);
+            .is_some_and(|g| g.by == self.step.by && g.reason == reason);
         if issue.status == IssueStatus::Cancelled && again {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -22,7 +22,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if !self.may_give_up(&issue, &first) {
             return Err(RoleRefusal::NotGivenUpBy {
                 issue: self.key.clone(),
-                agent: self.actor.name.clone(),
+                agent: self.step.by.clone(),
                 sender: first.from,
             }
             .into());
@@ -37,8 +37,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         issue.status = IssueStatus::Cancelled;
         issue.given_up.push(GivenUp {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             reason: reason.to_owned(),
             unfollowed: std::mem::take(&mut issue.unfollowed),
             awaiting: issue.awaiting.clone(),
@@ -52,7 +52,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether the actor may give up an issue: its lead, a person, the sender of its first handoff,
     /// or an agent that something in it awaits.
     fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
-        let name = self.actor.name;
+        let name = &self.step.by;
         self.may_pause(first) || issue.awaiting.iter().any(|one| one.agent == *name)
     }
 }

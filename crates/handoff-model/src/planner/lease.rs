@@ -26,7 +26,7 @@ pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// The lease of a new claim or takeover.
     pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, LeaseRefusal> {
-        let Some(worker) = self.actor.worker else {
+        let Some(worker) = self.step.worker.as_ref() else {
             return Err(LeaseRefusal::NoWorker(record.id.clone()));
         };
         let seconds = self.length(record, args)?;
@@ -34,12 +34,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let waits = |lease: &Lease| lease.seconds.is_some() && lease.expires_at.is_none();
         let length = seconds.filter(|_| !record.lease.as_ref().is_some_and(waits));
         Ok(Lease {
-            holder: self.actor.name.clone(),
+            holder: self.step.by.clone(),
             worker: worker.clone(),
-            since: self.actor.at,
+            since: self.step.at,
             token: record.claims().saturating_add(1),
             seconds,
-            expires_at: length.map(|seconds| self.actor.at.later(seconds)),
+            expires_at: length.map(|seconds| self.step.at.later(seconds)),
             progress: None,
         })
     }
@@ -60,7 +60,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             );
             let since = record
                 .not_before
-                .map_or(self.actor.at, |at| at.max(self.actor.at));
+                .map_or(self.step.at, |at| at.max(self.step.at));
             record.acknowledge_by = seconds.map(|seconds| since.later(seconds));
         }
     }
@@ -120,8 +120,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             ..EventArgs::default()
         };
         let seconds = self.length(&record, &asked)?;
-        let end = seconds.map(|seconds| self.actor.at.later(seconds));
-        let at = self.actor.at;
+        let end = seconds.map(|seconds| self.step.at.later(seconds));
+        let at = self.step.at;
         let is_news = self.report_usage(&mut record)?;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
@@ -159,7 +159,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The failure that a lease, or a time to claim, leads to when it ran out.
     pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
-        let Some(end) = record.expires_at().filter(|end| *end <= self.actor.at) else {
+        let Some(end) = record.expires_at().filter(|end| *end <= self.step.at) else {
             return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
         };
         let end = end.rfc3339();
@@ -192,20 +192,20 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Whether the actor holds a lease.
     fn is_holder(&self, lease: &Lease) -> bool {
-        lease.holder == *self.actor.name && self.actor.worker == Some(&lease.worker)
+        lease.holder == self.step.by && self.step.worker.as_ref() == Some(&lease.worker)
     }
 
     /// Whether the actor holds the handoff, so that a claim repeats its own.
     pub(super) fn holds(&self, record: &Record) -> bool {
         let lease = record.lease.as_ref();
-        lease.is_some_and(|lease| self.is_holder(lease)) && !record.is_expired(self.actor.at)
+        lease.is_some_and(|lease| self.is_holder(lease)) && !record.is_expired(self.step.at)
     }
 
     /// Whether the actor made this claim.
     fn is_own_claim(&self, transition: &Transition) -> bool {
-        let worker = self.actor.worker;
+        let worker = self.step.worker.as_ref();
         transition.event.is_some_and(Event::is_claim)
-            && transition.by == *self.actor.name
+            && transition.by == self.step.by
             && (worker.is_none() || transition.worker.as_ref() == worker)
     }
 
@@ -247,7 +247,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         record: &Record,
         token: Option<u32>,
     ) -> Result<(), LeaseRefusal> {
-        let agent = self.actor.name;
+        let agent = &self.step.by;
         let lease = record.lease.as_ref();
         if let Some(lease) = lease.filter(|lease| lease.holder == *agent) {
             if !self.is_holder(lease) {

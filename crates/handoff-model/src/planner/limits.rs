@@ -34,7 +34,7 @@ impl<E, V> Planner<'_, E, V> {
             value: &contract.value,
             from,
             to,
-            at: self.actor.at,
+            at: self.step.at,
         };
         let new = sending.counted(limits);
         if let Some(limit) = sending.reached(limits, &new) {

@@ -26,7 +26,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Stop<E> {
         let mut refusal = match stop {
             // A correction takes back what the failed contract said, which others rest on here.
-            Stop::Refused(refusal) if send.options.replaces.is_none() => refusal,
+            Stop::Refused(refusal) if self.options().replaces.is_none() => refusal,
             other => return other,
         };
         if let Some(findings) = refusal.misfits() {
@@ -53,7 +53,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(issue) = self.view.shared_issue().map_err(Stop::Unreadable)? else {
             return Ok(Vec::new());
         };
-        let (contract, worker) = (send.contract, self.actor.worker);
+        let (contract, worker) = (send.contract, self.step.worker.as_ref());
         let holder = Holder {
             agent: from,
             worker,
@@ -63,7 +63,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             &issue,
             kind,
             contract,
-            send.options.answers,
+            self.options().answers,
             holder,
         )?;
         let mut found = match &kind.tasks {
@@ -76,9 +76,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             view: self.view,
             worker,
             held: held.as_ref().filter(|_| contract.imported.is_none()),
-            replaces: send.options.replaces,
-            at: self.actor.at,
-            is_proved: self.actor.delivery.is_some(),
+            replaces: self.options().replaces,
+            at: self.step.at,
+            is_proved: self.step.delivery.is_some(),
         };
         let known = consistency::known(self.protocol, kind, &contract.value, &ground);
         let known = known.map_err(Stop::Unreadable)?.into_iter();

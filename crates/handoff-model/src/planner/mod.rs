@@ -50,7 +50,8 @@ use crate::record::{
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::step::message::Account;
 use crate::step::{
-    Actor, Change, EventArgs, FileChanges, Planned, PlannedStep, Receipt, Request, Stop, Update,
+    Change, EventArgs, FileChanges, Planned, PlannedStep, Receipt, Request, SendOptions,
+    SendRequest, Step, Stop, Update,
 };
 use crate::{layout, record};
 use handoff_base::Edit;
@@ -60,43 +61,43 @@ pub use holder::{Holder, held};
 pub use limits::Sending;
 pub use tasks::task_handoff;
 
-/// Plans the step for a request in an issue.
+/// Plans a step in an issue. `contract` is what it sends.
 ///
 /// # Errors
 /// [`Stop`]: a typed refusal, or a failure to read.
+///
+/// # Panics
+/// If the step sends, and there is no contract.
 pub fn plan<E>(
     protocol: &Protocol,
     key: &IssueKey,
     view: &impl View<E>,
-    actor: &Actor<'_>,
-    request: &Request<'_>,
+    step: &Step,
+    contract: Option<&SendRequest<'_>>,
 ) -> Result<Planned, Stop<E>> {
+    let step = &step.canonical();
     if protocol
-        .agent(actor.name.as_str())
+        .agent(step.by.as_str())
         .is_none_or(|a| a.kind == AgentKind::End)
     {
-        return Err(Refusal::unknown_agent(actor.name, protocol).into());
+        return Err(Refusal::unknown_agent(&step.by, protocol).into());
     }
     let issue = view.shared_issue().map_err(Stop::Unreadable)?;
-    let update = match request {
-        Request::Update(update) => Some(update.canonical()),
-        Request::Send(_) => None,
-    };
     let planner = Planner {
         protocol,
         key,
         view,
-        actor,
-        request: update.as_ref().map_or(*request, Request::Update),
+        step,
+        contract,
         error: PhantomData,
     };
     if let Some(receipt) = planner.delivered(issue.as_deref())? {
         return Ok(Planned::Repeat(Box::new(receipt)));
     }
     let planned = planner.request(issue.as_deref().cloned());
-    let update = update.as_ref();
+    let update = step.request.update();
     let is_expiry = update.and_then(Update::event) == Some(Event::Expire);
-    if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
+    if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, step.at))
         && !matches!(planned, Err(Stop::Unreadable(_)))
         && !is_expiry
     {
@@ -163,13 +164,13 @@ fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
     }
 }
 
-/// The issue, actor and protocol that all requests share.
+/// The issue, step and protocol that all requests share.
 struct Planner<'a, E, V> {
     protocol: &'a Protocol,
     key: &'a IssueKey,
     view: &'a V,
-    actor: &'a Actor<'a>,
-    request: Request<'a>,
+    step: &'a Step,
+    contract: Option<&'a SendRequest<'a>>,
     /// The error of reading.
     error: PhantomData<E>,
 }
@@ -180,8 +181,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let issue_key = || self.key.clone();
             issue.ok_or_else(|| Refusal::no_issue(&issue_key()))
         };
-        let update = match &self.request {
-            Request::Send(request) => return self.send(issue, request),
+        let update = match &self.step.request {
+            Request::Send(_) => {
+                let contract = self.contract;
+                let contract = contract.expect("a step that sends comes with its contract");
+                return self.send(issue, contract);
+            }
             Request::Update(update) => update,
         };
         let issue = known(issue)?;
@@ -220,8 +225,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             } => self.pause(issue, reason, except, *said_at),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
-                    at: self.actor.at,
-                    by: self.actor.name.clone(),
+                    at: self.step.at,
+                    by: self.step.by.clone(),
                     kind: *kind,
                     code: code.clone(),
                     why: why.clone(),
@@ -234,7 +239,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// The receipt for the outside event if it was already applied: a redelivery long afterwards
     /// would mean something else.
     fn delivered(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>> {
-        let (Some(issue), Some(delivery)) = (issue, self.actor.delivery) else {
+        let (Some(issue), Some(delivery)) = (issue, self.step.delivery.as_ref()) else {
             return Ok(None);
         };
         let Some(known) = issue.delivered(delivery) else {
@@ -242,6 +247,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         };
         let record = self.record(&self.id(known.handoff))?;
         Ok(Some(self.repeated(record, issue.clone())))
+    }
+
+    fn options(&self) -> &SendOptions {
+        self.step.request.options()
     }
 
     fn id(&self, number: u32) -> HandoffId {
@@ -299,12 +308,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue.steps += 1;
         issue
             .deliveries
-            .extend(self.actor.delivery.map(|delivery| Delivered {
+            .extend(self.step.delivery.as_ref().map(|delivery| Delivered {
                 id: delivery.id.clone(),
                 part: delivery.part.clone(),
                 handoff,
             }));
-        let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
+        let previous = std::mem::replace(&mut issue.updated_at, self.step.at);
         (issue.steps > 1).then_some(previous)
     }
 
@@ -354,9 +363,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
             Event::Reassign if from == State::Failed => record.attempt += 1,
             Event::Release => {
-                record.not_before = args.after.map(|seconds| self.actor.at.later(seconds));
+                record.not_before = args.after.map(|seconds| self.step.at.later(seconds));
                 let news = args.progress.as_ref().map(|text| Progress {
-                    at: self.actor.at,
+                    at: self.step.at,
                     text: text.clone(),
                 });
                 if let Some(news) = news.filter(|news| record.progress.last() != Some(news)) {
@@ -369,14 +378,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let retry = self.protocol.definition().retry.as_ref();
         let draws = retry.is_some_and(|retry| retry.jitter.is_some());
         record.transitions.push(Transition {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             // The worker that notices an expired lease did not cause the event either.
-            worker: self
-                .actor
-                .worker
-                .filter(|_| event != Event::Expire)
-                .cloned(),
+            worker: self.step.worker.clone().filter(|_| event != Event::Expire),
             event: Some(event),
             from: Some(from),
             to,
@@ -392,7 +397,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             jitter: args.jitter.filter(|_| event == Event::Retry && draws),
             allowed_secrets: args.allowed_secrets,
             // The agent that notices that a time ran out did not cause the event.
-            traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
+            traceparent: self.step.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
             self.exhaust(record);

@@ -33,8 +33,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         agents.dedup();
         let paused = Paused {
             version: VERSION,
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             reason: reason.to_owned(),
             said_at,
             except: agents,
@@ -97,8 +97,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         said_at: Option<Moment>,
     ) {
         issue.resumed.push(Resumed {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             reason: reason.to_owned(),
             said_at,
             paused,
@@ -168,7 +168,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether the actor ended the last pause for this reason.
     pub(super) fn was_resumed(&self, issue: &Issue, reason: &str) -> bool {
         let last = issue.resumed.last();
-        last.is_some_and(|last| last.by == *self.actor.name && last.reason == reason)
+        last.is_some_and(|last| last.by == self.step.by && last.reason == reason)
     }
 
     /// Takes the pause from an issue that ended; returns the file to remove.
@@ -191,7 +191,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             None => Ok(()),
             Some(paused) => Err(StateRefusal::Paused {
                 issue: self.key.clone(),
-                agent: self.actor.name.clone(),
+                agent: self.step.by.clone(),
                 may_resume: self.leads(),
                 paused: Box::new(paused.clone()),
             }),
@@ -228,7 +228,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         Err(RoleRefusal::NotPausedBy {
             issue: self.key.clone(),
-            agent: self.actor.name.clone(),
+            agent: self.step.by.clone(),
             sender: first.from,
         }
         .into())
@@ -237,6 +237,6 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether the actor may pause and resume an issue: its lead, a person, or the sender of its
     /// first handoff.
     pub(super) fn may_pause(&self, first: &Record) -> bool {
-        self.leads() || *self.actor.name == first.from
+        self.leads() || self.step.by == first.from
     }
 }

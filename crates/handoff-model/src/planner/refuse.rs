@@ -33,7 +33,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
-        let (key, by, state) = (self.key, self.actor.name, issue.status.as_str());
+        let (key, by, state) = (self.key, &self.step.by, issue.status.as_str());
         let done = format!("refused {by}, {}", refused.code);
         let account = trail::remark(StepEvent::Refuse, key, &done, &refused.why);
         let transition = format!("{key} {state}..{state}");

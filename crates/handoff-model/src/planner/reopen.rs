@@ -24,7 +24,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let again = issue
             .reopened
             .last()
-            .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
+            .is_some_and(|r| r.by == self.step.by && r.reason == reason);
         if issue.status == IssueStatus::Open {
             if said_at.is_none() && (again || self.was_resumed(&issue, reason)) {
                 let receipt = self.repeated(record, issue);
@@ -55,8 +55,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue.status = IssueStatus::Open;
         issue.completed_at = None;
         issue.reopened.push(Reopening {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             reason: reason.to_owned(),
             handoffs: issue.handoffs,
             said_at,

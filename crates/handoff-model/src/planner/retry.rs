@@ -32,7 +32,7 @@ impl<E, V> Planner<'_, E, V> {
             from: Some(from),
             to: State::Dead,
             reason: Some(why),
-            ..Transition::new(self.actor.at, self.actor.name.clone(), State::Dead)
+            ..Transition::new(self.step.at, self.step.by.clone(), State::Dead)
         });
     }
 
@@ -48,8 +48,8 @@ impl<E, V> Planner<'_, E, V> {
             _ => whole,
         };
         // If the clock was ahead when the attempt failed, that adds no delay.
-        let failed = record.latest().map_or(self.actor.at, |t| t.at);
-        let at = failed.min(self.actor.at).later(seconds);
-        (at > self.actor.at).then_some(at)
+        let failed = record.latest().map_or(self.step.at, |t| t.at);
+        let at = failed.min(self.step.at).later(seconds);
+        (at > self.step.at).then_some(at)
     }
 }

@@ -62,10 +62,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             .protocol
             .contract_type(&contract.kind)
             .expect("the contract was reviewed under this protocol");
-        let from = contract.sender(self.actor.name);
-        if self.actor.name != from {
+        let from = contract.sender(&self.step.by);
+        if &self.step.by != from {
             return Err(RoleRefusal::NotTheSender {
-                agent: self.actor.name.clone(),
+                agent: self.step.by.clone(),
                 from: from.clone(),
             }
             .into());
@@ -77,13 +77,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
             .into());
         }
-        if let Some(number) = send.options.replaces {
+        if let Some(number) = self.options().replaces {
             let planned = self.correct(issue, send, kind, from, number);
             return self.demanding(planned, send, kind, from);
         }
         let holder = Holder {
             agent: from,
-            worker: self.actor.worker,
+            worker: self.step.worker.as_ref(),
         };
         let held = match &issue {
             Some(issue) => held(
@@ -91,7 +91,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 issue,
                 kind,
                 contract,
-                send.options.answers,
+                self.options().answers,
                 holder,
             )?,
             None => None,
@@ -176,7 +176,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let receipt = self.repeated(earlier, issue.clone());
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            self.ensure_not_taken_over(issue, from, basis.as_ref(), send.options.token)?;
+            self.ensure_not_taken_over(issue, from, basis.as_ref(), self.options().token)?;
             // A different contract under a known id is refused for that first.
             self.ensure_id_free(issue, contract)?;
         }
@@ -306,7 +306,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
         }
         issue.status = IssueStatus::Completed;
-        issue.completed_at = Some(self.actor.at);
+        issue.completed_at = Some(self.step.at);
         issue.unfollowed.clear();
         Ok(())
     }
@@ -351,7 +351,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         state: State,
     ) -> Result<Record, Stop<E>> {
         let contract = send.contract;
-        let from = contract.sender(self.actor.name);
+        let from = contract.sender(&self.step.by);
         let contradictions = self.contradictions(issue, send, held)?;
         let facts = &mut issue.facts;
         let stated = self.protocol.gather(facts, &contract.kind, &contract.value);
@@ -425,9 +425,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             usage: Vec::new(),
             transitions: vec![Transition {
                 allowed_secrets: contract.allowed_secrets.clone(),
-                traceparent: self.actor.traceparent,
-                worker: self.actor.worker.cloned(),
-                ..Transition::new(self.actor.at, self.actor.name.clone(), state)
+                traceparent: self.step.traceparent,
+                worker: self.step.worker.clone(),
+                ..Transition::new(self.step.at, self.step.by.clone(), state)
             }],
         })
     }
@@ -446,12 +446,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             definition: self.protocol.definition(),
             issue: Some(issue),
             view: self.view,
-            worker: self.actor.worker,
+            worker: self.step.worker.as_ref(),
             // The attempts of what is imported were made elsewhere.
             held: held.filter(|_| contract.imported.is_none()),
-            replaces: send.options.replaces,
-            at: self.actor.at,
-            is_proved: self.actor.delivery.is_some(),
+            replaces: self.options().replaces,
+            at: self.step.at,
+            is_proved: self.step.delivery.is_some(),
         };
         let value = &contract.value;
         let known = consistency::known(self.protocol, kind, value, &ground);

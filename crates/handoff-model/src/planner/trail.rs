@@ -8,7 +8,7 @@ use crate::contract::Contract;
 use crate::planner::Planner;
 use crate::record::{Issue, Lease, Progress, Question, Record, Task, UNSPECIFIED, View};
 use crate::step::message::{Account, Message};
-use crate::step::{Request, StepEvent, Stop, trailers};
+use crate::step::{StepEvent, Stop, trailers};
 use crate::value::scalar;
 
 /// The seconds from one moment to another; none if a clock was set back.
@@ -113,8 +113,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// How long a holder has held a handoff; time after the end of its lease does not count.
     pub(super) fn held_seconds(&self, record: &Record) -> Option<u64> {
         let lease = record.lease.as_ref()?;
-        let end = lease.expires_at.unwrap_or(self.actor.at);
-        Some(seconds(lease.since, end.min(self.actor.at)))
+        let end = lease.expires_at.unwrap_or(self.step.at);
+        Some(seconds(lease.since, end.min(self.step.at)))
     }
 
     /// How long a handoff that is claimed now could be claimed: since it became pending, its pause
@@ -140,7 +140,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let done = self.shared_record(&sibling.handoff)?;
             since = done.latest().map_or(since, |t| t.at.max(since));
         }
-        Ok(Some(seconds(since, self.actor.at)))
+        Ok(Some(seconds(since, self.step.at)))
     }
 
     /// What sending a contract did: it began a handoff.
@@ -212,15 +212,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         transitions: &[String],
         account: &Account,
     ) -> String {
-        let (actor, request) = (self.actor, &self.request);
         let message = Message {
             account,
             record,
             issue,
             transitions,
-            asked: trailers::write(actor, request, account.event),
+            asked: trailers::write(self.step, account.event),
             is_told: account.event != StepEvent::Lifecycle(Event::Expire)
-                && matches!(request, Request::Update(_)),
+                && self.step.request.update().is_some(),
             pull_request: self.pull_request(issue),
         };
         message.render()

@@ -24,14 +24,14 @@ fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records what the actor reports of its claim of a handoff; returns whether that is news.
     pub(super) fn report_usage(&self, record: &mut Record) -> Result<bool, RequestRefusal> {
-        let models = self.actor.usage;
+        let models = &self.step.usage;
         if models.is_empty() {
             return Ok(false);
         }
         ensure_usage(models).map_err(RequestRefusal::Usage)?;
         let report = Usage {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
+            at: self.step.at,
+            by: self.step.by.clone(),
             attempt: record.attempt,
             token: record.claims(),
             models: models.to_vec(),
@@ -55,14 +55,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if definition.budgets.is_empty() {
             return Ok(());
         }
-        let today = self.spent_on(&day(self.actor.at))?;
+        let today = self.spent_on(&day(self.step.at))?;
         let so_far = SpentSoFar {
             issue: &issue.spent,
             day: today.protocols.get(&definition.name),
         };
         Ok(ensure_left(
             definition,
-            (self.actor.name, &record.id),
+            (&self.step.by, &record.id),
             so_far,
         )?)
     }
@@ -84,7 +84,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         for record in changed.records.iter().chain(&changed.quiet) {
             let before = self.view.shared_record(record.id.number());
             let before = before.map_err(Stop::Unreadable)?;
-            for movement in movements(before.as_deref(), record, self.actor.at) {
+            for movement in movements(before.as_deref(), record, self.step.at) {
                 movement.book(&mut changed.issue.spent);
                 let name = day(movement.since);
                 if !has_days {

@@ -1,11 +1,10 @@
 //! Steps: what was asked, by whom and when, and the commit that it becomes.
 //!
-//! `request` is what a caller asks for, `actor` who asks; both together are a [`Step`], which `trailers`
-//! writes into the commit's message and reads back. `plan` has the types that the planner returns,
+//! `request` is what a caller asks for; with who asks and when it is a [`Step`], which `trailers` writes
+//! into the commit's message and reads back. `plan` has the types that the planner returns,
 //! `message` and `archive_message` word commits. `answers` compares the values of an answer with the
 //! questions, and [`screening`] looks for secrets in what a step would store.
 
-mod actor;
 pub(crate) mod answers;
 mod archive_message;
 mod event;
@@ -15,27 +14,8 @@ mod request;
 pub mod screening;
 pub(crate) mod trailers;
 
-pub use actor::{Actor, Maker};
 pub use archive_message::{archive_message, archived_before, unarchive_message};
 pub use event::{Change, StepEvent};
 pub use plan::{FileChanges, Planned, PlannedStep, Receipt, Stop};
-pub use request::{EventArgs, Request, SendOptions, SendRequest, Update};
+pub use request::{EventArgs, Request, SendOptions, SendRequest, Step, Update};
 pub use trailers::{NoStep, recorded};
-
-/// A step as its commit has it: what was asked, by whom and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Who asked, and when.
-    pub maker: Maker,
-    /// What was asked.
-    pub request: Asked,
-}
-
-/// What a step asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// To send the contract that the commit adds.
-    Send(SendOptions),
-    /// Anything else.
-    Update(Update),
-}

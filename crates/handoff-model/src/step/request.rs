@@ -1,30 +1,60 @@
 //! What a caller asks the ledger to do: one type for a command, an import, a step that a `sync`
 //! makes again, and the audit.
 
-use handoff_base::ids::AgentName;
+use std::fmt;
+
+use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::{Code, Moment};
 use handoff_contract::Allowance;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::contract::Contract;
 use crate::record::{
-    Approval, Artifact, Failure, FailureContext, ImportSource, Question, UNSPECIFIED,
+    Approval, Artifact, Delivery, Failure, FailureContext, ImportSource, ModelUsage, Question,
+    TraceParent, UNSPECIFIED,
 };
 
-/// What a caller asks the ledger to do in an issue.
-#[derive(Clone, Copy)]
-pub enum Request<'a> {
-    /// Hands work on with a contract.
-    Send(SendRequest<'a>),
+/// A step of an issue: what is requested, by whom and when. A caller makes it, the planner takes it, its
+/// commit has it, and an export writes it down.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The agent.
+    pub by: AgentName,
+    /// The worker that acts as the agent; `None` if no worker makes the step, as when a lease
+    /// expired.
+    pub worker: Option<WorkerId>,
+    /// The time of the step.
+    pub at: Moment,
+    /// The trace that it belongs to.
+    pub traceparent: Option<TraceParent>,
+    /// What the work that it ends or reports on took so far; empty if nothing is reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<ModelUsage>,
+    /// The outside event that it carries out.
+    pub delivery: Option<Delivery>,
+    /// What is requested.
+    pub request: Request,
+}
+
+/// What a step requests in an issue. It is stored as an object with one member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request {
+    /// Hands work on with a contract, which the commit adds.
+    Send(SendOptions),
     /// Changes the state of existing work.
-    Update(&'a Update),
+    #[serde(untagged)]
+    Update(Update),
 }
 
 /// A contract that passed the pipeline, with the data gathered for it.
-#[derive(Clone, Copy)]
 pub struct SendRequest<'a> {
     /// The contract.
     pub contract: &'a Contract,
@@ -34,8 +64,6 @@ pub struct SendRequest<'a> {
     pub artifacts: &'a [Artifact],
     /// The policy for contradicted statements, unless the protocol sets one.
     pub policy: Policy,
-    /// How it is sent.
-    pub options: &'a SendOptions,
 }
 
 /// How a contract is sent.
@@ -66,14 +94,108 @@ impl SendOptions {
     }
 }
 
-impl SendRequest<'_> {
-    /// How the contract is sent, with what its review found in it.
-    pub(crate) fn reviewed_options(&self) -> SendOptions {
-        SendOptions {
-            allowed_secrets: self.contract.allowed_secrets.clone(),
-            imported: self.contract.imported.clone(),
-            ..self.options.clone()
+impl Step {
+    /// A step of an agent, with nothing but a request.
+    pub fn new(by: AgentName, at: Moment, request: Request) -> Self {
+        Self {
+            by,
+            worker: None,
+            at,
+            traceparent: None,
+            usage: Vec::new(),
+            delivery: None,
+            request,
         }
+    }
+
+    /// The same step, as it is planned and recorded.
+    pub fn canonical(&self) -> Self {
+        let mut own = self.clone();
+        if let Request::Update(Update::Change {
+            event, arguments, ..
+        }) = &mut own.request
+        {
+            arguments.keep_those_of(*event);
+        }
+        own
+    }
+}
+
+impl Request {
+    /// The request, unless it sends a contract.
+    pub fn update(&self) -> Option<&Update> {
+        match self {
+            Self::Send(_) => None,
+            Self::Update(update) => Some(update),
+        }
+    }
+
+    /// How a contract is sent.
+    pub fn options(&self) -> &SendOptions {
+        static NONE: SendOptions = SendOptions {
+            answers: None,
+            replaces: None,
+            token: None,
+            allowed_secrets: Vec::new(),
+            imported: None,
+        };
+        match self {
+            Self::Send(options) => options,
+            Self::Update(_) => &NONE,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Request {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(RequestVisitor)
+    }
+}
+
+/// Reads by the member's name, so that an error is about that member, and refuses a second one.
+struct RequestVisitor;
+
+impl<'de> Visitor<'de> for RequestVisitor {
+    type Value = Request;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with one member, the request")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Request, M::Error> {
+        let Some(name) = map.next_key::<String>()? else {
+            return Err(M::Error::invalid_length(0, &self));
+        };
+        if name == "send" {
+            return map.next_value().map(Request::Send);
+        }
+        let name = Some(name);
+        let rest = MapAccessDeserializer::new(NamedMember { name, map });
+        Update::deserialize(rest).map(Request::Update)
+    }
+}
+
+/// A map whose first name was read already.
+struct NamedMember<M> {
+    name: Option<String>,
+    map: M,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for NamedMember<M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        match self.name.take() {
+            Some(name) => seed.deserialize(name.into_deserializer()).map(Some),
+            None => self.map.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.map.next_value_seed(seed)
     }
 }
 
@@ -89,7 +211,7 @@ pub enum Update {
         /// The event.
         event: Event,
         /// The event's arguments.
-        #[serde(default, alias = "told")]
+        #[serde(default)]
         arguments: Box<EventArgs>,
     },
     /// Records a decision about a handoff without changing its state.
@@ -198,18 +320,6 @@ impl Update {
         }
     }
 
-    /// The same update with the arguments that its event takes, as it is planned and recorded.
-    pub fn canonical(&self) -> Self {
-        match self {
-            Self::Change {
-                handoff,
-                event,
-                arguments,
-            } => Self::change(*handoff, *event, arguments.of(*event)),
-            other => other.clone(),
-        }
-    }
-
     /// The number of the handoff that it is about; `None` if it is about the whole issue.
     pub fn handoff(&self) -> Option<u32> {
         match self {
@@ -285,47 +395,47 @@ impl EventArgs {
         }
     }
 
-    /// Those that an event takes: an import, or a commit that somebody made by hand, may have
+    /// Keeps those that an event takes: an import, or a commit that somebody made by hand, may have
     /// others.
-    fn of(&self, event: Event) -> Self {
+    fn keep_those_of(&mut self, event: Event) {
         // What ran out follows from the record.
         if event == Event::Expire {
-            return Self::default();
+            *self = Self::default();
         }
-        let mut own = self.clone();
-        own.allow.clear();
+        self.allow.clear();
         if event != Event::Fail {
-            own.failure = None;
+            self.failure = None;
+            self.context = None;
         }
         // The protocol has the code of a run that failed.
-        if let Some(failure) = own.failure.as_mut().filter(|failure| failure.run.is_some()) {
+        if let Some(failure) = self
+            .failure
+            .as_mut()
+            .filter(|failure| failure.run.is_some())
+        {
             UNSPECIFIED.clone_into(&mut failure.code);
         }
         if event != Event::Retry {
-            own.jitter = None;
-        }
-        if event != Event::Fail {
-            own.context = None;
+            self.jitter = None;
         }
         if !event.is_claim() && event != Event::Extend {
-            own.lease = None;
+            self.lease = None;
         }
         if !matches!(event, Event::Extend | Event::Release) {
-            own.progress = None;
+            self.progress = None;
         }
         if event != Event::Release {
-            own.after = None;
+            self.after = None;
         }
         if event != Event::Block {
-            own.questions.clear();
+            self.questions.clear();
         }
         if event != Event::Answer {
-            own.values.clear();
+            self.values.clear();
         }
         if event != Event::Reassign {
-            own.receiver = None;
+            self.receiver = None;
         }
-        own
     }
 
     fn texts(&self) -> Vec<&str> {
@@ -348,29 +458,44 @@ mod tests {
 
     use serde_json::{from_value, json, to_value};
 
-    use super::Update;
+    use super::{Request, Update};
+
+    #[test]
+    fn a_request_is_one_member_with_each_of_its_own_once() {
+        let read = |text: &str| serde_json::from_str::<Request>(text).is_ok();
+        assert!(read(r#"{"send": {"answers": 3}}"#));
+        assert!(read(r#"{"reopen": {"reason": "reverted"}}"#));
+        assert!(read(r#"{"change": {"handoff": 1, "event": "claim"}}"#));
+        for text in [
+            "{}",
+            "[]",
+            r#"{"reopen": {"reason": "a"}, "reopen": {"reason": "b"}}"#,
+            r#"{"reopen": {"reason": "a"}, "send": {}}"#,
+            r#"{"reopen": {"reason": "a", "reason": "b"}}"#,
+            r#"{"reopen": {"reason": "a", "why": "b"}}"#,
+            r#"{"forget": {"reason": "a"}}"#,
+        ] {
+            assert!(!read(text), "{text}");
+        }
+    }
 
     #[test]
     fn the_stored_form_of_an_update_stays() {
-        let change = |arguments: &str| {
-            json!({"change": {"handoff": 2, "event": "fail", arguments: {
-                "failure": {"code": "BuildError", "message": "it fails", "recoverable": true},
-            }}})
-        };
+        let change = json!({"change": {"handoff": 2, "event": "fail", "arguments": {
+            "failure": {"code": "BuildError", "message": "it fails", "recoverable": true},
+        }}});
         let decide = json!({"decide": {"handoff": 3, "action": "retry", "why": "it may succeed"}});
         let note = json!({"annotate": {"note": "merged by hand", "facts": {"pull_request": 7}}});
         let reopen = json!({"reopen": {"reason": "reverted"}});
         let give_up = json!({"giveup": {"reason": "no longer needed"}});
         let at = "2026-03-02T09:00:00Z";
         let pause = json!({"pause": {"reason": "closed", "except": ["closer"], "said_at": at}});
-        for stored in [change("arguments"), decide, note, reopen, give_up, pause] {
+        for stored in [change, decide, note, reopen, give_up, pause] {
             let update: Update = from_value(stored.clone()).unwrap();
             assert_eq!(to_value(&update).unwrap(), stored);
             let number = update.handoff();
             assert_eq!(update.renumbered(9).handoff(), number.map(|_| 9));
         }
-        let earlier: Update = from_value(change("told")).unwrap();
-        assert_eq!(to_value(&earlier).unwrap(), change("arguments"));
         let unknown = json!({"reopen": {"reason": "reverted", "why": "twice"}});
         assert!(from_value::<Update>(unknown).is_err());
     }

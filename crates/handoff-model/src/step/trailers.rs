@@ -5,11 +5,10 @@
 //! transitions, the attempt, the times) has trailers of its own, which [`recorded`] passes over.
 
 use handoff_protocol::Event;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::record::UNSPECIFIED;
-use crate::step::{Actor, Asked, Request, Step, StepEvent, Update};
+use crate::step::{Request, Step, StepEvent, Update};
 use crate::trailers::{folded, json_line, trailers, unfolded};
 
 /// How a member's value is written.
@@ -25,7 +24,7 @@ use Form::{Json, Text};
 type Member = (&'static str, &'static str, Form);
 
 /// Who made the step, when, and what came with it.
-const ACTOR: &[Member] = &[
+const STEP: &[Member] = &[
     ("/by", "By", Text),
     ("/worker", "Worker", Text),
     ("/at", "At", Text),
@@ -104,7 +103,7 @@ pub(crate) const REQUEST: &str = "Request";
 const SCOPE: (&str, &str) = ("Scope", "issue");
 
 /// The event that a request asks for.
-fn event(request: &Request<'_>) -> StepEvent {
+fn event(request: &Request) -> StepEvent {
     match request {
         Request::Send(_) => StepEvent::Send,
         Request::Update(update) => match update {
@@ -126,37 +125,38 @@ fn event(request: &Request<'_>) -> StepEvent {
 /// A trailer's name and value.
 pub(crate) type Trailer = (&'static str, String);
 
-/// The trailers of a request that led to this event.
-pub(crate) fn write(actor: &Actor<'_>, request: &Request<'_>, led_to: StepEvent) -> Vec<Trailer> {
-    let asked = event(request);
+/// The trailers of a step whose request led to this event.
+pub(crate) fn write(step: &Step, led_to: StepEvent) -> Vec<Trailer> {
+    let asked = event(&step.request);
     let mut found = Vec::new();
     if asked != led_to {
         found.push((REQUEST, asked.as_str().to_owned()));
     }
-    match request {
-        Request::Send(send) => put(&json!(send.reviewed_options()), SEND, &mut found),
-        Request::Update(update) => {
-            let members = update.content();
-            match update {
-                Update::Change { event, .. } => {
-                    put(&members, texts(*event), &mut found);
-                    put(&members, CHANGE, &mut found);
-                }
-                Update::Decide { .. } => put(&members, DECIDE, &mut found),
-                Update::Annotate { handoff, .. } => {
-                    if handoff.is_none() {
-                        found.push((SCOPE.0, SCOPE.1.to_owned()));
-                    }
-                    put(&members, ANNOTATE, &mut found);
-                }
-                Update::Refuse { .. } => put(&members, REFUSE, &mut found),
-                Update::GiveUp { .. } | Update::Reopen { .. } | Update::Pause { .. } => {
-                    put(&members, ISSUE, &mut found);
-                }
+    let value = json!(step);
+    let request = value["request"].as_object();
+    let request = request.and_then(|request| request.values().next());
+    let members = request.unwrap_or(&Value::Null);
+    match &step.request {
+        Request::Send(_) => put(members, SEND, &mut found),
+        Request::Update(update) => match update {
+            Update::Change { event, .. } => {
+                put(&members["arguments"], texts(*event), &mut found);
+                put(&members["arguments"], CHANGE, &mut found);
             }
-        }
+            Update::Decide { .. } => put(members, DECIDE, &mut found),
+            Update::Annotate { handoff, .. } => {
+                if handoff.is_none() {
+                    found.push((SCOPE.0, SCOPE.1.to_owned()));
+                }
+                put(members, ANNOTATE, &mut found);
+            }
+            Update::Refuse { .. } => put(members, REFUSE, &mut found),
+            Update::GiveUp { .. } | Update::Reopen { .. } | Update::Pause { .. } => {
+                put(members, ISSUE, &mut found);
+            }
+        },
     }
-    put(&json!(actor), ACTOR, &mut found);
+    put(&value, STEP, &mut found);
     found
 }
 
@@ -200,25 +200,28 @@ pub fn recorded(message: &str) -> Result<Step, NoStep> {
     let value = value.ok_or(NoStep::Missing("Event"))?;
     let asked = StepEvent::all().find(|event| event.as_str() == value);
     let asked = asked.ok_or_else(|| NoStep::Invalid("Event".to_owned()))?;
-    let request = match asked {
-        StepEvent::Send => Asked::Send(members(&find, &[SEND])?),
-        StepEvent::Archive | StepEvent::Unarchive => {
-            return Err(NoStep::Invalid("Event".to_owned()));
-        }
-        _ => Asked::Update(update(&find, asked)?),
-    };
-    let maker = members(&find, &[ACTOR])?;
-    Ok(Step { maker, request })
+    let mut step = object(&find, &[STEP])?;
+    step.insert("request".to_owned(), requested(&find, asked)?);
+    let step: Step =
+        serde_json::from_value(step.into()).map_err(|_| NoStep::Invalid("Event".to_owned()))?;
+    Ok(step.canonical())
 }
 
-/// The update that an event stands for.
-fn update<'m>(find: &impl Fn(&str) -> Option<&'m str>, asked: StepEvent) -> Result<Update, NoStep> {
+/// The request for an event.
+fn requested<'m>(
+    find: &impl Fn(&str) -> Option<&'m str>,
+    asked: StepEvent,
+) -> Result<Value, NoStep> {
     let number = || {
         let id = find("Handoff-Id").and_then(|id| id.rsplit_once('.'));
         let number = id.and_then(|(_, number)| number.parse::<u32>().ok());
         number.ok_or(NoStep::Missing("Handoff-Id"))
     };
     let (name, value) = match asked {
+        StepEvent::Send => ("send", object(find, &[SEND])?.into()),
+        StepEvent::Archive | StepEvent::Unarchive => {
+            return Err(NoStep::Invalid("Event".to_owned()));
+        }
         StepEvent::Lifecycle(event) => {
             let mut arguments = object(find, &[texts(event), CHANGE])?;
             if let Some(Value::Object(failure)) = arguments.get_mut("failure") {
@@ -252,27 +255,15 @@ fn update<'m>(find: &impl Fn(&str) -> Option<&'m str>, asked: StepEvent) -> Resu
         StepEvent::Refuse => ("refuse", object(find, &[REFUSE])?.into()),
         StepEvent::Pause => ("pause", issue(find)?),
         StepEvent::Reopen => ("reopen", issue(find)?),
-        _ => ("giveup", issue(find)?),
+        StepEvent::GiveUp => ("giveup", issue(find)?),
     };
-    let update: Update = typed("Event", json!({ name: value }))?;
-    Ok(update.canonical())
+    Ok(json!({ name: value }))
 }
 
 fn issue<'m>(find: &impl Fn(&str) -> Option<&'m str>) -> Result<Value, NoStep> {
     let mut update = object(find, &[ISSUE])?;
     update.entry("reason").or_insert_with(|| "".into());
     Ok(update.into())
-}
-
-fn members<'m, T: DeserializeOwned>(
-    find: &impl Fn(&str) -> Option<&'m str>,
-    tables: &[&[Member]],
-) -> Result<T, NoStep> {
-    typed("Event", object(find, tables)?.into())
-}
-
-fn typed<T: DeserializeOwned>(trailer: &str, value: Value) -> Result<T, NoStep> {
-    serde_json::from_value(value).map_err(|_| NoStep::Invalid(trailer.to_owned()))
 }
 
 /// The object with the members that these trailers have.
