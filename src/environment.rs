@@ -51,7 +51,7 @@ impl SystemClock {
             return Ok(clock);
         }
         let told = format!("the system's clock says {system}, which git can't record");
-        Err(Failure::usage(told).advice("set the clock"))
+        Err(Failure::usage(told).hint("set the clock"))
     }
 }
 
@@ -64,7 +64,7 @@ fn date(name: &str) -> Result<Option<DateTime<FixedOffset>>, Failure> {
     date.map(Some).ok_or_else(|| {
         let told = format!("{name} is {}, which is not a date", quoted(&text));
         Failure::usage(told)
-            .advice("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
+            .hint("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
     })
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
     let attempt = given("GITHUB_RUN_ATTEMPT").map(|attempt| format!("-{attempt}"));
     let id = format!("github-run-{run}{}", attempt.unwrap_or_default());
     let id = id.parse().map_err(|error: IdError| {
-        Failure::from(error).advice("it comes from GITHUB_RUN_ID; --worker ID names another")
+        Failure::from(error).hint("it comes from GITHUB_RUN_ID; --worker ID names another")
     });
     id.map(Some)
 }
@@ -204,7 +204,7 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
         Failure::new(ErrorCode::SigningFailed, chain(&error))
-            .advice("nothing was written; set handoff.sign or commit.gpgSign to true or false")
+            .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
     })?;
     let (name, email) = identity(repository).ok_or_else(|| {
         let text = "git does not know who you are: no name or no e-mail address is set";

@@ -79,7 +79,7 @@ pub(crate) fn pull_request(github: &Github, number: u64) -> Result<PullRequest, 
 pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure> {
     PullRequest::read(described).map_err(|error| {
         Failure::new(ErrorCode::EventRefused, error.to_string())
-            .advice("give it a pull request as GitHub delivers it; nothing was judged")
+            .hint("give it a pull request as GitHub delivers it; nothing was judged")
     })
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn judge_queue(
         .to_owned();
     let unknown = |why: String| {
         refused(format!("the merge queue's commits can't be told: {why}"))
-            .advice("the queue tries again; see that the ledger's remote can be reached")
+            .hint("the queue tries again; see that the ledger's remote can be reached")
     };
     let store = tip.code_store().map_err(unknown)?;
     let branch = format!("refs/heads/{into}");

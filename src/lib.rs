@@ -3,8 +3,8 @@
 //! Only this crate names clap, prints, exits, or reads the clock and the environment
 //! (`environment`). One command is one file in `commands`: its arguments' comments are its
 //! help, and it holds no Git logic. `args` are values that many commands take, `context` opens
-//! what they need, `contracts` reads and writes contracts. `failure` gives everything that goes
-//! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
+//! what they need, `contracts` reads and writes contracts. `failure` is what is said of everything
+//! that goes wrong, `view` says how a terminal shows things, `output` prints,
 //! and `render` makes text and JSON of records. `prime`, `hook`, `mcp`, `http` and `board` are
 //! for agents, for git, for tools, for browsers and for people at a terminal. `work` runs
 //! agents, and `notify` tells persons. `readers` is for tests alone.
@@ -15,7 +15,6 @@ mod commands;
 mod context;
 mod contracts;
 mod environment;
-pub mod exit;
 mod failure;
 mod hook;
 mod http;
@@ -32,6 +31,8 @@ mod version;
 mod view;
 mod work;
 
+pub use handoff_base::codes::exit;
+
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
@@ -39,7 +40,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use handoff_contract::Secrets;
 
 use crate::context::{Context, Global};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::output::Output;
 
 /// Keep a ledger of handoffs between agents, in Git
@@ -201,7 +202,7 @@ fn perform(
         Ok(()) => output.exit(),
         Err(mut failure) => {
             if failure.code == Some(ErrorCode::Usage) {
-                failure.see(&help_of(arguments));
+                failure.see(help_of(arguments));
             }
             context.may_be_behind(&mut failure, output);
             let offline = arguments.iter().any(|argument| argument == "--offline");
@@ -255,12 +256,12 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
 }
 
 /// The command that shows the usage of the command among the arguments.
-fn help_of(arguments: &[OsString]) -> String {
+fn help_of(arguments: &[OsString]) -> Hint {
     let known = command();
     let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
     match named.find(|a| known.find_subcommand(a).is_some()) {
-        Some(sub) => format!("git handoff {sub} -h"),
-        None => "git handoff -h".to_owned(),
+        Some(sub) => hint!("`git handoff {} -h`", sub),
+        None => hint!("`git handoff -h`"),
     }
 }
 
@@ -279,7 +280,7 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     match commands::words::answer(arguments) {
         Some((_, instead)) if error.kind() == ErrorKind::InvalidSubcommand => failure.hint(instead),
         _ => {
-            failure.see(&help_of(arguments));
+            failure.see(help_of(arguments));
             failure
         }
     }

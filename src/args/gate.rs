@@ -116,7 +116,7 @@ fn policy(context: &Context, file: &str) -> Result<GatePolicy, Failure> {
     GatePolicy::parse(&input::report(context, file)?).map_err(|findings| {
         let text = format!("{} is not a policy for a gate", quoted(file));
         Failure::new(ErrorCode::GatePolicyRefused, text)
-            .advice("the gate stays closed; docs/gate.md describes the file")
+            .hint("the gate stays closed; docs/gate.md describes the file")
             .findings(findings)
     })
 }

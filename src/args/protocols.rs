@@ -29,7 +29,7 @@ pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
         Some(_) => "use the folder: .".to_owned(),
         None => format!("built in: {}", BUILT_IN.join(", ")),
     };
-    Err(Failure::new(ErrorCode::NoProtocol, text).advice(hint))
+    Err(Failure::new(ErrorCode::NoProtocol, text).hint(hint))
 }
 
 /// Loads the definition in a protocol's folder.

@@ -46,7 +46,7 @@ pub(crate) fn no_placeholder(text: &str) -> Result<(), Failure> {
     let word = text.trim();
     if PLACEHOLDERS.contains(&word) || word.starts_with(FILL) {
         let text = format!("{} is a placeholder of a printed command", quoted(word));
-        return Err(Failure::usage(text).advice("write what belongs in its place"));
+        return Err(Failure::usage(text).hint("write what belongs in its place"));
     }
     Ok(())
 }

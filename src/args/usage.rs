@@ -1,11 +1,11 @@
 //! What the work took, as `--usage` gives it.
 
 use clap::Args;
-use handoff_model::{ModelUsage, read_usage};
+use handoff_model::{ModelUsage, RequestRefusal, read_usage};
 
 use crate::context::Context;
 use crate::contracts::input;
-use crate::failure::{Failure, usage_refused};
+use crate::failure::Failure;
 
 /// A report of what the work took.
 #[derive(Args)]
@@ -34,6 +34,6 @@ impl UsageReport {
         } else {
             input::report(context, text)?
         };
-        read_usage(&bytes).map_err(|error| usage_refused(&error))
+        Ok(read_usage(&bytes).map_err(RequestRefusal::Usage)?)
     }
 }

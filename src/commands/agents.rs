@@ -8,17 +8,15 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::{continued, plain};
 use handoff_git::{Program, Queue, Repository};
 use handoff_harness::agents::{
-    Action, Acts, AgentsError, Change, HARNESSES, Harness, Plan, Surroundings, examine,
-    is_installed,
+    Action, Acts, Change, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
 };
-use handoff_harness::hooks::WriteError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::{found_by_shell, home, own_version, version_of, version_text};
 use crate::exit;
-use crate::failure::{ErrorCode, Failure, chain};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output, counted, render};
 use crate::prime::session_hook;
 use crate::prime::session_hook::When;
@@ -152,7 +150,7 @@ impl Arguments {
                 };
                 let _turn = turn(&repository, *dry_run)?;
                 let harnesses = harnesses(&which.names);
-                let plan = Plan::install(&root, &harnesses, &acts, *mcp).map_err(refused)?;
+                let plan = Plan::install(&root, &harnesses, &acts, *mcp)?;
                 finish(plan, *dry_run, output)?;
                 if let Some(agent) = &acts.agent {
                     output.say(&format!(
@@ -180,7 +178,7 @@ impl Arguments {
                 let repository = context.repository()?;
                 let root = worktree(&repository)?;
                 let _turn = turn(&repository, *dry_run)?;
-                let plan = Plan::uninstall(&root, &harnesses(&which.names)).map_err(refused)?;
+                let plan = Plan::uninstall(&root, &harnesses(&which.names))?;
                 finish(plan, *dry_run, output)
             }
             Verb::Doctor { names } => doctor(context, output, &harnesses(names)),
@@ -195,7 +193,7 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     if turn.as_ref().is_some_and(Queue::is_taken) {
         let text = "another `agents install` or `uninstall` is running here";
         return Err(Failure::new(ErrorCode::AgentsBusy, text)
-            .advice("nothing was changed; run the same command again when it is done"));
+            .hint("nothing was changed; run the same command again when it is done"));
     }
     Ok(turn)
 }
@@ -219,7 +217,7 @@ pub(super) fn install(
     } else {
         harnesses(names)
     };
-    let plan = Plan::install(&root, &named, &acts, false).map_err(refused)?;
+    let plan = Plan::install(&root, &named, &acts, false)?;
     carried_out(plan)
 }
 
@@ -227,7 +225,7 @@ pub(super) fn install(
 pub(super) fn uninstall(repository: &Repository) -> Result<Vec<AgentFileChange>, Failure> {
     let _turn = turn(repository, false)?;
     let root = worktree(repository)?;
-    let plan = Plan::uninstall(&root, &installed(&root)).map_err(refused)?;
+    let plan = Plan::uninstall(&root, &installed(&root))?;
     carried_out(plan)
 }
 
@@ -247,7 +245,7 @@ pub(super) fn changed_files(files: &[AgentFileChange]) -> Vec<String> {
 
 fn carried_out(plan: Plan) -> Result<Vec<AgentFileChange>, Failure> {
     let files = files(&plan);
-    plan.carry_out().map_err(refused)?;
+    plan.carry_out()?;
     Ok(files)
 }
 
@@ -258,7 +256,7 @@ pub(super) fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
         .and_then(|root| root.canonicalize().ok());
     root.ok_or_else(|| {
         let text = "a bare repository has no files that a harness reads";
-        Failure::new(ErrorCode::Bare, text).advice("run it in a clone or a worktree")
+        Failure::new(ErrorCode::Bare, text).hint("run it in a clone or a worktree")
     })
 }
 
@@ -314,7 +312,7 @@ impl Answer for AgentsListView {
 fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
     let files = files(&plan);
     if !dry_run {
-        plan.carry_out().map_err(refused)?;
+        plan.carry_out()?;
     }
     output.answer(&AgentsChangeView { dry_run, files })
 }
@@ -496,22 +494,4 @@ fn agents_of(context: &Context, repository: &Repository) -> Option<Vec<String>> 
         }
     }
     Some(agents)
-}
-
-fn refused(error: AgentsError) -> Failure {
-    let message = chain(&error);
-    match error {
-        AgentsError::Refused { findings } => Failure::new(ErrorCode::AgentsRefused, message)
-            .findings(findings)
-            .advice("fix what the findings name, and run the same command again"),
-        AgentsError::Write(WriteError::Changed(_)) => {
-            Failure::new(ErrorCode::AgentsChanged, message)
-                .advice("nothing was changed; run the same command again")
-        }
-        AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
-            Failure::new(ErrorCode::AgentsFile, message).hint(
-                "the file is unchanged; check it with `ls -ld`, and run the same command again",
-            )
-        }
-    }
 }

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::context::local::local;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure, Hint};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations, counted};
 use crate::view::Look;
@@ -101,12 +101,8 @@ impl Arguments {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
             let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
-            let hint = Hint {
-                text: hints.join("; "),
-                names_command: without.iter().any(|name| is_built_in(name)),
-            };
             let failure = Failure::new(ErrorCode::NoAlerts, text);
-            return Err(failure.hint(hint).data(&view));
+            return Err(failure.hint(hints.join("; ")).data(&view));
         }
         for name in &without {
             output.say(&format!(
@@ -131,7 +127,7 @@ impl Arguments {
             let text = format!("{} {is} crossed", counted(count, "threshold"));
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
-                .advice("the `action` of each says what to do")
+                .hint("the `action` of each says what to do")
                 .data(&view));
         }
         output.answer(&view)?;

@@ -57,7 +57,7 @@ impl Arguments {
             else {
                 let text = format!("{} is not a fact", quoted(fact));
                 let hint = "write it as NAME=VALUE, such as `--fact pr_number=72`";
-                return Err(Failure::new(ErrorCode::Usage, text).advice(hint));
+                return Err(Failure::new(ErrorCode::Usage, text).hint(hint));
             };
             text::no_placeholder(value)?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));

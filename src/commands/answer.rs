@@ -87,7 +87,7 @@ impl Arguments {
             let value = read_answer(questions, key, given);
             if values.insert(key.to_owned(), value).is_some() {
                 let text = format!("{} is answered twice", quoted(key));
-                return Err(Failure::usage(text).advice("give each key one value"));
+                return Err(Failure::usage(text).hint("give each key one value"));
             }
         }
         Ok(EventArgs {
@@ -121,7 +121,7 @@ fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> 
         Some(Value::Object(values)) => Ok(values),
         _ => {
             let text = format!("{} is not a JSON object, or repeats a key", quoted(file));
-            Err(Failure::usage(text).advice("write it as {\"key\": value, …}"))
+            Err(Failure::usage(text).hint("write it as {\"key\": value, …}"))
         }
     }
 }

@@ -88,7 +88,7 @@ impl Arguments {
     fn before(&self, now: Moment) -> Result<Option<Moment>, Failure> {
         if let Some(before) = self.before.filter(|before| *before > now) {
             let text = format!("{} is in the future", before.rfc3339());
-            return Err(Failure::usage(text).advice("say a time that has passed"));
+            return Err(Failure::usage(text).hint("say a time that has passed"));
         }
         Ok(self.before.or(self.older.map(|older| earlier(now, older))))
     }

@@ -383,7 +383,7 @@ impl Block {
         for (i, question) in self.needs.iter().enumerate() {
             if self.needs[..i].iter().any(|q| q.key == question.key) {
                 let text = format!("{} is requested twice", quoted(&question.key));
-                return Err(Failure::usage(text).advice("request each value once"));
+                return Err(Failure::usage(text).hint("request each value once"));
             }
         }
         let args = EventArgs {

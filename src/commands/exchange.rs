@@ -1,10 +1,7 @@
-//! What `export` and `import` share on the command line: the names of the formats, and how errors
-//! are reported.
+//! What `export` and `import` share on the command line: the names of the formats.
 
 use clap::ValueEnum;
-use handoff_ledger::{ExchangeError, Fault, Layout};
-
-use crate::failure::{DEEPEN, ErrorCode, Failure, chain};
+use handoff_ledger::Layout;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]
@@ -26,54 +23,6 @@ impl From<Format> for Layout {
             Format::Log => Self::Log,
             Format::Archive => Self::Archive,
             Format::Files => Self::Files,
-        }
-    }
-}
-
-impl From<ExchangeError> for Failure {
-    fn from(error: ExchangeError) -> Self {
-        let message = chain(&error);
-        let at = |code| Self::new(code, message.clone());
-        match error {
-            ExchangeError::Ledger(error) => error.into(),
-            ExchangeError::Missing { .. } => at(ErrorCode::NoFile),
-            ExchangeError::Special { .. } => {
-                at(ErrorCode::ImportUnreadable).advice("name a folder, or a file in it")
-            }
-            ExchangeError::Empty { .. } => {
-                at(ErrorCode::NothingToImport).hint("`git handoff import -h` lists what it reads")
-            }
-            ExchangeError::NotEmpty { .. } => {
-                at(ErrorCode::FolderNotEmpty).advice("name a folder that does not exist yet")
-            }
-            ExchangeError::Unreadable { .. } => at(ErrorCode::FolderUnreadable),
-            ExchangeError::Unwritable { .. } => at(ErrorCode::FolderUnwritable)
-                .advice("the export is incomplete: remove what was written"),
-            ExchangeError::Unusable { findings, .. } => {
-                at(ErrorCode::ImportUnreadable).findings(findings)
-            }
-            ExchangeError::Version { .. } => at(ErrorCode::ImportVersion)
-                .advice("use the version of git-handoff that wrote it, or a later one"),
-            ExchangeError::CutOff => at(ErrorCode::Shallow).hint(DEEPEN),
-            ExchangeError::Damaged { findings } => at(ErrorCode::LedgerDamaged)
-                .hint("`git handoff verify` shows where the damage began")
-                .findings(findings),
-        }
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        let message = chain(&fault);
-        let at = |code| Self::new(code, message.clone());
-        match fault {
-            Fault::Ledger(error) => error.into(),
-            Fault::Unreadable { findings } => at(ErrorCode::ImportUnreadable).findings(findings),
-            Fault::Order { .. } | Fault::Behind { .. } => {
-                at(ErrorCode::OutOfOrder).advice("fix what was refused before it, and import again")
-            }
-            Fault::Other { .. } | Fault::Repeats { .. } => at(ErrorCode::ImportConflict)
-                .advice("import it into a new ledger, on its own branch: --branch NAME"),
         }
     }
 }

@@ -1,11 +1,11 @@
 use clap::Args;
+use handoff_base::codes::{self, ErrorCode, ExplainedCode};
 use handoff_base::text::quoted;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::codes::Code;
-use crate::failure::{ErrorCode, Failure, codes};
+use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::view::{Look, columns};
 
@@ -37,7 +37,7 @@ impl Arguments {
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let wanted = self.code.as_deref().unwrap_or_default();
-        let mut found: Vec<Code> = codes::all().filter(|c| c.code == wanted).collect();
+        let mut found: Vec<_> = codes::all().filter(|c| c.code == wanted).collect();
         if found.is_empty() {
             found.extend(codes::all().filter(|c| c.code.starts_with(wanted)));
         }
@@ -54,7 +54,7 @@ impl Arguments {
 pub(crate) struct ExplainView {
     /// the named code, or all that begin with it; without an argument, every code; each is as in
     /// [docs/codes.md](codes.md)
-    codes: Vec<Code>,
+    codes: Vec<&'static ExplainedCode>,
 }
 
 impl Answer for ExplainView {
@@ -67,13 +67,13 @@ impl Answer for ExplainView {
 }
 
 /// All of one code.
-fn details(code: &Code) -> String {
+fn details(code: &ExplainedCode) -> String {
     let mut text = format!("{}  ({}", code.code, kind(code));
     if let [first, rest @ ..] = &code.exit[..] {
         text += &format!(", exit {first}");
         rest.iter().for_each(|exit| text += &format!(" or {exit}"));
     }
-    let Code {
+    let ExplainedCode {
         cause,
         example,
         cure,
@@ -83,7 +83,7 @@ fn details(code: &Code) -> String {
 }
 
 /// The kind of a code, in the singular: `finding in contracts`.
-fn kind(code: &Code) -> String {
+fn kind(code: &ExplainedCode) -> String {
     let one = code.kind.to_lowercase();
     let (first, rest) = one.split_once(' ').unwrap_or((&one, ""));
     let singular = first.strip_suffix('s').unwrap_or(first);
@@ -95,7 +95,7 @@ fn kind(code: &Code) -> String {
 }
 
 /// One line per code, grouped by kind.
-fn list(codes: &[Code]) -> String {
+fn list(codes: &[&ExplainedCode]) -> String {
     let mut text = String::new();
     for of_kind in codes.chunk_by(|a, b| a.kind == b.kind) {
         text += &format!("{}\n", of_kind[0].kind);
@@ -109,7 +109,7 @@ fn list(codes: &[Code]) -> String {
 }
 
 fn unknown(wanted: &str) -> Failure {
-    let alike = |code: &Code| strsim::jaro_winkler(code.code, wanted);
+    let alike = |code: &ExplainedCode| strsim::jaro_winkler(code.code, wanted);
     let is_number = wanted.parse::<u32>().is_ok();
     let nearest = codes::all()
         .filter(|_| !is_number)

@@ -172,14 +172,14 @@ fn attached(paths: &[PathBuf]) -> Result<Vec<Attached>, Failure> {
 fn refused(path: &Path, why: &str) -> Failure {
     let text = format!("{path:?} cannot be attached: {why}");
     Failure::new(ErrorCode::AttachmentRefused, text)
-        .advice("nothing was written; attach a regular file, or a part of it, or leave it out")
+        .hint("nothing was written; attach a regular file, or a part of it, or leave it out")
 }
 
 fn attachment(path: &Path) -> Result<Attached, Failure> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => {
             let text = format!("{path:?} cannot be attached: there is no such file");
-            Failure::new(ErrorCode::NoFile, text).advice("nothing was written")
+            Failure::new(ErrorCode::NoFile, text).hint("nothing was written")
         }
         _ => refused(path, &error.to_string()),
     };

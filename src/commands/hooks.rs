@@ -1,11 +1,10 @@
-use std::io;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::{continued, plain};
-use handoff_git::{Obstacle, Program, ProgramError, Repository};
+use handoff_git::{Program, Repository};
 use handoff_harness::hooks::{
     Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
     State, Surroundings, WriteError,
@@ -15,7 +14,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::failure::{ErrorCode, Failure, OLD_GIT, chain, explained};
+use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 
@@ -97,7 +96,7 @@ impl Which {
     /// The failure if nothing could be planned, with the one command that goes on if all that is
     /// in the way is the folder.
     fn refused(&self, error: PlanError, verb: &str, files: bool, folder: &HooksFolder) -> Failure {
-        let failure = refused(error);
+        let failure = Failure::from(error);
         let is_elsewhere = |found: &Finding| found.code == FindingCode::HookElsewhere;
         if failure.findings.is_empty() || !failure.findings.iter().all(is_elsewhere) {
             return failure;
@@ -146,9 +145,9 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let git = Program::new(&repository);
-        let (worded, version) = git.version().map_err(mute)?;
-        let settings = git.settings(SETTINGS).map_err(mute)?;
-        let hooks_folder = HooksFolder::find(&repository, &git, &settings).map_err(mute)?;
+        let (worded, version) = git.version()?;
+        let settings = git.settings(SETTINGS)?;
+        let hooks_folder = HooksFolder::find(&repository, &git, &settings)?;
         match &self.verb {
             Verb::Install { which, how, files } => {
                 let way = if *files {
@@ -171,7 +170,7 @@ impl Arguments {
                 Ok(())
             }
             Verb::Uninstall { which, how } => {
-                let own = git.own_settings(SETTINGS).map_err(mute)?;
+                let own = git.own_settings(SETTINGS)?;
                 let hooks = which.named().unwrap_or_else(|| Hook::ALL.to_vec());
                 let plan = Plan::uninstall(&hooks_folder, &own, &hooks, how.into_hooks_path)
                     .map_err(|error| which.refused(error, "uninstall", false, &hooks_folder))?;
@@ -193,21 +192,21 @@ impl Arguments {
 /// Installs the usual hooks; returns each that was changed, with what was done.
 pub(super) fn install(repository: &Repository) -> Result<Vec<String>, Failure> {
     let git = Program::new(repository);
-    let (_, version) = git.version().map_err(mute)?;
-    let settings = git.settings(SETTINGS).map_err(mute)?;
-    let folder = HooksFolder::find(repository, &git, &settings).map_err(mute)?;
+    let (_, version) = git.version()?;
+    let settings = git.settings(SETTINGS)?;
+    let folder = HooksFolder::find(repository, &git, &settings)?;
     let (hooks, way) = (usual(&folder), InstallMethod::Best);
     let plan = Plan::install(&folder, (version, &settings), &hooks, way, false);
-    carried_out(plan.map_err(refused)?, &git, &folder)
+    carried_out(plan?, &git, &folder)
 }
 
 /// Uninstalls all hooks; returns each that was changed, with what was done.
 pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure> {
     let git = Program::new(repository);
-    let settings = git.settings(SETTINGS).map_err(mute)?;
-    let folder = HooksFolder::find(repository, &git, &settings).map_err(mute)?;
-    let own = git.own_settings(SETTINGS).map_err(mute)?;
-    let plan = Plan::uninstall(&folder, &own, &Hook::ALL, false).map_err(refused)?;
+    let settings = git.settings(SETTINGS)?;
+    let folder = HooksFolder::find(repository, &git, &settings)?;
+    let own = git.own_settings(SETTINGS)?;
+    let plan = Plan::uninstall(&folder, &own, &Hook::ALL, false)?;
     carried_out(plan, &git, &folder)
 }
 
@@ -229,7 +228,7 @@ fn carried_out(plan: Plan, git: &Program, folder: &HooksFolder) -> Result<Vec<St
 
 /// The program that hooks would find.
 fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
-    let own_folder = git.own_folder().map_err(mute)?;
+    let own_folder = git.own_folder()?;
     Ok(found_on_path("git-handoff", own_folder))
 }
 
@@ -347,7 +346,7 @@ fn status(
     let (named, usual) = (which.named(), usual(hooks_folder));
     let mut hooks = Vec::new();
     for hook in named.clone().unwrap_or_else(|| Hook::ALL.to_vec()) {
-        let report = Report::of(hook, around).map_err(refused)?;
+        let report = Report::of(hook, around)?;
         // A clone needs no server hooks.
         let wanted = named.is_some() || usual.contains(&hook);
         if wanted || report.state != State::Missing {
@@ -437,59 +436,16 @@ impl Answer for HooksStatusView<'_> {
     }
 }
 
-/// The failure if git gave no answer.
-fn mute(error: ProgramError) -> Failure {
-    let failure = Failure::new(ErrorCode::Git, chain(&error));
-    match error {
-        ProgramError::TooOld => failure.advice(OLD_GIT),
-        ProgramError::NoGit(_) | ProgramError::Failed { .. } => {
-            failure.hint("check whether `git version` and `git config --list` work here")
-        }
-    }
-}
-
-/// The failure if nothing could be planned.
-fn refused(error: PlanError) -> Failure {
-    let message = chain(&error);
-    match error {
-        PlanError::Refused { findings } => {
-            Failure::new(ErrorCode::HooksRefused, message).findings(findings)
-        }
-        PlanError::Io { source, .. } => unusable(&source, &message),
-    }
-}
-
 /// The failure if a plan was not fully carried out.
 fn undone(error: CarryOutError, folder: &HooksFolder) -> Failure {
-    let message = chain(&error);
-    match error {
-        CarryOutError::Write(WriteError::Changed(_)) => {
-            Failure::new(ErrorCode::HookChanged, message)
-                .advice("the file was left alone; run the same command again")
-        }
-        // Nobody has to be able to write where core.hooksPath leads.
-        CarryOutError::Write(WriteError::Io { .. }) if folder.is_elsewhere() => {
-            Failure::new(ErrorCode::HookFile, message).hint(format!(
-                "the file is unchanged; `{}` has git use this repository's own folder, then run the same command again",
-                folder.to_own_folder()
-            ))
-        }
-        CarryOutError::Write(WriteError::Io { source, .. }) => unusable(&source, &message),
-        CarryOutError::Git(error) => mute(error),
+    // Nobody has to be able to write where core.hooksPath leads.
+    let is_elsewhere =
+        matches!(error, CarryOutError::Write(WriteError::Io { .. })) && folder.is_elsewhere();
+    if !is_elsewhere {
+        return error.into();
     }
-}
-
-/// The failure for a file that the system denies access to.
-fn unusable(source: &io::Error, message: &str) -> Failure {
-    let unknown = || {
-        (
-            "a hook's file is not accessible",
-            "check it with `ls -ld`".into(),
-        )
-    };
-    let (problem, fix) = Obstacle::of(source).map_or_else(unknown, explained);
-    let failure = Failure::new(ErrorCode::HookFile, format!("{problem}: {message}"));
-    failure.hint(
-        fix.map(|fix| format!("the file is unchanged; {fix}, and run the same command again")),
-    )
+    Failure::new(ErrorCode::HookFile, chain(&error)).hint(format!(
+        "the file is unchanged; `{}` has git use this repository's own folder, then run the same command again",
+        folder.to_own_folder()
+    ))
 }

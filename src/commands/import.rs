@@ -151,7 +151,7 @@ impl Arguments {
         let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint =
             "fix what was refused and import again; what was already imported is left as it is";
-        Err(failure.advice(hint).findings(findings).data(&view))
+        Err(failure.hint(hint).findings(findings).data(&view))
     }
 }
 
@@ -222,7 +222,7 @@ impl RefusedView {
             file,
             code: failure.code,
             message: failure.message,
-            hint: failure.hint.map(|hint| hint.text),
+            hint: failure.hint.map(|hint| hint.to_string()),
             findings: failure.findings,
         }
     }

@@ -169,11 +169,11 @@ impl Arguments {
         if let Some(agent) = self.agent.as_ref().filter(|a| !agents.contains(a)) {
             let text = format!("{} is not an agent of any protocol here", quoted(agent));
             return Err(Failure::new(ErrorCode::UnknownAgent, text)
-                .advice(format!("agents are: {}", agents.join(", "))));
+                .hint(format!("agents are: {}", agents.join(", "))));
         }
         if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {
             let text = format!("no protocol here has a contract type {}", quoted(kind));
-            return Err(Failure::usage(text).advice(format!("types are: {}", types.join(", "))));
+            return Err(Failure::usage(text).hint(format!("types are: {}", types.join(", "))));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use handoff_base::ids::IssueKey;
 use handoff_base::text::{continued, quoted, word};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Commit, Repository};
-use handoff_ledger::Snapshot;
+use handoff_ledger::{DEEPEN, Snapshot};
 use handoff_model::trailers::unfolded;
 use handoff_model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
-use crate::failure::{DEEPEN, ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
@@ -161,7 +161,7 @@ impl Arguments {
         }
         let text = format!("{} is not an agent of any protocol here", quoted(author));
         let hint = format!("agents are: {}", agents.join(", "));
-        Err(Failure::new(ErrorCode::UnknownAgent, text).advice(hint))
+        Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
     }
 
     /// The git command that shows the same steps.

@@ -89,7 +89,7 @@ impl Arguments {
         let as_json = output.is_json() || self.format == Format::Json;
         if output.is_json() && self.format == Format::Openmetrics {
             let text = "--json and --format openmetrics cannot be combined";
-            return Err(Failure::usage(text).advice("leave one out"));
+            return Err(Failure::usage(text).hint("leave one out"));
         }
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;

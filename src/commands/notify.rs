@@ -90,7 +90,7 @@ impl Arguments {
         let url = url.clone().or_else(environment::webhook);
         let Some(url) = url else {
             return Err(Failure::usage("no web address is named")
-                .advice("name it after --webhook, or in GIT_HANDOFF_WEBHOOK"));
+                .hint("name it after --webhook, or in GIT_HANDOFF_WEBHOOK"));
         };
         let webhook = Webhook::at(&url)?;
         let form = self.format;

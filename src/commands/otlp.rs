@@ -199,7 +199,7 @@ impl Arguments {
             let text = format!("{shown} rejected {rejected}: {}", all.message);
             let failure = Failure::new(ErrorCode::CollectorRejected, text);
             return Err(failure
-                .advice("the collector accepted the other spans, and would reject these again")
+                .hint("the collector accepted the other spans, and would reject these again")
                 .data(&view));
         }
         if !all.message.is_empty() {

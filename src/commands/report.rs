@@ -90,7 +90,7 @@ impl Arguments {
         if file == Path::new("-") {
             if output.is_json() {
                 let text = "standard output can hold the page or one JSON document, not both";
-                return Err(Failure::usage(text).advice("give --output a file"));
+                return Err(Failure::usage(text).hint("give --output a file"));
             }
             let mut out = ToOutput {
                 output,
@@ -207,7 +207,7 @@ pub(super) fn write(
             ReportError::Write(_) => {
                 let text = chain(&error);
                 Failure::new(ErrorCode::Output, text)
-                    .advice("check that there is free space and that this user may write there")
+                    .hint("check that there is free space and that this user may write there")
             }
         })
 }

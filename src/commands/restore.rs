@@ -3,11 +3,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
-use handoff_base::text::{continued, word};
-use handoff_git::{Obstacle, RestoreError};
+use handoff_base::text::continued;
 use handoff_ledger::{
-    Contents, Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore,
-    restore_attachments,
+    Contents, Kept, PastFailure, Place, Restored, failures, restore, restore_attachments,
 };
 use handoff_model::{self as model, Handoff, Refusal, View};
 use schemars::JsonSchema;
@@ -16,7 +14,7 @@ use serde_with::skip_serializing_none;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::{now, session};
-use crate::failure::{ErrorCode, Failure, Hint, chain, explained};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::render::kept::contents_text;
 use crate::view::Look;
@@ -122,7 +120,7 @@ impl Arguments {
             if known.is_empty() {
                 failure.hint(format!("see `git handoff show {id}`"))
             } else {
-                failure.advice(format!("attempts that failed: {}", known.join(", ")))
+                failure.hint(format!("attempts that failed: {}", known.join(", ")))
             }
         })
     }
@@ -271,41 +269,4 @@ impl RestoredView {
 
 fn shown(path: &Path) -> String {
     continued(&path.display().to_string())
-}
-
-impl From<RestoreFailure> for Failure {
-    fn from(error: RestoreFailure) -> Self {
-        let message = chain(&error);
-        let at = |code| Self::new(code, message.clone());
-        match error {
-            RestoreFailure::Exists { .. } => at(ErrorCode::Exists)
-                .advice("nothing was changed; name a folder that is new or empty"),
-            RestoreFailure::Registered { .. } => at(ErrorCode::Exists).hint(
-                "nothing was changed; name another folder, or run `git worktree prune` to remove the records of worktrees that are gone",
-            ),
-            RestoreFailure::BranchExists { .. } => at(ErrorCode::Exists)
-                .advice("nothing was changed; give the branch another name"),
-            RestoreFailure::BranchName { .. } => at(ErrorCode::Usage),
-            RestoreFailure::NoBase { commit } => at(ErrorCode::NoBase).hint(format!(
-                "nothing was changed; fetch it, for example with `git fetch origin {}`, and run the command again",
-                word(&commit)
-            )),
-            RestoreFailure::Write(RestoreError::Outside(_)) => {
-                at(ErrorCode::LedgerDamaged).hint("`git handoff verify` shows where the damage began")
-            }
-            RestoreFailure::Folder { source, .. } => undone(&message, Obstacle::of(&source)),
-            RestoreFailure::Write(error) => undone(&message, error.obstacle()),
-            RestoreFailure::Ledger(error) => error.into(),
-        }
-    }
-}
-
-/// The failure where some of the work, or all of it, could not be written.
-fn undone(message: &str, obstacle: Option<Obstacle>) -> Failure {
-    let unknown = || ("it was not restored", Hint::advice("see what it says"));
-    let (problem, fix) = obstacle.map_or_else(unknown, explained);
-    let failure = Failure::new(ErrorCode::Restore, format!("{problem}: {message}"));
-    failure.hint(fix.map(|fix| {
-        format!("{fix}, and restore it to another place: what was written so far stays")
-    }))
 }

@@ -155,9 +155,7 @@ impl Arguments {
     ) -> Result<(), Failure> {
         if self.offer.has_more() || self.edit || self.usage.is_given() {
             let text = "only a contract can be left for the worker here, without other options";
-            return Err(
-                Failure::usage(text).advice("give FILE, or --to and --set, and nothing more")
-            );
+            return Err(Failure::usage(text).hint("give FILE, or --to and --set, and nothing more"));
         }
         let (repository, tip) = (ledger.repository(), ledger.tip()?);
         let mut options = self.offer.read(context, context.agent(repository)?)?;

@@ -82,7 +82,7 @@ impl Arguments {
                 "cannot listen on port {} of this machine: {error}",
                 self.port
             );
-            Failure::new(ErrorCode::Port, text).advice("omit --port to use any free port")
+            Failure::new(ErrorCode::Port, text).hint("omit --port to use any free port")
         })?;
         let (ask, requests) = mpsc::channel();
         let interruption = Interruption::catch({

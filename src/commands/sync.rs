@@ -130,7 +130,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
             let failure = if tells_of_damage(&trouble) {
                 failure.hint("they stay recorded here; `git handoff fetch --repair` puts right what is damaged here, then run the command again")
             } else {
-                failure.advice("they stay recorded here; run the command again later")
+                failure.hint("they stay recorded here; run the command again later")
             };
             failure.data(&NotPublishedView {
                 remote: &remote,

@@ -223,7 +223,7 @@ impl Arguments {
                 interruption.pass_on();
                 return Err(
                     Failure::new(ErrorCode::Interrupted, "the wait was interrupted")
-                        .advice("nothing was changed; run the command again to keep waiting"),
+                        .hint("nothing was changed; run the command again to keep waiting"),
                 );
             }
             let now = clock.author();
@@ -378,7 +378,7 @@ impl Arguments {
             text += &format!("; the remote could not be read: {trouble}");
         }
         Failure::new(ErrorCode::TimedOut, text)
-            .advice("nothing was changed; run the command again to keep waiting")
+            .hint("nothing was changed; run the command again to keep waiting")
             .data(&WaitView::new(commit, &seen, lookout, start))
     }
 }

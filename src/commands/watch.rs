@@ -8,7 +8,8 @@ use handoff_base::text::{quoted, word};
 use handoff_git::Repository;
 use handoff_insight::cloudevents::{CloudEvent, source};
 use handoff_ledger::{
-    FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after, happenings,
+    DEEPEN, FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after,
+    happenings,
 };
 use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
@@ -18,7 +19,7 @@ use crate::args::remote::PollArgs;
 use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place};
-use crate::failure::{DEEPEN, ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
 
 /// Print the ledger's events, one JSON document per line
@@ -220,7 +221,7 @@ impl Arguments {
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
                 let failure = Failure::new(ErrorCode::NotInHistory, message);
-                failure.advice(format!("to see what the branch holds: git log {}; to start at its beginning: git handoff watch --all", word(branch)))
+                failure.hint(format!("to see what the branch holds: git log {}; to start at its beginning: git handoff watch --all", word(branch)))
             }
             FollowError::Ledger(error) => error.into(),
         }
@@ -255,7 +256,7 @@ fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
     let text = format!("branch {} was deleted", ledger.branch());
     let failure = Failure::new(ErrorCode::NoLedger, text);
     match seen {
-        Some(seen) => failure.advice(format!(
+        Some(seen) => failure.hint(format!(
             "once it is back, continue with: git handoff watch --from {seen}"
         )),
         None => failure,

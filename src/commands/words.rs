@@ -151,7 +151,7 @@ pub(crate) fn ensure_own(arguments: &[OsString]) -> Result<(), Failure> {
         Some(other) => {
             let text = format!("this is an issue of another repository, {}", quoted(other));
             let advice = "give the issue's number alone if it is one of this repository";
-            Err(Failure::usage(text).advice(advice))
+            Err(Failure::usage(text).hint(advice))
         }
     }
 }

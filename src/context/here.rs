@@ -31,21 +31,21 @@ impl Context {
         }
         let advice = "name the issue: `git handoff list` shows each";
         let Some(branch) = repository.current_branch() else {
-            return Err(Failure::usage("no issue is named").advice(advice));
+            return Err(Failure::usage("no issue is named").hint(advice));
         };
         let found = issues_of(&branch, tip)?;
         match &found[..] {
             [key] => Ok(key.clone()),
             [] => {
                 let text = format!("no issue is named, and no open one has the branch {branch}");
-                Err(Failure::usage(text).advice(advice))
+                Err(Failure::usage(text).hint(advice))
             }
             several => {
                 let keys: Vec<String> = several.iter().map(ToString::to_string).collect();
                 let keys = keys.join(", ");
                 let text =
                     format!("no issue is named, and several have the branch {branch}: {keys}");
-                Err(Failure::usage(text).advice(advice))
+                Err(Failure::usage(text).hint(advice))
             }
         }
     }

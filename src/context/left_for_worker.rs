@@ -128,7 +128,7 @@ impl LeftForWorker {
             self.why,
             quoted(named)
         );
-        Err(Failure::usage(text).advice("run it outside of the sandbox"))
+        Err(Failure::usage(text).hint("run it outside of the sandbox"))
     }
 
     /// Leaves a text in one of the files, and says so.
@@ -140,7 +140,7 @@ impl LeftForWorker {
         fs::write(&file, text).map_err(|error| {
             let said = format!("{} can't be written: {error}", file.display());
             Failure::new(ErrorCode::Output, said)
-                .advice("write the text to that file in another way; the worker records it")
+                .hint("write the text to that file in another way; the worker records it")
         })?;
         output.answer(&LeftView {
             left_in: file,

@@ -363,7 +363,7 @@ pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId,
     found.ok_or_else(|| {
         let text = format!("{} names no commit here", quoted(text));
         Failure::new(ErrorCode::NoCommit, text)
-            .advice("fetch the code branch first, or give the commit's whole id")
+            .hint("fetch the code branch first, or give the commit's whole id")
     })
 }
 
@@ -401,7 +401,7 @@ pub(crate) fn handoff_id(
                 .map(|o| format!("{} with {}", o.id, o.to))
                 .collect();
             let text = format!("issue {key} has {} open handoffs: say which", open.len());
-            Err(Failure::usage(text).advice(ids.join(", ")))
+            Err(Failure::usage(text).hint(ids.join(", ")))
         }
     }
 }

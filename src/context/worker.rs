@@ -117,7 +117,7 @@ impl Context {
     pub(crate) fn named_worker(&self, repository: &Repository) -> Result<Option<Worker>, Failure> {
         let parsed = |text: String, place: &str| -> Result<WorkerId, Failure> {
             let id = text.parse();
-            id.map_err(|error| Failure::from(error).advice(format!("it comes from {place}")))
+            id.map_err(|error| Failure::from(error).hint(format!("it comes from {place}")))
         };
         if let Some(text) = &self.global.worker {
             let id = parsed(text.clone(), "--worker")?;
@@ -197,5 +197,5 @@ fn fault(file: &Path, verb: &str, error: &dyn std::error::Error) -> Failure {
         chain(error)
     );
     Failure::new(ErrorCode::WorkerFile, text)
-        .advice("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+        .hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
 }

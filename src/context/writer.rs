@@ -55,8 +55,8 @@ impl Context {
             let ledger = self.ledger(&repository);
             ledger.is_ok_and(|ledger| ledger.is_shared())
         });
-        if let (true, Some(hint)) = (is_shared, &mut failure.hint) {
-            hint.add("; `git handoff fetch` brings what the remote has");
+        if is_shared && let Some(hint) = failure.hint.take() {
+            failure.hint = Some(hint.and("; `git handoff fetch` brings what the remote has"));
         }
     }
 

@@ -99,7 +99,7 @@ impl OfferArgs {
             None => Ok(issue),
             Some(key) => {
                 let text = format!("{key} is not an issue's number: the first is 1");
-                Err(Failure::usage(text).advice("give its number with --issue N"))
+                Err(Failure::usage(text).hint("give its number with --issue N"))
             }
         }
     }

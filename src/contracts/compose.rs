@@ -58,7 +58,7 @@ pub(crate) fn issue_held(
         _ => {
             let names: Vec<&str> = issues.into_iter().map(IssueKey::as_str).collect();
             let text = format!("{name} works on several issues: {}", names.join(", "));
-            Err(Failure::usage(text).advice("say which with --issue"))
+            Err(Failure::usage(text).hint("say which with --issue"))
         }
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn handoff_held(
         several => {
             let ids: Vec<String> = several.iter().map(|held| held.id.to_string()).collect();
             let text = format!("{name} holds {} handoffs: say which", found.held.count);
-            Err(Failure::usage(text).advice(ids.join(", ")))
+            Err(Failure::usage(text).hint(ids.join(", ")))
         }
     }
 }
@@ -208,7 +208,6 @@ impl<'a> Composer<'a> {
                     "run `git remote set-head origin --auto`, or name it: `git handoff annotate {} --fact {BASE}=BRANCH --note WHY`",
                     self.issue
                 ),
-                names_command: true,
             }));
         };
         if self.known.get(COMMITS).is_some() {
@@ -225,7 +224,6 @@ impl<'a> Composer<'a> {
             why: format!("branch {branch} has no commits of its own yet"),
             fix: "commit the work on it first, or name the right branch with --set branch=NAME"
                 .to_owned(),
-            names_command: false,
         }))
     }
 

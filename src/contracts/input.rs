@@ -48,7 +48,7 @@ pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure>
             findings: Vec::new(),
             ..failure
         }
-        .advice("give it the payload as GitHub delivers it, in JSON"),
+        .hint("give it the payload as GitHub delivers it, in JSON"),
         _ => failure,
     })
 }
@@ -60,10 +60,10 @@ pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure>
 pub(crate) fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
     let bytes = read(context, name, MOST_COMMENTS)
-        .map_err(|failure| Failure::new(ErrorCode::NoComments, failure.message).advice(hint))?;
+        .map_err(|failure| Failure::new(ErrorCode::NoComments, failure.message).hint(hint))?;
     if bytes.len() > MOST_COMMENTS {
         let text = format!("{} is longer than 64 MiB", quoted(name));
-        return Err(Failure::new(ErrorCode::NoComments, text).advice(hint));
+        return Err(Failure::new(ErrorCode::NoComments, text).hint(hint));
     }
     Ok(bytes)
 }

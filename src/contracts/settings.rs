@@ -66,7 +66,7 @@ pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Resu
         let wrong = |wanted: String| {
             let text = format!("{} is {wanted}, not {}", setting.field, quoted(text));
             Failure::usage(text)
-                .advice("give its value with --set FIELD=VALUE, a list or an object as JSON")
+                .hint("give its value with --set FIELD=VALUE, a list or an object as JSON")
         };
         if is_list && !text.trim_start().starts_with('[') {
             let items = kinds.and_then(|list| list.get("items"));
@@ -123,7 +123,7 @@ fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>,
                 _ => plain,
             };
             let names: Vec<String> = candidates.into_iter().map(dotted).collect();
-            Err(Failure::usage(text).advice(format!("its fields are: {}", names.join(", "))))
+            Err(Failure::usage(text).hint(format!("its fields are: {}", names.join(", "))))
         }
     }
 }
@@ -366,8 +366,6 @@ pub(crate) struct NotTold {
     pub(crate) pointers: Vec<String>,
     pub(crate) why: String,
     pub(crate) fix: String,
-    /// Whether what helps is a command.
-    pub(crate) names_command: bool,
 }
 
 /// Whether a pointer leads to a place, or into it.
@@ -410,11 +408,7 @@ pub(crate) fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> R
         parts.push(format!("give {}", expected(&left)));
     }
     parts.extend(not_told.map(|part| format!("{}: {}", part.why, part.fix)));
-    let text = parts.join("; ");
-    Err(match not_told.is_some_and(|part| part.names_command) {
-        true => failure.hint(text),
-        false => failure.advice(text),
-    })
+    Err(failure.hint(parts.join("; ")))
 }
 
 /// The fields to set, each with what is expected there. These are no options to copy: a contract

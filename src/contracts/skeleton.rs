@@ -331,7 +331,7 @@ impl Wanted<'_> {
                     .collect();
                 let text = format!("{name} is not an agent of protocol {}", protocol.name());
                 return Err(Failure::new(ErrorCode::UnknownAgent, text)
-                    .advice(format!("agents are: {}", agents.join(", "))));
+                    .hint(format!("agents are: {}", agents.join(", "))));
             }
         }
         let all = protocol.types_between(from.as_str(), to.as_str());
@@ -361,7 +361,7 @@ impl Wanted<'_> {
                     format.name()
                 );
                 return Err(
-                    Failure::usage(text).advice(format!("the protocol's formats are: {formats}"))
+                    Failure::usage(text).hint(format!("the protocol's formats are: {formats}"))
                 );
             }
             (_, []) => {
@@ -380,7 +380,7 @@ impl Wanted<'_> {
                         "{from} hands nothing on; see `git handoff inbox --as {from}`"
                     ))
                 } else {
-                    failure.advice(format!("{from} may send to: {}", targets.join(", ")))
+                    failure.hint(format!("{from} may send to: {}", targets.join(", ")))
                 });
             }
             (None, [only]) => *only,
@@ -391,7 +391,7 @@ impl Wanted<'_> {
                     None => format!("several types of contract go from {from} to {to}"),
                 };
                 return Err(Failure::usage(text)
-                    .advice(format!("say which with --type: {}", names.join(", "))));
+                    .hint(format!("say which with --type: {}", names.join(", "))));
             }
         };
         protocol

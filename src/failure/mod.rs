@@ -1,26 +1,12 @@
 //! Output of a failed command: a [`Failure`] has an exit code, a stable code, a message and the
-//! next safe thing to do.
-//!
-//! `refusal` converts a protocol's refusals and `ledger` the ledger's errors, one file for each of
-//! their subjects; `library` converts what is left, and `codes` explains every code. Only failures
-//! have hints.
+//! next safe thing to do. What it says of a library's error stands beside the error ([`Explained`]).
 
-mod code;
-pub(crate) mod codes;
-mod hint;
-mod ledger;
-mod library;
-mod obstacle;
-mod refusal;
+pub(crate) use handoff_base::codes::ErrorCode;
+pub(crate) use handoff_base::explained::chain;
+pub(crate) use handoff_base::hint;
+pub(crate) use handoff_base::hint::Hint;
 
-pub(crate) use code::ErrorCode;
-pub(crate) use hint::Hint;
-pub(crate) use ledger::{DEEPEN, LEFT_OUT, OLD_GIT, REPAIR};
-pub(crate) use obstacle::explained;
-pub(crate) use refusal::usage_refused;
-
-use std::error::Error;
-
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use serde::Serialize;
 use serde_json::Value;
@@ -85,39 +71,23 @@ impl Failure {
         self
     }
 
-    /// Adds the next safe thing to do. A text is one that names a command; for others there is
-    /// [`Self::advice`].
+    /// Adds the next safe thing to do.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds a hint that names no command.
-    #[must_use]
-    pub(crate) fn advice(self, text: impl Into<String>) -> Self {
-        self.hint(Hint::advice(text))
-    }
-
     /// The next safe thing to do. It always names a command, at least the one that
     /// explains the code.
-    pub(crate) fn next(&self) -> String {
-        let explain = format!("see `git handoff explain {}`", self.word());
-        debug_assert!(self.hint.as_ref().is_none_or(Hint::is_true));
-        match &self.hint {
-            Some(hint) if hint.names_command => hint.text.clone(),
-            Some(hint) => format!("{}; {explain}", hint.text),
-            None => explain,
-        }
+    pub(crate) fn next(&self) -> Hint {
+        let hint = self.hint.clone().unwrap_or_default();
+        hint.or_see(hint!("`git handoff explain {}`", self.word()))
     }
 
     /// Adds a command to the hint unless it already names one.
-    pub(crate) fn see(&mut self, command: &str) {
-        match &mut self.hint {
-            Some(hint) if hint.names_command => {}
-            Some(hint) => hint.add(&format!("; see `{command}`")),
-            None => self.hint = Some(format!("see `{command}`").into()),
-        }
+    pub(crate) fn see(&mut self, command: Hint) {
+        self.hint = Some(self.hint.take().unwrap_or_default().or_see(command));
     }
 
     /// Adds the answer that goes with the failure: what was done despite it.
@@ -132,8 +102,8 @@ impl Failure {
     pub(crate) fn half_way(self, done: Option<String>, answer: &impl Serialize) -> Self {
         let Some(done) = done else { return self };
         let message = format!("{done}, but not the rest: {}", self.message);
-        let advice = "what was recorded stays; once the cause is gone, run the command again";
-        Self { message, ..self }.advice(advice).data(answer)
+        let hint = "what was recorded stays; once the cause is gone, run the command again";
+        Self { message, ..self }.hint(hint).data(answer)
     }
 
     /// Adds every fault.
@@ -144,13 +114,22 @@ impl Failure {
     }
 }
 
-/// An error's message, followed by those of its causes.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text += &format!(": {source}");
-        cause = source.source();
+impl<E: Explained> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let Explanation {
+            code,
+            problem,
+            hint,
+            findings,
+        } = error.explanation();
+        let message = match problem {
+            Some(problem) => format!("{problem}: {}", chain(&error)),
+            None => chain(&error),
+        };
+        Self {
+            hint,
+            findings,
+            ..Self::new(code, message)
+        }
     }
-    text
 }

@@ -85,7 +85,7 @@ fn guard(
         return Ok(());
     }
     let text = "according to the ledger, you do not hold what you push";
-    Err(refusal(text, findings).advice(
+    Err(refusal(text, findings).hint(
         "nothing was pushed, and your commits are kept; push again once you hold the issue. `handoff.pushGuard` in git's configuration enables this check",
     ))
 }

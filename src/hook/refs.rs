@@ -10,7 +10,7 @@ use handoff_ledger::{BranchMove, Ledger};
 use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::context::Context;
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, Hint, hint};
 use crate::output::Output;
 
 /// Refuses a push that does not add legal steps to the ledger. Sees the objects that git still
@@ -150,24 +150,26 @@ fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result
 
 /// Adds what is left after a move was refused to the hint, and restores what git would not.
 fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failure) -> Failure {
-    let mut more = String::new();
+    let mut more = Hint::default();
     let renamed = repository.half_renamed();
     let put_back = repository.put_log_back(name);
     let is_deletion = |f: &Finding| f.code == FindingCode::BranchDeleted;
     // git gives no old value for the branch that makes way, and has deleted the other one already.
     let made_way = matches!(object(expected), Ok(None)) && failure.findings.iter().any(is_deletion);
     if let (Some(commit), false, true) = (renamed, put_back, made_way) {
-        more = format!(
-            ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME"
+        more = hint!(
+            ". The branch that git began to rename has lost its name: `git branch NAME {}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME",
+            commit
         );
     }
     if repository.workdir().is_some() {
-        more += ". git may have changed files before it ran this hook: see `git status`";
+        more = more.and(". git may have changed files before it ran this hook: see `git status`");
     }
-    if let Some(hint) = failure.hint.as_mut().filter(|_| !more.is_empty()) {
-        hint.add(&more);
+    let hint = failure.hint.take();
+    Failure {
+        hint: hint.map(|hint| hint.and(more)),
+        ..failure
     }
-    failure
 }
 
 /// Whether a new branch is at the commit of a remote-tracking branch of its name, or of one

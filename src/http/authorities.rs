@@ -31,7 +31,7 @@ fn roots() -> Result<RootCerts, Failure> {
     let wrong = |why: String| {
         let text = format!("the certificates in {shown} cannot be used: {why}");
         Failure::new(ErrorCode::CollectorUnreachable, text)
-            .advice("name a PEM file in OTEL_EXPORTER_OTLP_CERTIFICATE")
+            .hint("name a PEM file in OTEL_EXPORTER_OTLP_CERTIFICATE")
     };
     let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
     let mut found: Vec<Certificate<'static>> = Vec::new();

@@ -65,7 +65,7 @@ impl Endpoint {
             .or_else(base);
         let Some(named) = named else {
             return Err(Failure::usage("no collector is named")
-                .advice("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
+                .hint("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
         };
         let example = "write it as http://localhost:4318 or https://collector.example/v1/traces";
         let secrets = "put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS";
@@ -167,7 +167,7 @@ impl Collector {
                     None => "it asks for patience: try again later, or with a longer --timeout"
                         .to_owned(),
                 };
-                return Err(failure.advice(format!("{text}; what was sent twice has the same ids")));
+                return Err(failure.hint(format!("{text}; what was sent twice has the same ids")));
             }
             thread::sleep(wait);
             pause *= 2;
@@ -183,7 +183,7 @@ impl Collector {
             let text = format!("{} does not answer as a collector does", self.shown());
             let failure = Failure::new(ErrorCode::CollectorRefused, text);
             return Err(
-                failure.advice("see that the address is that of a collector's OTLP over HTTP")
+                failure.hint("see that the address is that of a collector's OTLP over HTTP")
             );
         };
         let partial = answer.get("partialSuccess").unwrap_or(&Value::Null);
@@ -243,22 +243,21 @@ impl Collector {
             404 | 405 => "see that the address ends as the collector wants it, such as /v1/traces",
             _ => "nothing in the ledger changed; what was sent twice has the same ids",
         };
-        Failure::new(ErrorCode::CollectorRefused, text).advice(hint)
+        Failure::new(ErrorCode::CollectorRefused, text).hint(hint)
     }
 
     fn unreached(&self, error: &dyn std::error::Error) -> Failure {
         let why = self.visible(&chain(error));
         let text = format!("{} cannot be reached: {why}", self.shown());
-        Failure::new(ErrorCode::CollectorUnreachable, text).advice(
-            "see that a collector runs there and takes OTLP over HTTP (usually at port 4318)",
-        )
+        Failure::new(ErrorCode::CollectorUnreachable, text)
+            .hint("see that a collector runs there and takes OTLP over HTTP (usually at port 4318)")
     }
 
     fn late(&self) -> Failure {
         let seconds = self.budget.as_secs_f64();
         let text = format!("{} did not take it within {seconds} s", self.shown());
         Failure::new(ErrorCode::CollectorUnreachable, text)
-            .advice("give it longer with --timeout; what was sent twice has the same ids")
+            .hint("give it longer with --timeout; what was sent twice has the same ids")
     }
 }
 
@@ -292,7 +291,7 @@ fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
     // It holds a secret, and is not repeated.
     read.collect::<Option<_>>().ok_or_else(|| {
         Failure::usage(format!("{variable} holds something that is no header"))
-            .advice("write it as name=value,name=value, with values percent-encoded")
+            .hint("write it as name=value,name=value, with values percent-encoded")
     })
 }
 
@@ -327,7 +326,7 @@ mod tests {
         };
         assert_eq!(failure.code, Some(ErrorCode::HttpsMissing));
         assert!(
-            failure.next().contains("--features https"),
+            failure.next().to_string().contains("--features https"),
             "{}",
             failure.next()
         );

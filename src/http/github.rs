@@ -75,7 +75,7 @@ impl Github {
         let set = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
         let missing = |what: &str, names: &str| {
             let text = format!("{what} is missing: {names} is not set");
-            Failure::new(ErrorCode::NoWorkflow, text).advice(format!(
+            Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
                 "a workflow on GitHub sets it, elsewhere set {names}"
             ))
         };
@@ -90,7 +90,7 @@ impl Github {
         let parts = repository.trim().split_once('/');
         if !parts.is_some_and(|(owner, name)| is_part(owner) && is_part(name)) {
             let text = "GITHUB_REPOSITORY is not the name of a repository";
-            return Err(Failure::usage(text).advice("write it as owner/name"));
+            return Err(Failure::usage(text).hint("write it as owner/name"));
         }
         let base = set("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
         let base = base.trim().trim_end_matches('/').to_owned();
@@ -273,7 +273,7 @@ impl Github {
         );
         let failure = Failure::new(ErrorCode::GithubUnreachable, text);
         GithubError::Failed(Box::new(
-            failure.advice("nothing in the ledger changed: run the command again"),
+            failure.hint("nothing in the ledger changed: run the command again"),
         ))
     }
 }
@@ -300,7 +300,7 @@ impl From<GithubError> for Failure {
             ErrorCode::GithubRefused,
             format!("GitHub answers {status}{message}"),
         )
-        .advice(hint)
+        .hint(hint)
     }
 }
 

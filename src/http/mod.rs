@@ -26,20 +26,20 @@ fn address(
     (example, secrets): (&str, &str),
     has_https: bool,
 ) -> Result<Uri, Failure> {
-    let wrong = |why: &str| Failure::usage(format!("the {what}'s address {why}")).advice(example);
+    let wrong = |why: &str| Failure::usage(format!("the {what}'s address {why}")).hint(example);
     let uri: Uri = url.trim().parse().map_err(|_| wrong("is no URL"))?;
     let scheme = uri.scheme_str().unwrap_or_default();
     if !["http", "https"].contains(&scheme) {
         return Err(wrong("begins with neither http:// nor https://"));
     }
     if uri.authority().is_none_or(|a| a.as_str().contains('@')) {
-        return Err(wrong("holds a user's name or a password").advice(secrets));
+        return Err(wrong("holds a user's name or a password").hint(secrets));
     }
     if scheme == "https" && !has_https {
         let text = format!(
             "the {what}'s address begins with https://, and this git-handoff was built without https"
         );
-        return Err(Failure::new(ErrorCode::HttpsMissing, text).advice(
+        return Err(Failure::new(ErrorCode::HttpsMissing, text).hint(
             "take a released one, or build it with `cargo install --path . --features https`",
         ));
     }

@@ -71,7 +71,7 @@ impl Line {
             match text {
                 Some(_) if !values.is_empty() => {
                     let text = format!("`{CONTRACT}` and `{other}` say the same");
-                    return Err(Failure::usage(text).advice("leave one of them out"));
+                    return Err(Failure::usage(text).hint("leave one of them out"));
                 }
                 Some(Value::String(text)) => {
                     line.input = text.clone().into_bytes();
@@ -81,7 +81,7 @@ impl Line {
                 None if takes_text && values.is_empty() && !given.contains_key(TO) => {
                     let text = format!("{} is not told what", verb.name());
                     let hint = format!("give the text as `{CONTRACT}`, or a path as `{other}`");
-                    return Err(Failure::usage(text).advice(hint));
+                    return Err(Failure::usage(text).hint(hint));
                 }
                 None => line
                     .arguments
@@ -101,7 +101,7 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Fai
         None => Ok(()),
         Some(other) => {
             let text = format!("{} has no argument {}", verb.name(), quoted(other));
-            Err(Failure::usage(text).advice(format!("its arguments are: {}", names.join(", "))))
+            Err(Failure::usage(text).hint(format!("its arguments are: {}", names.join(", "))))
         }
     }
 }
@@ -122,7 +122,7 @@ fn acting(given: &Object, fixed: Option<&str>) -> Result<Option<String>, Failure
                 "this server acts as {fixed} alone, not as {}",
                 quoted(requested)
             );
-            Err(Failure::new(ErrorCode::OtherAgent, text).advice(format!(
+            Err(Failure::new(ErrorCode::OtherAgent, text).hint(format!(
                 "leave `{AGENT}` out; another agent has a server of its own"
             )))
         }
@@ -163,7 +163,7 @@ fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<
 
 fn not_a(verb: &Verb, name: &str, wanted: &str) -> Failure {
     let text = format!("`{name}` of {} is not {wanted}", verb.name());
-    Failure::usage(text).advice(see_schema(verb))
+    Failure::usage(text).hint(see_schema(verb))
 }
 
 pub(super) fn see_schema(verb: &Verb) -> String {

@@ -97,7 +97,7 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
         _ => {
             let text = format!("there is no resource {}", quoted(uri));
             let failure = Failure::usage(text)
-                .advice("its forms are those of resources/templates/list, and handoff://ledger");
+                .hint("its forms are those of resources/templates/list, and handoff://ledger");
             let mut error = refused(calls::document(&failure, &Wording::of_resource(fixed)));
             error["code"] = NO_RESOURCE.into();
             return Err(error);

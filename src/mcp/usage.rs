@@ -29,12 +29,12 @@ pub(super) fn misused(verb: &Verb, error: &clap::Error, line: &[OsString]) -> Op
                 [_] => format!("give {}", ways.join(", or ")),
                 all => format!("give {}", all.join(" and ")),
             };
-            Failure::usage(format!("{tool} lacks {}", about.join(" and "))).advice(hint)
+            Failure::usage(format!("{tool} lacks {}", about.join(" and "))).hint(hint)
         }
         ErrorKind::ArgumentConflict => {
             let other: Vec<String> = named(ContextKind::PriorArg);
             let text = format!("{first} and {} exclude each other", other.join(", "));
-            Failure::usage(text).advice("leave one of them out")
+            Failure::usage(text).hint("leave one of them out")
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = texts(error, ContextKind::InvalidValue).concat();
@@ -44,8 +44,8 @@ pub(super) fn misused(verb: &Verb, error: &clap::Error, line: &[OsString]) -> Op
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let text = format!("{first} of {tool} can't be {value}{why}");
             match &texts(error, ContextKind::ValidValue)[..] {
-                [] => Failure::usage(text).advice(super::line::see_schema(verb)),
-                known => Failure::usage(text).advice(format!("it can be {}", known.join(", "))),
+                [] => Failure::usage(text).hint(super::line::see_schema(verb)),
+                known => Failure::usage(text).hint(format!("it can be {}", known.join(", "))),
             }
         }
         _ => return None,

@@ -5,11 +5,11 @@
 //! changed, never a text from a contract; what no tool does stays a command.
 
 use clap::Arg;
+use handoff_base::hint::end_of_command;
 use serde_json::{Map, Value};
 
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, arguments, kind, property};
 use super::verbs::{self, Verb};
-use crate::output::end_of_command;
 
 /// How a command for a shell begins.
 const PROGRAM: &str = "git handoff ";

@@ -92,7 +92,7 @@ impl Channel {
         let words = shlex::split(line).filter(|words| !words.is_empty());
         let Some(words) = words else {
             let text = format!("{} is no command", quoted(line));
-            return Err(Failure::usage(text).advice("close each quotation mark"));
+            return Err(Failure::usage(text).hint("close each quotation mark"));
         };
         let program = found(&words[0])?;
         Ok(Self::Command { words, program })
@@ -166,7 +166,7 @@ impl Channel {
 fn found(name: &str) -> Result<PathBuf, Failure> {
     environment::found_by_shell(name).ok_or_else(|| {
         let text = format!("{} can't be run: there is no such program", quoted(name));
-        Failure::usage(text).advice("nothing was sent; name a program on the PATH, or its path")
+        Failure::usage(text).hint("nothing was sent; name a program on the PATH, or its path")
     })
 }
 

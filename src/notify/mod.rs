@@ -86,7 +86,7 @@ impl Plan {
         let text = format!("{channel} did not get the notice: {trouble}");
         if self.once && backoff.failed + 1 >= TRIES {
             return Err(Failure::new(ErrorCode::NotDelivered, text)
-                .advice("fix that and run it again: what was delivered is not sent twice"));
+                .hint("fix that and run it again: what was delivered is not sent twice"));
         }
         let pause = backoff.failed().as_secs();
         output.say(&continued(&format!("{text}; trying again in {pause} s")));
@@ -299,7 +299,7 @@ impl Teller<'_> {
         let agents: Vec<&str> = agents.into_iter().collect();
         let text = format!("{name} is not an agent of a protocol in force");
         Err(Failure::new(ErrorCode::UnknownAgent, text)
-            .advice(format!("agents are: {}", agents.join(", "))))
+            .hint(format!("agents are: {}", agents.join(", "))))
     }
 
     /// What is to be told now, and when that changes without a step.

@@ -68,7 +68,7 @@ impl Told {
         let Some(lock) = lock.map_err(|error| unusable(&error))? else {
             let text = "another `git handoff notify` of this clone already sends these notices";
             return Err(Failure::new(ErrorCode::AlreadyNotified, text)
-                .advice("leave it to that one, or stop it first"));
+                .hint("leave it to that one, or stop it first"));
         };
         let stored = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice::<Stored>(&bytes).map_err(|e| e.to_string()),
@@ -156,7 +156,7 @@ impl Told {
 
 fn failed(file: &Path, why: &str) -> Failure {
     let text = format!("{} can't be used: {why}", file.display());
-    Failure::new(ErrorCode::WorkerFile, text).advice(
+    Failure::new(ErrorCode::WorkerFile, text).hint(
         "it notes what was sent; without it, everything that needs somebody is sent once more",
     )
 }

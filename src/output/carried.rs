@@ -1,6 +1,7 @@
 //! What printed commands carry, so that they can be run from another working tree of the same
 //! worker: one place adds it to hints, receipts and all other commands that come next.
 
+use handoff_base::hint::{Hint, Part};
 use handoff_base::ids::{AgentName, WorkerId};
 use handoff_base::text::word;
 use handoff_ledger::attention::Attention;
@@ -45,20 +46,17 @@ impl Carried {
         }
     }
 
-    /// A command with the options that it lacks. Only commands of the acting agent get its worker:
-    /// another agent has its own.
-    pub(crate) fn command(&self, command: &str) -> String {
+    /// The options that a command lacks. Only commands of the acting agent get its worker: another
+    /// agent has its own.
+    fn lacking(&self, command: &str) -> Vec<(&'static str, &str)> {
+        let mut found = Vec::new();
         let Some(arguments) = command.strip_prefix(PROGRAM) else {
-            return command.to_owned();
+            return found;
         };
         let words: Vec<&str> = arguments.split_whitespace().collect();
-        let Some((verb, rest)) = words.split_first() else {
-            return command.to_owned();
+        let Some((verb, rest)) = words.split_first().filter(|_| !words.contains(&"-h")) else {
+            return found;
         };
-        if rest.contains(&"-h") {
-            return command.to_owned();
-        }
-        let mut text = command.to_owned();
         // Without arguments, it is only the name of a command.
         let is_run = match *verb {
             "wait" => rest.contains(&"--inbox"),
@@ -73,38 +71,42 @@ impl Carried {
             if let Some(agent) = self.agent.as_ref().filter(|_| self.is_agent_named)
                 && agent_of(rest).is_none()
             {
-                text += &format!(" --as {agent}");
+                found.push(("--as", agent.as_str()));
             }
             if let Some(worker) = self.worker.as_ref().filter(|_| self.is_worker_named)
                 && !rest.contains(&"--worker")
             {
-                text += &format!(" --worker {worker}");
+                found.push(("--worker", worker.as_str()));
             }
         }
-        match &self.branch {
-            Some(branch) if !rest.contains(&"--branch") && !WITHOUT_LEDGER.contains(verb) => {
-                text += &format!(" --branch {}", word(branch));
-            }
-            _ => {}
+        if let Some(branch) = &self.branch
+            && !rest.contains(&"--branch")
+            && !WITHOUT_LEDGER.contains(verb)
+        {
+            found.push(("--branch", branch));
+        }
+        found
+    }
+
+    /// A command with the options that it lacks.
+    pub(crate) fn command(&self, command: &str) -> String {
+        let mut text = command.to_owned();
+        for (option, value) in self.lacking(command) {
+            text += &format!(" {option} {}", word(value));
         }
         text
     }
 
-    /// The same for each command between backticks in a text.
-    pub(crate) fn sentence(&self, text: &str) -> String {
-        let (mut told, mut rest) = (String::with_capacity(text.len()), text);
-        while let Some((before, after)) = rest.split_once('`') {
-            let end = end_of_command(after);
-            told += before;
-            told.push('`');
-            told += &self.command(&after[..end]);
-            rest = &after[end..];
-            if let Some(after) = rest.strip_prefix('`') {
-                told.push('`');
-                rest = after;
+    /// The same for each command in a text.
+    pub(crate) fn sentence(&self, mut text: Hint) -> Hint {
+        for part in &mut text.parts {
+            if let Part::Command(command) = part {
+                for (option, value) in self.lacking(&command.to_string()) {
+                    command.option(option, value);
+                }
             }
         }
-        told + rest
+        text
     }
 
     /// The same for what needs somebody.
@@ -113,20 +115,6 @@ impl Carried {
             one.next = self.command(&one.next);
         }
     }
-}
-
-/// Where a command ends that a backtick begins: at the next one outside single quotes, within
-/// which a foreign name may have some.
-pub(crate) fn end_of_command(text: &str) -> usize {
-    let mut quoted = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            '\'' => quoted = !quoted,
-            '`' if !quoted => return at,
-            _ => {}
-        }
-    }
-    text.find('`').unwrap_or(text.len())
 }
 
 /// The agent that a command's arguments name as the acting one.
@@ -191,18 +179,19 @@ mod tests {
             branch: Some("work".to_owned()),
             ..carried()
         };
+        let sentence = |text: &str| on_branch.sentence(text.into()).to_string();
         assert_eq!(
-            on_branch.sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
+            sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
             "see `git handoff show 7.1 --branch work`, or `git handoff explain x`; `git log`"
         );
         // A backtick in a quoted name ends nothing.
         let foreign = "see `git diff 'a`git handoff extend 7`b'`, `git handoff show 7.1`";
         assert_eq!(
-            on_branch.sentence(foreign),
+            sentence(foreign),
             format!("{} --branch work`", foreign.trim_end_matches('`'))
         );
         assert_eq!(
-            on_branch.sentence("claim it: `git handoff claim 7.1`"),
+            sentence("claim it: `git handoff claim 7.1`"),
             "claim it: `git handoff claim 7.1 --as fixer --worker tree-1 --branch work`"
         );
     }

@@ -36,10 +36,10 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 pub(crate) use answer::{Answer, as_object};
-pub(crate) use carried::{Carried, end_of_command};
+pub(crate) use carried::Carried;
 
 use crate::environment::{is_in_workflow, now};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 
 /// The version of every JSON document.
@@ -256,8 +256,7 @@ impl Output {
                     self.fail(&missed);
                     return Ok(());
                 }
-                let hint = missed.hint.as_ref().map_or("", |hint| &hint.text);
-                let hint = self.sentence(hint);
+                let hint = self.sentence(missed.hint.clone().unwrap_or_default());
                 self.say(&format!("{}; {hint}", continued(&missed.message)));
             }
             return Ok(());
@@ -317,10 +316,10 @@ impl Output {
     }
 
     /// A text with what the commands in it have to carry.
-    pub(crate) fn sentence(&self, text: &str) -> String {
+    pub(crate) fn sentence(&self, text: impl Into<Hint>) -> Hint {
         match &self.carried {
-            Some(carried) => carried.sentence(text),
-            None => text.to_owned(),
+            Some(carried) => carried.sentence(text.into()),
+            None => text.into(),
         }
     }
 
@@ -429,11 +428,11 @@ impl Output {
         if failure.code.is_none() {
             return;
         }
-        let mut hint = self.sentence(&failure.next());
+        let mut hint = self.sentence(failure.next());
         if let Some(why) = &self.stale
             && failure.code != Some(ErrorCode::NotPublished)
         {
-            hint = format!("{why}; {hint}");
+            hint = hint!("{}; ", why).and(hint);
         }
         if let (true, Some(code)) = (self.json, failure.code) {
             let document = Document {
@@ -442,7 +441,7 @@ impl Output {
                 error: Some(ErrorView {
                     code,
                     message: &failure.message,
-                    hint,
+                    hint: hint.to_string(),
                     findings: &failure.findings,
                 }),
                 data: failure.data.as_deref(),
@@ -466,7 +465,7 @@ impl Output {
             text += &render(finding);
         }
         let style = AnsiColor::Cyan.on_default();
-        text += &format!("{style}hint{style:#}: {}\n", continued(&hint));
+        text += &format!("{style}hint{style:#}: {}\n", continued(&hint.to_string()));
         let _ = self.stderr.write_all(for_log(&text).as_bytes());
     }
 }
@@ -474,7 +473,7 @@ impl Output {
 /// A failure as a workflow command.
 fn annotation(failure: &Failure) -> String {
     let hint = failure.hint.as_ref();
-    let hint = hint.map(|hint| format!("\n{}", hint.text));
+    let hint = hint.map(|hint| format!("\n{hint}"));
     let text = format!("{}{}", failure.message, hint.unwrap_or_default());
     let findings = failure.findings.iter().map(Annotation::in_ledger);
     let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.word(), text)]

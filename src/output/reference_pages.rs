@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
+use handoff_base::codes;
 use handoff_base::{ObjectFormat, ObjectId};
 use handoff_insight::metrics::{Local, Metrics};
 use handoff_insight::openmetrics::openmetrics;
@@ -20,7 +21,6 @@ use serde_json::{Map, Value};
 
 use super::reference::{generated, meaning};
 use crate::commands::GROUPS;
-use crate::failure::{ErrorCode, codes};
 
 /// Adds the pages; the definitions are those of `protocol.json`.
 pub(super) fn files(definitions: &Map<String, Value>, files: &mut BTreeMap<PathBuf, String>) {
@@ -170,26 +170,65 @@ fn cell(text: &str) -> String {
     prose(&line).replace('|', "\\|")
 }
 
-/// What `explain` knows, with the exit codes of errors.
+const CODES: &str = "\
+# Codes
+
+Every error, finding and exit code: its cause, an example, and what to do about it. `git handoff explain CODE` prints the same, and
+`git handoff explain` lists them all. Codes are public: programs branch on them, and a published code keeps its meaning.
+
+- An **error** ends a command. With `--json` it is `error.code`, and the process exits with the code listed here. After exit 2 to 7
+  the ledger is unchanged, except that every write first records the leases of the issue that ran out. `import` takes many steps:
+  those that were not refused stay.
+- A **finding** is one fault in the input that was checked, with its place. Its `fix` is more exact than the cure here.
+";
+
+/// What precedes the codes of a kind.
+fn found_by(kind: &str) -> &'static str {
+    match kind {
+        "Findings in contracts" => {
+            "
+Found by `check` and `send`. `verify` reports them for contracts committed by hand.
+"
+        }
+        "Findings in protocols" => {
+            "
+Found by `protocol check`, `protocol add`, `protocol update` and `init`, and with the error `protocol_broken`, in a ledger. The place is a
+JSON Pointer into `protocol.json`, or a file in the folder.
+"
+        }
+        "Findings in hooks" => {
+            "
+Found by `hooks status`, and by `hooks install` and `hooks uninstall` with the error `hooks_refused`. Findings in harnesses come from
+`agents doctor`, and from `agents install` and `agents uninstall` with the error `agents_refused`. The place is the file.
+"
+        }
+        "Findings in ledgers" => {
+            "
+Found by `verify`, with the error `ledger_damaged`. The program fixes nothing: find out who changed what, and fetch the branch from a clone
+in which `git handoff verify` finds nothing.
+"
+        }
+        _ => "",
+    }
+}
+
+/// What `explain` knows.
 fn explained() -> String {
-    let mut page = generated("src/failure/codes.md and the exit codes of src/failure/code.rs");
-    let (mut is_error, mut exits) = (false, None);
-    for line in codes::EXPLANATIONS.lines() {
-        if let Some(kind) = line.strip_prefix("## ") {
-            is_error = kind == "Errors";
+    let mut page = generated("the codes of handoff-base") + CODES;
+    let all: Vec<_> = codes::all().collect();
+    for of_kind in all.chunk_by(|a, b| a.kind == b.kind) {
+        let kind = of_kind[0].kind;
+        write!(page, "\n## {kind}\n{}", found_by(kind)).unwrap();
+        for code in of_kind {
+            write!(page, "\n### `{}`\n\n", code.code).unwrap();
+            if !code.exit.is_empty() {
+                let exits: Vec<String> = code.exit.iter().map(u8::to_string).collect();
+                writeln!(page, "- exit: {}", exits.join(", ")).unwrap();
+            }
+            writeln!(page, "- cause: {}", code.cause).unwrap();
+            writeln!(page, "- example: {}", code.example).unwrap();
+            writeln!(page, "- cure: {}", code.cure).unwrap();
         }
-        if let Some(code) = line.strip_prefix("### `") {
-            exits = ErrorCode::ALL
-                .iter()
-                .find(|known| is_error && code.strip_suffix('`') == Some(known.as_str()))
-                .map(|code| code.exits());
-        }
-        if let Some(exits) = exits.filter(|_| line.starts_with("- cause: ")) {
-            let exits: Vec<String> = exits.iter().map(u8::to_string).collect();
-            writeln!(page, "- exit: {}", exits.join(", ")).unwrap();
-        }
-        page += line;
-        page.push('\n');
     }
     page
 }

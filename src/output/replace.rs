@@ -86,14 +86,14 @@ pub(crate) fn ensure_no_git_directory(path: &Path) -> Result<(), Failure> {
         folder.display()
     );
     Err(Failure::new(ErrorCode::Output, text)
-        .advice("nothing was written; remove the link, or name another file"))
+        .hint("nothing was written; remove the link, or name another file"))
 }
 
 /// The failure of a file that can't be written.
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot write {}: {error}", path.display());
     Failure::new(ErrorCode::Output, text)
-        .advice("see that its folder is there, and that this user may write to it")
+        .hint("see that its folder is there, and that this user may write to it")
 }
 
 /// A temporary name in the same folder: hidden, with an ending of its own.

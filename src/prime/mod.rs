@@ -272,7 +272,7 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
         .filter(|record| !record.is_expired(now))
         .collect();
     let text = text::still_held(&agent, &held, &overview.attention);
-    Ok(text.map(|text| output.sentence(&text)))
+    Ok(text.map(|text| output.sentence(text).to_string()))
 }
 
 /// The protocols in force that have an agent, and the agent's name in the first.

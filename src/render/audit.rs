@@ -5,9 +5,8 @@ use handoff_base::ids::IssueKey;
 use handoff_base::short_id;
 use handoff_base::text::continued;
 use handoff_git::Repository;
-use handoff_ledger::{Audit, meaning};
+use handoff_ledger::{Audit, DEEPEN, meaning};
 
-use crate::failure::DEEPEN;
 use crate::output::{counted, render};
 
 /// The report of an audit of the ledger on this branch, or of one issue in it.

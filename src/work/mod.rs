@@ -768,5 +768,5 @@ fn code_remote(context: &Context, repository: &Repository) -> Option<String> {
 
 fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
     let text = format!("{} can't be written: {error}", folder.display());
-    Failure::new(ErrorCode::FolderUnwritable, text).advice("nothing was claimed")
+    Failure::new(ErrorCode::FolderUnwritable, text).hint("nothing was claimed")
 }

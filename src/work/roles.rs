@@ -296,7 +296,7 @@ impl Role {
             };
             let text = format!("{} can't be run for {}: {why}", quoted(name), self.agent);
             Failure::usage(text)
-                .advice("nothing was claimed; name a program on the PATH, or its path")
+                .hint("nothing was claimed; name a program on the PATH, or its path")
         };
         let Some(found) = environment::found_by_shell(&name) else {
             return Err(missing(&name));
@@ -325,7 +325,7 @@ impl Role {
         if repository.workdir().is_none() {
             return Err(
                 Failure::usage("a bare repository has no files to work on in place")
-                    .advice("leave --in-place out: each piece of work gets a worktree"),
+                    .hint("leave --in-place out: each piece of work gets a worktree"),
             );
         }
         if self.bounds.jobs > 1 {
@@ -333,7 +333,7 @@ impl Role {
                 "{} jobs can't share one working tree",
                 self.bounds.jobs
             ))
-            .advice("leave --in-place or --jobs out"));
+            .hint("leave --in-place or --jobs out"));
         }
         Ok(())
     }
@@ -481,7 +481,7 @@ pub(crate) fn of_file(
     };
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::new(ErrorCode::NoFile, format!("{shown} can't be read: {error}"))
-            .advice("nothing was claimed; name the file with the roles")
+            .hint("nothing was claimed; name the file with the roles")
     })?;
     // Some editors put a byte order mark at the beginning.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

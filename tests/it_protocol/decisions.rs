@@ -490,7 +490,9 @@ fn options_run(id: &str, ledger: impl Fn() -> TestEnvironment) -> Vec<String> {
         let line = format!("  {action:<9} {command}\n");
         assert!(text.contains(&line), "{line}{text}");
         let env = ledger();
-        let filled = command.replace("WHY", "'so it is'").replace("VALUE", "8080");
+        let filled = command
+            .replace("WHY", "'so it is'")
+            .replace("VALUE", "8080");
         let words = words(&filled.replace("ANSWER", "'as it is'"));
         let args: Vec<&str> = words.iter().skip(2).map(String::as_str).collect();
         env.handoff(&args).success();

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::codes::ErrorCode;
+use crate::explained::{Explained, Explanation};
 use crate::text::quoted;
 
 /// The longest issue key, agent name and worker id, in bytes.
@@ -47,6 +49,12 @@ pub enum IdError {
         /// The text, escaped for display.
         shown: String,
     },
+}
+
+impl Explained for IdError {
+    fn explanation(&self) -> Explanation {
+        ErrorCode::Usage.into()
+    }
 }
 
 impl IdError {

@@ -1,6 +1,7 @@
-//! The types that every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s,
-//! [`Moment`]s and [`text`], JSON [`mod@pointer`]s, and the changes to files ([`Edit`]) and code
-//! branches ([`Code`]) that a step records.
+//! The types that every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, the
+//! [`codes`] and [`hint`]s of [`explained`] errors, [`Moment`]s and [`text`], JSON
+//! [`mod@pointer`]s, and the changes to files ([`Edit`]) and code branches ([`Code`]) that a step
+//! records.
 //!
 //! Nothing here reads a file, a clock or the environment, or depends on Git or protocols.
 
@@ -8,10 +9,12 @@
 
 mod amount;
 mod code;
+pub mod codes;
 mod digest;
 mod edit;
+pub mod explained;
 pub mod finding;
-mod finding_code;
+pub mod hint;
 pub mod ids;
 mod moment;
 mod object_id;

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode};
 
+use handoff_base::codes::ErrorCode as Code;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
+
 use crate::files::Obstacle;
 use crate::process::{Ended, OLD_GIT};
 
@@ -16,6 +20,35 @@ pub struct GitError {
     obstacle: Option<Obstacle>,
     reason: Reason,
 }
+
+impl Explained for GitError {
+    fn explanation(&self) -> Explanation {
+        match self.reason {
+            Reason::LeftOut => return Code::LeftOut.hint(LEFT_OUT),
+            Reason::OldGit => return Code::Git.hint(NEWER_GIT),
+            Reason::DamagedTables => return Code::LedgerDamaged.hint(TABLES),
+            Reason::Unknown if self.is_damage() => return Code::LedgerDamaged.hint(REPAIR),
+            Reason::Unknown => {}
+        }
+        let unknown = || ("git failed", hint!("check permissions and free space"));
+        let (problem, fix) = self.obstacle.map_or_else(unknown, Obstacle::explained);
+        let hint = hint!("nothing was acknowledged; ").and(fix);
+        let explanation = Code::Git.hint(hint.and(", then run the command again"));
+        explanation.because(problem)
+    }
+}
+
+/// What to do about damage.
+pub const REPAIR: &str = "`git handoff fetch --repair` brings what is missing from the ledger's remote; without one, `git handoff verify` shows what is missing, and another clone may have it";
+
+/// What to do about tables of refs that are damaged.
+const TABLES: &str = "nothing was written; git keeps its refs there: see what `git for-each-ref` says, and restore the folder from a backup, or clone the repository again";
+
+/// What to do about a git that does not know tables of refs.
+pub const NEWER_GIT: &str = "nothing was written; put git 2.45 or later on the PATH: the repository keeps its refs in tables";
+
+/// How to get the objects that a partial clone lacks.
+pub const LEFT_OUT: &str = "this clone was made without some objects: a command gets those that it reads once the remote can be reached, and `git handoff fetch --full` gets all of them; if the ledger has no remote, set one: `git config handoff.remote NAME`";
 
 /// What is known of a failure beyond libgit2's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +178,23 @@ pub enum OpenError {
     /// Any other failure.
     #[error("the repository cannot be opened")]
     Git(#[source] GitError),
+}
+
+impl Explained for OpenError {
+    fn explanation(&self) -> Explanation {
+        Code::Repository.hint(match self {
+            Self::NotFound => hint!("change to a repository, or name one with -C DIR"),
+            Self::Owner(_) => hint!("if you trust it, add its path to git's safe.directory"),
+            Self::Bare(path) => hint!(
+                "if you trust it, name it: `git --git-dir={} handoff status`",
+                path.display()
+            ),
+            Self::Unsupported(_) => hint!(
+                "a ledger needs objects with one name each, by SHA-1 or SHA-256, and refs in files or in tables; it can live in a separate clone"
+            ),
+            Self::Git(_) => hint!("see what `git status` says"),
+        })
+    }
 }
 
 /// Why a prepared commit was not published.

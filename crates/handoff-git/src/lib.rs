@@ -38,7 +38,7 @@ pub use commits::{
     Cleanup, Commit, Key, Person, Prepared, Proposal, SignError, Signature, SignatureError, Stored,
     cleaned, comment_of,
 };
-pub use error::{GitError, OpenError, PublishError};
+pub use error::{GitError, LEFT_OUT, NEWER_GIT, OpenError, PublishError, REPAIR};
 pub use files::{
     Obstacle, Queue, RefWatch, Scratch, Waker, git_directory_of, is_ignored_by_hfs, is_inside,
     led_to,

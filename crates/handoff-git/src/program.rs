@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use handoff_base::ObjectId;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 
+use crate::error::NEWER_GIT;
 use crate::process::{OLD_GIT, knows_no_tables};
 use crate::process::{git, git_alone};
 use crate::repository::Repository;
@@ -26,6 +29,17 @@ pub enum ProgramError {
     /// It does not know how the repository keeps its refs.
     #[error("{}", OLD_GIT)]
     TooOld,
+}
+
+impl Explained for ProgramError {
+    fn explanation(&self) -> Explanation {
+        ErrorCode::Git.hint(match self {
+            Self::TooOld => NEWER_GIT,
+            Self::NoGit(_) | Self::Failed { .. } => {
+                "check whether `git version` and `git config --list` work here"
+            }
+        })
+    }
 }
 
 /// A version of git, as far as it is compared.

@@ -5,6 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
+use handoff_base::text::continued;
 use thiserror::Error;
 
 /// The folder of workflows and rulesets in a repository.
@@ -60,6 +64,20 @@ pub enum WorkflowError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Explained for WorkflowError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Taken(path) => ErrorCode::AgentsRefused.hint(hint!(
+                "no workflow was written; rename {} or merge the two by hand",
+                continued(path)
+            )),
+            Self::Io { .. } => {
+                ErrorCode::AgentsFile.hint("check it with `ls -ld`, and run the same command again")
+            }
+        }
+    }
 }
 
 /// A file, and whether something was done about it.

@@ -69,8 +69,8 @@ pub use claim_queue::claimable;
 pub use context::{HandoffContext, IssueContext, context, contract_value};
 pub use contract_match::{ContractMatch, Offer};
 pub use error::{
-    BranchError, ContractError, DamageError, LedgerError, ProtocolError, RerunError, UpstreamError,
-    WriteError,
+    BranchError, ContractError, DEEPEN, DamageError, LedgerError, ProtocolError, RerunError,
+    UpstreamError, WriteError,
 };
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,

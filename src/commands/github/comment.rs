@@ -67,7 +67,7 @@ impl Arguments {
         let file = self.output.as_ref().filter(|file| !is_stdout(file));
         if self.existing.is_some() && file.is_none() {
             let text = "standard output is for the comment's id; the body needs a file";
-            return Err(Failure::usage(text).advice("use --output FILE"));
+            return Err(Failure::usage(text).hint("use --output FILE"));
         }
         let key: IssueKey = self.issue.parse()?;
         let id = match &self.existing {
@@ -109,7 +109,7 @@ impl Arguments {
             };
             let text = format!("{shown}: {}", chain(&error));
             Failure::new(ErrorCode::CommentsRefused, text)
-                .advice("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
+                .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
         })
     }
 }

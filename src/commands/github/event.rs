@@ -168,7 +168,7 @@ impl Arguments {
         let name = name.unwrap_or_else(|| event.digest_delivery());
         name.map_err(|error| {
             let text = format!("GITHUB_RUN_ID is invalid: {error}");
-            Failure::usage(text).advice("name the delivery with --delivery ID")
+            Failure::usage(text).hint("name the delivery with --delivery ID")
         })
     }
 

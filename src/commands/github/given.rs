@@ -68,7 +68,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     };
     let missing = |what: &str, option: &str, variable: &str| {
         let text = format!("{what} of the event is missing: {variable} is not set");
-        Failure::new(ErrorCode::NoWorkflow, text).advice(format!(
+        Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
             "use {option}; a workflow on GitHub sets {variable}"
         ))
     };
@@ -79,11 +79,11 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let bytes = input::payload(context, &file)?;
     Event::read(&name, &bytes).map_err(|error| match &error {
         NoEvent::Name { .. } => Failure::usage(error.to_string())
-            .advice("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
+            .hint("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
         _ => {
             let text = format!("{} is not an event: {}", quoted(&file), chain(&error));
             Failure::new(ErrorCode::EventRefused, text)
-                .advice("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
+                .hint("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
         }
     })
 }

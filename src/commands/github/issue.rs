@@ -44,7 +44,7 @@ impl Arguments {
         };
         let Some(issue) = issues.first().cloned() else {
             let text = "the event is about no issue";
-            return Err(Failure::new(ErrorCode::NoIssueNamed, text).advice(
+            return Err(Failure::new(ErrorCode::NoIssueNamed, text).hint(
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
             ));
         };

@@ -47,7 +47,7 @@ impl Page {
         let Some(key) = &self.issue else {
             if self.gate.is_given() {
                 let text = "a gate is about an issue, and none is given";
-                return Err(Failure::usage(text).advice("name the issue"));
+                return Err(Failure::usage(text).hint("name the issue"));
             }
             return Ok(of_ledger(&ledger_status(&ledger, &tip, now()?)?));
         };
@@ -77,8 +77,7 @@ fn target(given: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     let file = given.cloned().or_else(|| named().map(PathBuf::from));
     file.ok_or_else(|| {
         let text = format!("{variable} is not set: this is not a step of a workflow");
-        Failure::new(ErrorCode::NoWorkflow, text)
-            .advice("use --output FILE; `-` is standard output")
+        Failure::new(ErrorCode::NoWorkflow, text).hint("use --output FILE; `-` is standard output")
     })
 }
 

@@ -107,7 +107,7 @@ impl Arguments {
         if let Some(first) = trouble.first() {
             let text = format!("not every status is what it should be: {first}");
             let failure = Failure::new(ErrorCode::GithubRefused, text)
-                .advice("fix that, then run the command again: what is set already is left alone");
+                .hint("fix that, then run the command again: what is set already is left alone");
             if output.is_json() {
                 return Err(failure.data(&view));
             }
@@ -133,7 +133,7 @@ impl Arguments {
             let described = event.at("/pull_request").ok_or_else(|| {
                 let text = format!("the event {} is about no pull request", event.name());
                 Failure::new(ErrorCode::EventRefused, text)
-                    .advice("name pull requests by number, or none for all that are open")
+                    .hint("name pull requests by number, or none for all that are open")
             })?;
             found.push(judging::read(described)?);
         } else if self.pull_requests.is_empty() {
@@ -247,7 +247,7 @@ fn queued(
     let Some((name, (head, base))) = parts else {
         let text = "the event does not say what the merge queue's commit is";
         return Err(Failure::new(ErrorCode::EventRefused, text)
-            .advice("give it the payload as GitHub delivers it"));
+            .hint("give it the payload as GitHub delivers it"));
     };
     Ok(Target {
         head,

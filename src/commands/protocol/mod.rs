@@ -555,7 +555,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     }
     let text = format!("{count} {plural} found");
     Err(Failure::new(ErrorCode::ProtocolFaults, text)
-        .advice("fix what the findings name and check again")
+        .hint("fix what the findings name and check again")
         .findings(findings))
 }
 

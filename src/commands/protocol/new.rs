@@ -233,7 +233,7 @@ pub(super) fn write_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> Result
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {
         let text = format!("{} exists and is not an empty folder", folder.display());
-        return Err(Failure::usage(text).advice("name a new folder"));
+        return Err(Failure::usage(text).hint("name a new folder"));
     }
     for (path, bytes) in files {
         let path = folder.join(path);

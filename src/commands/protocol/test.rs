@@ -73,7 +73,7 @@ impl Test {
         if output.is_json() {
             let text = format!("{} did not go as expected", counted(unexpected, "scenario"));
             return Err(Failure::new(ErrorCode::ProtocolUnexpected, text)
-                .advice("each scenario says what was unexpected")
+                .hint("each scenario says what was unexpected")
                 .data(&view));
         }
         output.answer(&view)?;

@@ -2,6 +2,9 @@
 
 use std::io::{Error, ErrorKind};
 
+use handoff_base::hint;
+use handoff_base::hint::Hint;
+
 /// Why the system does not write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
@@ -24,6 +27,29 @@ impl Obstacle {
             ErrorKind::ReadOnlyFilesystem => Some(Self::ReadOnly),
             ErrorKind::PermissionDenied => Some(Self::Denied),
             _ => None,
+        }
+    }
+
+    /// What is the matter, and what to do.
+    pub fn explained(self) -> (&'static str, Hint) {
+        match self {
+            Self::Full => ("the disk is full", hint!("free some space on it")),
+            Self::TooLarge => (
+                "files this large are not allowed here",
+                hint!("see `ulimit -f` and the file system's limits"),
+            ),
+            Self::ReadOnly => (
+                "the file system is mounted read-only",
+                hint!(
+                    "reading works; to write, use a clone on another disk, or remount it read-write"
+                ),
+            ),
+            Self::Denied => (
+                "this user may not write there",
+                hint!(
+                    "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone"
+                ),
+            ),
         }
     }
 

@@ -1,5 +1,11 @@
 //! Outcomes of fetching from and pushing to a remote.
 
+use handoff_base::codes::{ErrorCode, FindingCode};
+use handoff_base::explained::Explanation;
+use handoff_base::finding::Finding;
+use handoff_base::hint;
+
+use crate::error::NEWER_GIT;
 use crate::process::OLD_GIT;
 
 /// Why a remote could not be read or written.
@@ -55,6 +61,43 @@ pub enum RemoteError {
     /// git's output could not be parsed.
     #[error("git's answer is not the id of a commit")]
     Answer,
+}
+
+impl RemoteError {
+    /// What a user is told of it, if the remote has this name.
+    pub fn explanation(&self, remote: &str) -> Explanation {
+        match self {
+            Self::NoGit(_) => {
+                ErrorCode::NoGit.hint("remotes need the `git` command: put it on the PATH")
+            }
+            Self::Denied { .. } => ErrorCode::RemoteDenied.hint(hint!(
+                "nothing was written; make sure this user may push to {}. A write with --offline is recorded in this clone only",
+                remote
+            )),
+            Self::Protected { .. } => ErrorCode::RemoteProtected.hint(
+                "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
+            ),
+            Self::Refused { message } => {
+                let line = |line: &String| Finding::error(FindingCode::RemoteHook, "", line);
+                ErrorCode::RemoteRefused
+                    .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
+                    .findings(&message.iter().map(line).collect::<Vec<_>>())
+            }
+            Self::Rewritten => ErrorCode::RemoteRewritten.hint(
+                "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; docs/remotes.md covers other cases",
+            ),
+            Self::Shallow => ErrorCode::RemoteShallow.hint(
+                "nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from",
+            ),
+            Self::Format => ErrorCode::RemoteFormat.hint(
+                "nothing was written; use a remote of this repository's format (`git rev-parse --show-object-format`), or move the issues: `git handoff export` here, `git handoff import` in a clone of the remote",
+            ),
+            Self::OldGit => ErrorCode::Git.hint(NEWER_GIT),
+            Self::Failed { .. } | Self::TimedOut | Self::Interrupted | Self::Answer => {
+                ErrorCode::RemoteUnreachable.hint("nothing was written; try again later")
+            }
+        }
+    }
 }
 
 /// The outcome of a push that was not refused.

@@ -2,6 +2,10 @@
 
 use std::io;
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
+
 use crate::error::GitError;
 
 /// A path as git holds it: bytes from the root, with `/` between names.
@@ -92,6 +96,31 @@ pub enum CaptureError {
     /// libgit2 failed.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+impl Explained for CaptureError {
+    fn explanation(&self) -> Explanation {
+        let fix = match self {
+            Self::Bare => "run it in the worktree that holds the work",
+            Self::Index(_) => "see what `git status` says of the index",
+            Self::Nested { .. } => "name it in .git/info/exclude if it is not part of the work",
+            Self::Submodule { .. } => "commit what is in it, and the submodule's new commit",
+            Self::GitsOwn { .. } => "rename it",
+            Self::Special { .. } | Self::Unreadable { .. } => {
+                "name it in .git/info/exclude, or move it away"
+            }
+            Self::Changing { .. } => "stop what writes to it, then run the command again",
+            Self::TooLarge { .. } | Self::TooMuch { .. } | Self::TooMany { .. } => {
+                "name in .git/info/exclude what is not part of the work"
+            }
+            Self::NotAccepted | Self::Git(_) => "see what `git status` says",
+        };
+        ErrorCode::SnapshotRefused.hint(
+            hint!("nothing was written; ")
+                .and(fix)
+                .and(", or leave out --snapshot and --attach the files that matter"),
+        )
+    }
 }
 
 impl From<git2::Error> for CaptureError {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_contract::edit::{self, EditError, Leaf};
 use handoff_git::{git_directory_of, led_to};
@@ -63,6 +65,22 @@ pub enum AgentsError {
     /// A file can't be written.
     #[error(transparent)]
     Write(WriteError),
+}
+
+impl Explained for AgentsError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Refused { findings } => ErrorCode::AgentsRefused
+                .hint("fix what the findings name, and run the same command again")
+                .findings(findings),
+            Self::Write(WriteError::Changed(_)) => {
+                ErrorCode::AgentsChanged.hint("nothing was changed; run the same command again")
+            }
+            Self::Write(WriteError::Io { .. }) | Self::Read { .. } => ErrorCode::AgentsFile.hint(
+                "the file is unchanged; check it with `ls -ld`, and run the same command again",
+            ),
+        }
+    }
 }
 
 /// The change of one file.

@@ -4,8 +4,11 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_git::{Program, ProgramError, Setting, Version};
+use handoff_base::hint;
+use handoff_git::{Obstacle, Program, ProgramError, Setting, Version};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -132,6 +135,31 @@ pub enum PlanError {
         /// The cause.
         source: io::Error,
     },
+}
+
+impl Explained for PlanError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Refused { findings } => {
+                Explanation::from(ErrorCode::HooksRefused).findings(findings)
+            }
+            Self::Io { source, .. } => unusable(source),
+        }
+    }
+}
+
+/// What a user is told of a hook's file that the system denies access to.
+fn unusable(source: &io::Error) -> Explanation {
+    let unknown = || {
+        (
+            "a hook's file is not accessible",
+            hint!("check it with `ls -ld`"),
+        )
+    };
+    let (problem, fix) = Obstacle::of(source).map_or_else(unknown, Obstacle::explained);
+    let hint = hint!("the file is unchanged; ").and(fix);
+    let explanation = ErrorCode::HookFile.hint(hint.and(", and run the same command again"));
+    explanation.because(problem)
 }
 
 /// The difference of two files as lines that begin with `+` or `-`, with line numbers.
@@ -339,6 +367,18 @@ pub enum CarryOutError {
     /// The configuration can't be written.
     #[error(transparent)]
     Git(#[from] ProgramError),
+}
+
+impl Explained for CarryOutError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Write(WriteError::Changed(_)) => {
+                ErrorCode::HookChanged.hint("the file was left alone; run the same command again")
+            }
+            Self::Write(WriteError::Io { source, .. }) => unusable(source),
+            Self::Git(error) => error.explanation(),
+        }
+    }
 }
 
 /// A plan in progress.

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use handoff_base::ObjectId;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::{ObjectId, hint};
+
+use crate::DEFAULT_BRANCH;
 
 /// The branch cannot be used as a ledger.
 #[derive(Debug, thiserror::Error)]
@@ -28,4 +32,38 @@ pub enum BranchError {
     /// The branch is a symbolic ref.
     #[error("branch {0} is a symbolic ref, which cannot be a ledger")]
     Symbolic(String),
+}
+
+impl Explained for BranchError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NoLedger { branch, seen: Some(seen), .. } => ErrorCode::NoLedger.hint(hint!(
+                "it existed, but is gone: `git branch {} {}` restores what this clone last saw",
+                branch,
+                seen
+            )),
+            Self::NoLedger { remote: Some(remote), .. } => ErrorCode::NoLedger.hint(hint!(
+                "`git handoff fetch` gets the one on {}; if there is none yet, `git handoff init` starts one there and here",
+                remote
+            )),
+            Self::NoLedger { branch, .. } if branch == DEFAULT_BRANCH => ErrorCode::NoLedger.hint(
+                "start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`",
+            ),
+            Self::NoLedger { branch, .. } => ErrorCode::NoLedger.hint(hint!(
+                "start one with `git handoff init --branch {}`, or join a remote's: `git handoff init --remote origin --branch {}`",
+                branch,
+                branch
+            )),
+            Self::NotALedger(_) => ErrorCode::NotALedger
+                .hint("name the ledger's branch with --branch, or start one on another branch"),
+            Self::Name(_) => ErrorCode::Usage.into(),
+            Self::CheckedOut { path, .. } => ErrorCode::CheckedOut.hint(hint!(
+                "the next commit there would undo a step; free the branch: `git -C {} checkout --detach`",
+                path.display()
+            )),
+            Self::Symbolic(_) => {
+                ErrorCode::SymbolicBranch.hint("name the branch itself with --branch")
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Stored files that cannot be used.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_contract::SchemaError;
 use handoff_git::GitError;
@@ -41,4 +43,25 @@ pub enum DamageError {
     /// A stored file does not match its manifest.
     #[error("{0} is not what was recorded")]
     Altered(String),
+}
+
+impl Explained for DamageError {
+    fn explanation(&self) -> Explanation {
+        let code = match self {
+            Self::Object { source, .. } if source.is_left_out() => return source.explanation(),
+            Self::Protocol { .. } => ErrorCode::ProtocolBroken,
+            Self::Schema { .. } => ErrorCode::SchemaBroken,
+            Self::Template { .. } => ErrorCode::TemplateBroken,
+            Self::Missing(_)
+            | Self::Object { .. }
+            | Self::Stored { .. }
+            | Self::TooLarge(_)
+            | Self::Altered(_) => ErrorCode::LedgerDamaged,
+        };
+        let explanation = code.hint("`git handoff verify` shows where the damage began");
+        match self {
+            Self::Protocol { findings, .. } => explanation.findings(findings),
+            _ => explanation,
+        }
+    }
 }

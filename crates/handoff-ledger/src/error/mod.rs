@@ -19,11 +19,9 @@ pub use rerun::RerunError;
 pub use upstream::UpstreamError;
 pub use write::WriteError;
 
-use handoff_base::finding::Finding;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError};
-use handoff_model::{
-    ContractRefusal, NotArchivable, Refusal, RequestRefusal, Stop, StoredError, Unscreened,
-};
+use handoff_model::{NotArchivable, Refusal, Stop, StoredError, Unscreened};
 
 /// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +57,26 @@ pub enum LedgerError {
     #[error(transparent)]
     Git(#[from] GitError),
 }
+
+impl Explained for LedgerError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Branch(error) => error.explanation(),
+            Self::Write(error) => error.explanation(),
+            Self::Upstream(error) => error.explanation(),
+            Self::Rerun(error) => error.explanation(),
+            Self::Contract(error) => error.explanation(),
+            Self::Protocol(error) => error.explanation(),
+            Self::Damage(error) => error.explanation(),
+            Self::NotArchivable(why) => why.explanation(),
+            Self::Refused(refusal) => refusal.explanation(),
+            Self::Git(error) => error.explanation(),
+        }
+    }
+}
+
+/// How to get the history that a shallow clone lacks.
+pub const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";
 
 impl LedgerError {
     /// Whether something could not be read, as opposed to being refused.
@@ -99,29 +117,6 @@ impl LedgerError {
 
     pub(super) fn missing(path: String) -> Self {
         DamageError::Missing(path).into()
-    }
-
-    /// Every fault, if the error lists several.
-    pub(super) fn findings(&self) -> &[Finding] {
-        match self {
-            Self::Contract(error) => error.findings(),
-            Self::Damage(DamageError::Protocol { findings, .. })
-            | Self::Protocol(
-                ProtocolError::Refused(findings)
-                | ProtocolError::Orphans { findings, .. }
-                | ProtocolError::Document(findings),
-            )
-            | Self::Write(WriteError::Signature(findings))
-            | Self::Refused(
-                Refusal::Request(RequestRefusal::Unfit { findings, .. })
-                | Refusal::Contract(
-                    ContractRefusal::Tasks { findings, .. }
-                    | ContractRefusal::Findings { findings, .. }
-                    | ContractRefusal::Inconsistent { findings, .. },
-                ),
-            ) => findings,
-            _ => &[],
-        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Protocols and their documents.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint;
 use handoff_model::SettingError;
 
 /// The protocol or the document was refused, or does not exist.
@@ -43,4 +46,48 @@ pub enum ProtocolError {
     /// A shared document does not match its schema.
     #[error("the document was refused")]
     Document(Vec<Finding>),
+}
+
+impl Explained for ProtocolError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Refused(findings) => ErrorCode::ProtocolRefused
+                .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
+                .findings(findings),
+            Self::SameVersion { name, findings } => ErrorCode::ProtocolRefused
+                .hint(hint!(
+                    "raise `version` in its protocol.json and update again; `git handoff protocol show {}` shows what is in force",
+                    name
+                ))
+                .findings(findings),
+            Self::Exists { name, .. } => ErrorCode::ProtocolExists.hint(hint!(
+                "`git handoff protocol update` puts a new version in force; see `git handoff protocol show {}`",
+                name
+            )),
+            Self::Unknown { known, .. } => ErrorCode::NoProtocol.hint(hint!(
+                "the ledger has: {}; `git handoff protocol add` puts another in force",
+                known.join(", ")
+            )),
+            Self::Setting { source: SettingError::Edit(_), .. } => ErrorCode::Usage.hint(
+                "copy the protocol, edit its protocol.json and use `git handoff protocol update`",
+            ),
+            Self::Setting { name, .. } => ErrorCode::Usage
+                .hint(hint!("`git handoff protocol set {}` lists what can be set", name)),
+            Self::Orphans { findings, .. } => ErrorCode::ProtocolOrphans
+                .hint("finish the open handoffs first, or keep what they need in the definition")
+                .findings(findings),
+            Self::Weaker { findings, .. } => ErrorCode::ProtocolWeaker
+                .hint("nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name")
+                .findings(findings),
+            Self::NoDocument { known, .. } if known.is_empty() => {
+                ErrorCode::NoDocument.hint("the protocol shares no documents")
+            }
+            Self::NoDocument { known, .. } => {
+                ErrorCode::NoDocument.hint(hint!("the protocol has: {}", known.join(", ")))
+            }
+            Self::Document(findings) => ErrorCode::DocumentRefused
+                .hint("fix the document and set it again")
+                .findings(findings),
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Steps that are repeated on the state of the remote.
 
 use handoff_base::ObjectId;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::HandoffId;
 
 /// The step cannot be repeated.
@@ -18,4 +20,20 @@ pub enum RerunError {
     /// A step made offline would continue something else on the remote's state.
     #[error("it continued {was}, but would now continue {now}")]
     OtherHandoff { was: String, now: String },
+}
+
+impl Explained for RerunError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NoRejected(_) => ErrorCode::NoRejected.hint("`git handoff refused` lists them"),
+            Self::NoStep(_) => {
+                ErrorCode::LedgerDamaged.hint("`git handoff verify` shows what is wrong with it")
+            }
+            Self::NotTaken(_) => ErrorCode::NotTaken
+                .hint("retry that step first: `git handoff refused` lists the refused steps"),
+            Self::OtherHandoff { .. } => ErrorCode::OtherHandoff.hint(
+                "check the state of the issue, and send the contract again: `git handoff refused show NAME` prints it",
+            ),
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The ledger's remote.
 
-use handoff_base::ObjectId;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::IssueKey;
-use handoff_git::RemoteError;
+use handoff_base::{ObjectId, hint};
+use handoff_git::{RemoteError, tells_of_damage};
 
 /// The remote's ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,4 +36,39 @@ pub enum UpstreamError {
     /// The ledger has no remote to sync with.
     #[error("the ledger has no remote")]
     NoRemote,
+}
+
+impl Explained for UpstreamError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Refused { remote, source } => source.explanation(remote),
+            Self::Unreachable { trouble, .. } if tells_of_damage(trouble) => ErrorCode::RemoteUnreachable.hint(
+                "nothing was written; `git handoff fetch --repair` puts right what is damaged here, then run the command again",
+            ),
+            Self::Unreachable { remote, .. } => ErrorCode::RemoteUnreachable.hint(hint!(
+                "nothing was written; `git ls-remote {}` shows whether git can reach it; try again later",
+                remote
+            )),
+            Self::Gone { remote, branch } => ErrorCode::RemoteGone.hint(hint!(
+                "find out who removed it; `git push {} {}` restores this clone's copy",
+                remote,
+                branch
+            )),
+            Self::Unrelated { .. } => ErrorCode::Unrelated.hint(
+                "nothing was written; use another branch with --branch, or move the issues: `git handoff export` here, `git handoff import` in a clone of the other ledger",
+            ),
+            Self::NotHere { remote: Some(remote), tree, .. } => ErrorCode::LeftOut.hint(hint!(
+                "run the command again once {} can be reached, or get the folder with `git fetch {} {}`",
+                remote,
+                remote,
+                tree
+            )),
+            Self::NotHere { remote: None, .. } => ErrorCode::LeftOut.hint(
+                "set the ledger's remote, which has it: `git config handoff.remote NAME`; `git remote -v` lists the remotes",
+            ),
+            Self::NoRemote => ErrorCode::NoRemote.hint(
+                "set one: `git handoff init --remote origin`, or `git config handoff.remote origin`",
+            ),
+        }
+    }
 }

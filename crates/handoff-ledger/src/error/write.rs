@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use handoff_base::Moment;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_git::{CaptureError, SignError};
 
@@ -40,4 +42,34 @@ pub enum WriteError {
     /// written.
     #[error("the signature was refused")]
     Signature(Vec<Finding>),
+}
+
+impl Explained for WriteError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Quarantine => ErrorCode::Quarantine.into(),
+            Self::Locked(_) => ErrorCode::Locked.hint(
+                "nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove",
+            ),
+            Self::Contended(_) => {
+                ErrorCode::Contended.hint("nothing was written; run the same command again")
+            }
+            Self::Backdated { .. } => ErrorCode::Backdated.hint(
+                "nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock",
+            ),
+            Self::Postdated { .. } => ErrorCode::Postdated.hint(
+                "nothing was written; unset GIT_AUTHOR_DATE and GIT_COMMITTER_DATE; `date` shows this machine's clock",
+            ),
+            Self::Snapshot(error) => error.explanation(),
+            Self::Repair(_) => ErrorCode::Git.hint(
+                "check permissions, and that no git is running; then run the command again",
+            ),
+            Self::Signing(_) => ErrorCode::SigningFailed.hint(
+                "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent",
+            ),
+            Self::Signature(findings) => ErrorCode::SignatureRefused
+                .hint("nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner")
+                .findings(findings),
+        }
+    }
 }

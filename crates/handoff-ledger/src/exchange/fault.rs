@@ -1,5 +1,7 @@
 //! Why one item of an import was refused; the other items are still imported.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
 
@@ -47,6 +49,22 @@ pub enum Fault {
         /// The handoff.
         id: HandoffId,
     },
+}
+
+impl Explained for Fault {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Ledger(error) => error.explanation(),
+            Self::Unreadable { findings } => {
+                Explanation::from(ErrorCode::ImportUnreadable).findings(findings)
+            }
+            Self::Order { .. } | Self::Behind { .. } => {
+                ErrorCode::OutOfOrder.hint("fix what was refused before it, and import again")
+            }
+            Self::Other { .. } | Self::Repeats { .. } => ErrorCode::ImportConflict
+                .hint("import it into a new ledger, on its own branch: --branch NAME"),
+        }
+    }
 }
 
 impl Fault {

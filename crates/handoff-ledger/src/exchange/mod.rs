@@ -29,7 +29,9 @@ pub use export::{Export, Exported, export};
 pub use fault::Fault;
 pub use replay::import;
 
-use super::error::LedgerError;
+use super::error::{DEEPEN, LedgerError};
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_git::GitError;
 
@@ -139,6 +141,36 @@ pub enum ExchangeError {
         /// What is wrong with it.
         findings: Vec<Finding>,
     },
+}
+
+impl Explained for ExchangeError {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Ledger(error) => error.explanation(),
+            Self::Missing { .. } => ErrorCode::NoFile.into(),
+            Self::Special { .. } => {
+                ErrorCode::ImportUnreadable.hint("name a folder, or a file in it")
+            }
+            Self::Empty { .. } => {
+                ErrorCode::NothingToImport.hint("`git handoff import -h` lists what it reads")
+            }
+            Self::NotEmpty { .. } => {
+                ErrorCode::FolderNotEmpty.hint("name a folder that does not exist yet")
+            }
+            Self::Unreadable { .. } => ErrorCode::FolderUnreadable.into(),
+            Self::Unwritable { .. } => ErrorCode::FolderUnwritable
+                .hint("the export is incomplete: remove what was written"),
+            Self::Unusable { findings, .. } => {
+                Explanation::from(ErrorCode::ImportUnreadable).findings(findings)
+            }
+            Self::Version { .. } => ErrorCode::ImportVersion
+                .hint("use the version of git-handoff that wrote it, or a later one"),
+            Self::CutOff => ErrorCode::Shallow.hint(DEEPEN),
+            Self::Damaged { findings } => ErrorCode::LedgerDamaged
+                .hint("`git handoff verify` shows where the damage began")
+                .findings(findings),
+        }
+    }
 }
 
 impl From<GitError> for ExchangeError {

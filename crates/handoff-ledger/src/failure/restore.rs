@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use handoff_base::ObjectId;
-use handoff_git::{Mode, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::{ObjectId, hint};
+use handoff_git::{
+    Mode, Obstacle, Person, RawPath, Repository, RestoreError, Unfinished, put_file,
+};
 use handoff_model::failure::Manifest;
 
 use super::kept_context::Kept;
@@ -58,6 +62,44 @@ pub enum RestoreFailure {
     /// The ledger can't be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+}
+
+impl Explained for RestoreFailure {
+    fn explanation(&self) -> Explanation {
+        let obstacle = match self {
+            Self::Exists { .. } => {
+                return ErrorCode::Exists
+                    .hint("nothing was changed; name a folder that is new or empty");
+            }
+            Self::Registered { .. } => {
+                return ErrorCode::Exists.hint(
+                    "nothing was changed; name another folder, or run `git worktree prune` to remove the records of worktrees that are gone",
+                );
+            }
+            Self::BranchExists { .. } => {
+                return ErrorCode::Exists.hint("nothing was changed; give the branch another name");
+            }
+            Self::BranchName { .. } => return ErrorCode::Usage.into(),
+            Self::NoBase { commit } => {
+                return ErrorCode::NoBase.hint(hint!(
+                    "nothing was changed; fetch it, for example with `git fetch origin {}`, and run the command again",
+                    commit
+                ));
+            }
+            Self::Write(RestoreError::Outside(_)) => {
+                return ErrorCode::LedgerDamaged
+                    .hint("`git handoff verify` shows where the damage began");
+            }
+            Self::Ledger(error) => return error.explanation(),
+            Self::Folder { source, .. } => Obstacle::of(source),
+            Self::Write(error) => error.obstacle(),
+        };
+        // Some of the work, or all of it, could not be written.
+        let unknown = || ("it was not restored", hint!("see what it says"));
+        let (problem, fix) = obstacle.map_or_else(unknown, Obstacle::explained);
+        let hint = fix.and(", and restore it to another place: what was written so far stays");
+        ErrorCode::Restore.hint(hint).because(problem)
+    }
 }
 
 /// Where to restore unfinished work.

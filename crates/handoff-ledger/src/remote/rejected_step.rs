@@ -1,20 +1,20 @@
 //! Offline steps that the remote's state refused: each is kept under its own ref until someone
 //! decides about it.
 
-use std::error::Error;
 use std::rc::Rc;
 
 use handoff_base::ObjectId;
+use handoff_base::explained::{Explained, chain};
 use handoff_base::ids::HandoffId;
 use handoff_base::text::summary_line;
-use handoff_git::{Commit, KeptCommit, RemoteError};
+use handoff_git::{Commit, KeptCommit};
 use handoff_model::{View, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::divergence::Apart;
 use super::rerun::{Origins, Rerun, begun};
-use crate::error::{LedgerError, RerunError, UpstreamError};
+use crate::error::{LedgerError, RerunError};
 use crate::ledger::Ledger;
 use crate::session::Session;
 
@@ -73,20 +73,8 @@ impl Ledger<'_> {
         commit: &Commit,
         reason: &LedgerError,
     ) -> Result<Rejected, LedgerError> {
-        let mut text = reason.to_string();
-        let mut cause: Option<&dyn Error> = reason.source();
-        while let Some(source) = cause {
-            text += &format!(": {source}");
-            cause = source.source();
-        }
-        if let LedgerError::Upstream(UpstreamError::Refused {
-            source: RemoteError::Refused { message },
-            ..
-        }) = reason
-        {
-            text += &format!(": {}", message.join("; "));
-        }
-        for finding in reason.findings() {
+        let mut text = chain(reason);
+        for finding in reason.explanation().findings {
             text += &format!("; {}", finding.message);
         }
         let name = name_of(commit);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::explained::chain;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
@@ -90,17 +91,12 @@ impl Audit {
 
 /// The finding for something unreadable.
 pub(super) fn unreadable(error: &LedgerError) -> Finding {
-    let mut text = match error {
+    let text = match error {
         LedgerError::Branch(BranchError::NotALedger(_)) => {
             format!("{} is missing", layout::MANIFEST)
         }
-        _ => error.to_string(),
+        _ => chain(error),
     };
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text += &format!(": {source}");
-        cause = source.source();
-    }
     let path = match error {
         LedgerError::Damage(
             DamageError::Missing(path)

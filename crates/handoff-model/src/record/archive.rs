@@ -5,8 +5,10 @@
 //! ([`crate::layout::archived_file`]) has one line of JSON for each issue, in the order of their
 //! keys, and always the same bytes for the same issues.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::{Moment, ObjectId};
+use handoff_base::{Moment, ObjectId, hint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +80,21 @@ pub enum NotArchivable {
         /// The moment before which issues are archived.
         before: Moment,
     },
+}
+
+impl Explained for NotArchivable {
+    fn explanation(&self) -> Explanation {
+        let explanation = ErrorCode::NotArchivable.hint(match self {
+            Self::Open(key) => hint!(
+                "nothing was written; `git handoff status {}` shows what it waits for",
+                key
+            ),
+            Self::TooRecent { .. } => {
+                hint!("nothing was written; leave out the time to archive it all the same")
+            }
+        });
+        explanation.because("cannot archive")
+    }
 }
 
 /// Refuses an issue that cannot be archived: one that has not ended, or whose last step was not made

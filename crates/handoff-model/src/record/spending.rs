@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::grouped;
-use handoff_base::{Amount, Currency, Moment};
+use handoff_base::{Amount, Currency, Moment, hint};
 use handoff_protocol::{Budget, BudgetUnit, Definition, Event, Per};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -400,6 +403,23 @@ pub struct BudgetSpent {
     pub protocol: AgentName,
     /// The budget, and what is spent of it.
     pub left: Box<Left>,
+}
+
+impl Explained for BudgetSpent {
+    fn explanation(&self) -> Explanation {
+        let Self { id, protocol, left } = self;
+        let wait = match left.per {
+            Per::Day => "claim it again tomorrow (UTC), or ",
+            Per::Run | Per::Issue => "",
+        };
+        ErrorCode::BudgetSpent.hint(Hint::from(wait).and(hint!(
+            "ask a person to raise the budget (`git handoff protocol set {} budgets.{}.{} N`) or to end the issue; `git handoff status {}` shows what it cost",
+            protocol,
+            left.unit.as_str(),
+            left.budget,
+            id.issue()
+        )))
+    }
 }
 
 /// Refuses a claim for which a budget leaves nothing. A budget per run is that of the claim itself; a

@@ -1,7 +1,11 @@
 //! Contracts that contradict their issue.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
 
 use crate::contract::evidence::EvidenceFault;
 
@@ -77,4 +81,62 @@ pub enum ContractRefusal {
         issue: IssueKey,
         fault: EvidenceFault,
     },
+}
+
+impl Explained for ContractRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::OtherProtocol { issue, protocol } => ErrorCode::OtherProtocol.hint(hint!(
+                "check the contract against that protocol: `git handoff check FILE --protocol {} --issue {}`",
+                protocol,
+                issue
+            )),
+            Self::IdTaken { id, failed: true, .. } => ErrorCode::IdTaken.hint(hint!(
+                "if this corrects what failed, `git handoff retry {} --with FILE` sends it under the same id; use a new id for anything else",
+                id
+            )),
+            Self::IdTaken { id, .. } => ErrorCode::IdTaken.hint(hint!(
+                "use a new id for a different contract; see `git handoff show {}`",
+                id
+            )),
+            Self::NothingFailed { issue, agent, .. } => ErrorCode::NothingFailed.hint(hint!(
+                "claim the work first if it waits for you: `git handoff inbox --as {}`; see `git handoff status {}`",
+                agent,
+                issue
+            )),
+            Self::Tasks { issue, findings } => ErrorCode::TasksRefused
+                .hint(hint!("see the state of the tasks: `git handoff status {}`", issue))
+                .findings(findings),
+            Self::Findings { issue, findings } => ErrorCode::FindingsRefused
+                .hint(hint!(
+                    "see the findings and what became of them: `git handoff status {}`",
+                    issue
+                ))
+                .findings(findings),
+            Self::Inconsistent { issue, findings } => ErrorCode::Inconsistent
+                .hint(hint!(
+                    "correct the contract; if the issue has changed, say so first: `git handoff annotate {} --fact NAME=VALUE --note 'WHY'`",
+                    issue
+                ))
+                .findings(findings),
+            Self::NotAfter { field, fitting, .. } if fitting.is_empty() => {
+                ErrorCode::DecisionRefused.hint(hint!(
+                    "no `{}` is allowed here; see `git handoff protocol show`",
+                    field
+                ))
+            }
+            Self::NotAfter { fitting, .. } => {
+                ErrorCode::DecisionRefused.hint(hint!("allowed: {}", fitting.join(", ")))
+            }
+            Self::NotAbout { field, known, .. } => ErrorCode::NotAbout.hint(hint!(
+                "name the contract you work on: set `{}` to {}",
+                field,
+                quoted(known)
+            )),
+            Self::Evidence { issue, .. } => ErrorCode::EvidenceRefused.hint(hint!(
+                "nothing was written; see `git handoff status {}`, and send the contract here, where its statements can be checked",
+                issue
+            )),
+        }
+    }
 }

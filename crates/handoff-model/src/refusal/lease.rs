@@ -1,8 +1,11 @@
 //! Leases and claims: who holds a handoff, and for how long.
 
-use handoff_base::Moment;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::quoted;
+use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, State};
 
 use crate::record::{Lease, Record, Transition};
@@ -90,6 +93,103 @@ pub enum LeaseRefusal {
     NotOverdue(HandoffId),
 }
 
+impl Explained for LeaseRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::AlreadyClaimed(by) => ErrorCode::AlreadyClaimed
+                .hint(hint!("claim another: `git handoff claim --next`; ").and(by.take_over())),
+            Self::HeldByWorker(by) => {
+                let hint = hint!(
+                    "nothing was recorded, so keep your work; see `git handoff show {}`; ",
+                    by.id
+                );
+                // Nobody took it over, so the same worker may have claimed it elsewhere.
+                let other_tree = by.taken_over.is_none().then(|| {
+                    hint!(
+                        "if you claimed it in another working tree, add --worker {}; ",
+                        by.worker
+                    )
+                });
+                let hint = hint.and(other_tree.unwrap_or_default());
+                ErrorCode::HeldByWorker.hint(hint.and(by.take_over()))
+            }
+            Self::OwnClaim { id, .. } => ErrorCode::OwnClaim.hint(hint!(
+                "you hold it, so go on: `git handoff context {}`",
+                id.issue()
+            )),
+            Self::NoReason(id) => {
+                ErrorCode::Usage.hint(hint!("`git handoff claim {} --take-over --reason WHY`", id))
+            }
+            Self::NoWorker(_) => {
+                ErrorCode::NoWorker.hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+            }
+            Self::NotClaimed { id, agent } => ErrorCode::NotClaimed.hint(hint!(
+                "claim it first: `git handoff claim {} --as {}`",
+                id,
+                agent
+            )),
+            Self::NotWorking { id, agent, state } => ErrorCode::NotWorking.hint(match state {
+                State::Blocked => hint!(
+                    "run `git handoff answer {} ANSWER` first; then {} can claim it",
+                    id,
+                    agent
+                ),
+                State::Failed => hint!(
+                    "run `git handoff retry {}` first; then {} can claim it",
+                    id,
+                    agent
+                ),
+                state if state.is_terminal() => {
+                    hint!("{} is final; see `git handoff show {}`", state, id)
+                }
+                _ => hint!(
+                    "run `git handoff show {}` first; then {} can claim it",
+                    id,
+                    agent
+                ),
+            }),
+            Self::NotHeld { open, issue, .. } if open.is_empty() => {
+                ErrorCode::NotHeld.hint(hint!("see `git handoff status {}`", issue))
+            }
+            Self::NotHeld { open, .. } => {
+                let open = open.iter().map(|(id, to)| format!("{id} is with {to}"));
+                ErrorCode::NotHeld.hint(open.collect::<Vec<_>>().join(", "))
+            }
+            Self::Length { .. } => {
+                ErrorCode::Usage.hint("`git handoff extend` extends it while the work goes on")
+            }
+            Self::After { id, .. } => {
+                ErrorCode::Usage.hint(hint!("without --after, {} is offered again at once", id))
+            }
+            Self::Lost { id, state, .. } => ErrorCode::LeaseLost.hint(
+                hint!("nothing was recorded, so keep your work; ").and(match state {
+                    State::Pending => hint!("claim it again: `git handoff claim {}`", id),
+                    State::Failed | State::Dead => another_attempt(id, *state),
+                    _ => hint!("see its state: `git handoff show {}`", id),
+                }),
+            ),
+            Self::Unacknowledged { id, state, .. } => {
+                ErrorCode::NotAcknowledged.hint(another_attempt(id, *state))
+            }
+            Self::Overdue(id) => ErrorCode::Overdue.hint(hint!("see `git handoff show {}`", id)),
+            Self::NotOverdue(id) => {
+                ErrorCode::NotOverdue.hint(hint!("see `git handoff show {}`", id))
+            }
+        }
+    }
+}
+
+/// How a failed or dead handoff can be claimed again.
+fn another_attempt(id: &HandoffId, state: State) -> Hint {
+    match state {
+        State::Dead => hint!(
+            "`git handoff retry {} --reason WHY` gives it new attempts",
+            id
+        ),
+        _ => hint!("`git handoff retry {}` makes it claimable again", id),
+    }
+}
+
 /// Who holds a handoff, and for how long.
 #[derive(Clone, Debug)]
 pub struct Holding {
@@ -120,6 +220,15 @@ impl Holding {
             until: lease.expires_at,
             taken_over: taken_over.and_then(|t| t.reason.clone()),
         })
+    }
+
+    /// How to take the handoff over from its worker.
+    fn take_over(&self) -> Hint {
+        hint!(
+            "only if that worker is gone, take it over: `git handoff claim {} --take-over --reason WHY --as {}`",
+            self.id,
+            self.agent
+        )
     }
 }
 

@@ -1,10 +1,12 @@
 //! The limits of a protocol.
 
-use handoff_base::Moment;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
+use handoff_base::{Moment, hint};
 
-use crate::refusal::time;
+use crate::refusal::{listed, time};
 
 /// One more contract would exceed a limit of the protocol.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +18,36 @@ pub struct LimitReached {
     pub limit: Box<Limit>,
     /// The handoff that the sender works on.
     pub basis: Option<HandoffId>,
+}
+
+impl Explained for LimitReached {
+    fn explanation(&self) -> Explanation {
+        let rest = match &self.basis {
+            Some(id) => hint!(
+                "finish what you hold with what is known ({}: answer, complete, fail or block it)",
+                id
+            ),
+            None => hint!(
+                "continue with the open work (`git handoff status {}`)",
+                self.issue
+            ),
+        };
+        match &*self.limit {
+            Limit::Cooldown { left, .. } => {
+                ErrorCode::Cooldown.hint(hint!("send it again in {} s, or ", left).and(rest))
+            }
+            Limit::Cycle { .. } => {
+                ErrorCode::Cycle.hint(hint!("ask another agent or a person, or ").and(rest))
+            }
+            Limit::Item { people, .. } if !people.is_empty() => ErrorCode::LimitReached
+                .hint(hint!("hand it to {}, or ", listed(people, " or ")).and(rest)),
+            _ => ErrorCode::LimitReached.hint(
+                hint!("use another route of the protocol (`git handoff protocol show`), or ")
+                    .and(rest)
+                    .and("; a person can raise the limit with `git handoff protocol update`"),
+            ),
+        }
+    }
 }
 
 /// A limit of a protocol that was reached, with its value.

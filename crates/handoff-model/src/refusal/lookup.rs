@@ -1,5 +1,8 @@
 //! Names and ids that nothing has.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 
@@ -19,4 +22,19 @@ pub enum LookupRefusal {
         protocol: AgentName,
         known: Vec<String>,
     },
+}
+
+impl Explained for LookupRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NoIssue(_) => ErrorCode::NoIssue.hint("`git handoff list` shows every issue"),
+            Self::NoHandoff(id) => ErrorCode::NoHandoff.hint(hint!(
+                "`git handoff status {}` lists the issue's handoffs",
+                id.issue()
+            )),
+            Self::NoRequirement { known, .. } => {
+                ErrorCode::NoRequirement.hint(hint!("the protocol has: {}", known.join(", ")))
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Why the ledger refuses a step: typed, with everything needed for a hint.
+//! Why the ledger refuses a step: typed, with its code and its hint.
 //!
 //! Each file holds the refusals about one subject, and [`Refusal`] is any of them.
 
@@ -24,7 +24,10 @@ pub use retry::RetryRefusal;
 pub use role::RoleRefusal;
 pub use state::StateRefusal;
 
+use std::fmt::Display;
+
 use handoff_base::Moment;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::Protocol;
@@ -64,6 +67,23 @@ pub enum Refusal {
     /// Budgets.
     #[error(transparent)]
     Budget(#[from] BudgetSpent),
+}
+
+impl Explained for Refusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::Role(refusal) => refusal.explanation(),
+            Self::Lease(refusal) => refusal.explanation(),
+            Self::Queue(refusal) => refusal.explanation(),
+            Self::Retry(refusal) => refusal.explanation(),
+            Self::Request(refusal) => refusal.explanation(),
+            Self::Lookup(refusal) => refusal.explanation(),
+            Self::State(refusal) => refusal.explanation(),
+            Self::Contract(refusal) => refusal.explanation(),
+            Self::Limit(refusal) => refusal.explanation(),
+            Self::Budget(refusal) => refusal.explanation(),
+        }
+    }
 }
 
 impl Refusal {
@@ -117,4 +137,9 @@ impl Claimable {
 
 fn time(at: Moment) -> String {
     at.rfc3339()
+}
+
+fn listed(names: &[impl Display], between: &str) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.join(between)
 }

@@ -1,10 +1,12 @@
 //! The queue of claimable work: what is not ready yet.
 
-use handoff_base::Moment;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, hint};
 
 use crate::record::Claimable;
-use crate::refusal::time;
+use crate::refusal::{listed, time};
 
 /// The work is not ready yet.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -17,13 +19,13 @@ pub enum QueueRefusal {
         found: Box<Claimable>,
     },
     /// Other handoffs must be completed first.
-    #[error("{id} waits for {}", list(waits_for))]
+    #[error("{id} waits for {}", listed(waits_for, ", "))]
     Waits {
         id: HandoffId,
         waits_for: Vec<HandoffId>,
     },
     /// The parts of its task must end first.
-    #[error("{id} waits for its parts: {}", list(parts))]
+    #[error("{id} waits for its parts: {}", listed(parts, ", "))]
     PartsRun {
         id: HandoffId,
         parts: Vec<HandoffId>,
@@ -33,6 +35,39 @@ pub enum QueueRefusal {
     TooEarly { id: HandoffId, not_before: Moment },
 }
 
+impl Explained for QueueRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NothingToClaim { found, .. } => {
+                ErrorCode::NothingToClaim.hint(match (&found.late, &found.later, &found.waits) {
+                    (Some(id), ..) => {
+                        hint!("`git handoff next {}` shows what becomes of it", id.issue())
+                    }
+                    (None, Some((at, id)), _) => {
+                        hint!("{} can be claimed from {}; try again then", id, at)
+                    }
+                    (None, None, Some((id, on))) => {
+                        hint!("{} waits for {}; try again later", id, on)
+                    }
+                    (None, None, None) => hint!("`git handoff wait --inbox` waits for work"),
+                })
+            }
+            Self::Waits { id, waits_for } => ErrorCode::Waits.hint(match waits_for.first() {
+                Some(first) => hint!("see what it waits for: `git handoff show {}`", first),
+                None => hint!("see `git handoff show {}`", id),
+            }),
+            Self::PartsRun { id, .. } => ErrorCode::PartsRun.hint(hint!(
+                "it is completed when the last report on them is; see `git handoff status {}`",
+                id.issue()
+            )),
+            Self::TooEarly { id, .. } => ErrorCode::TooEarly.hint(hint!(
+                "try again then; `git handoff show {}` shows what went wrong",
+                id
+            )),
+        }
+    }
+}
+
 /// What a sentence about an agent's queue ends with, if something is there that can't be claimed.
 fn but(found: &Claimable) -> String {
     match &found.late {
@@ -40,9 +75,4 @@ fn but(found: &Claimable) -> String {
         None if *found == Claimable::default() => String::new(),
         None => " that can be claimed yet".to_owned(),
     }
-}
-
-fn list(ids: &[HandoffId]) -> String {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    ids.join(", ")
 }

@@ -1,6 +1,10 @@
 //! Requests, questions and their answers.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint;
+use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
@@ -73,4 +77,65 @@ pub enum RequestRefusal {
         id: HandoffId,
         reason: String,
     },
+}
+
+impl Explained for RequestRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NotOnRecord(issue) => {
+                ErrorCode::NotOnRecord.hint(hint!("see `git handoff status {}`", issue))
+            }
+            Self::Usage(_) => ErrorCode::UsageRefused.hint(
+                "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",
+            ),
+            Self::OneRequest(issue) => ErrorCode::OneRequest.hint(hint!(
+                "see `git handoff status {}`; send a new request with a new id",
+                issue
+            )),
+            Self::NeedsAnswer { id, from, to, types } => {
+                let mut hint = Hint::from("write the answer: ");
+                for (at, kind) in types.iter().enumerate() {
+                    let or = if at == 0 { "" } else { " or " };
+                    hint = hint.and(or).and(hint!(
+                        "`git handoff new --issue {} --from {} --to {} --type {}`",
+                        id.issue(),
+                        to,
+                        from,
+                        kind
+                    ));
+                }
+                ErrorCode::NeedsAnswer.hint(hint.and(", and send it"))
+            }
+            Self::NeedsReport { id, from, to, kind, .. } => ErrorCode::NeedsReport.hint(hint!(
+                "write the report: `git handoff new --issue {} --from {} --to {} --type {}`, and send it",
+                id.issue(),
+                from,
+                to,
+                kind
+            )),
+            Self::NeedsDecision { id, agent, to } => ErrorCode::NeedsDecision.hint(hint!(
+                "write the decision: `git handoff new --issue {} --from {} --to {}`, and send it; `git handoff next {}` says what the protocol suggests",
+                id.issue(),
+                agent,
+                to.as_ref().map_or("AGENT", AgentName::as_str),
+                id.issue()
+            )),
+            Self::Answered { answer, .. } => ErrorCode::AlreadyAnswered
+                .hint(hint!("see the answer: `git handoff show {}`", answer)),
+            Self::Unfit { findings, .. } => ErrorCode::ContractRefused
+                .hint("deliver what the request asks for, and send the answer again")
+                .findings(findings),
+            Self::AnswerUnfit { id, findings } => ErrorCode::AnswerRefused
+                .hint(hint!(
+                    "`git handoff answer {} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {}` lists the keys",
+                    id,
+                    id
+                ))
+                .findings(findings),
+            Self::Loop { id, .. } => ErrorCode::Loop.hint(hint!(
+                "answer {} with what is known, or ask another agent",
+                id
+            )),
+        }
+    }
 }

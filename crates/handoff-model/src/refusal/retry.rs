@@ -1,6 +1,11 @@
 //! Retries, and the failures that lead to them.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId};
+
+use crate::refusal::listed;
 
 /// The attempt cannot fail or be retried like this.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -29,4 +34,34 @@ pub enum RetryRefusal {
         agent: AgentName,
         others: Vec<AgentName>,
     },
+}
+
+impl Explained for RetryRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::OtherAttempt { id, .. } => ErrorCode::OtherAttempt
+                .hint(hint!("nothing was written; see `git handoff show {}`", id)),
+            Self::Spent { id, .. } => ErrorCode::RetriesSpent.hint(hint!(
+                "`git handoff retry {} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {}`",
+                id,
+                id
+            )),
+            Self::NotCorrectable { id, .. } => ErrorCode::CorrectionRefused.hint(hint!(
+                "see `git handoff show {}`; `git handoff retry {}` gives it another attempt as it is",
+                id,
+                id
+            )),
+            Self::UnknownCode { codes, .. } => {
+                ErrorCode::UnknownFailureCode.hint(hint!("use one of: {}", codes.join(", ")))
+            }
+            Self::NotAssignable { others, id, .. } if others.is_empty() => {
+                ErrorCode::NotAssignable.hint(hint!(
+                    "no other agent can; retry with the same agent, or cancel it: `git handoff cancel {}`",
+                    id
+                ))
+            }
+            Self::NotAssignable { others, .. } => ErrorCode::NotAssignable
+                .hint(hint!("agents that can: {}", listed(others, ", "))),
+        }
+    }
 }

@@ -1,7 +1,12 @@
 //! Who may act, and who may send.
 
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::Event;
+
+use crate::refusal::listed;
 
 /// The agent may not do this.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -55,4 +60,49 @@ pub enum RoleRefusal {
         agent: AgentName,
         to: AgentName,
     },
+}
+
+impl Explained for RoleRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::UnknownAgent { agents, .. } => {
+                ErrorCode::UnknownAgent.hint(hint!("agents are: {}", agents.join(", ")))
+            }
+            Self::NoSender => {
+                ErrorCode::Usage.hint("name the sender with --as AGENT or GIT_HANDOFF_AGENT")
+            }
+            Self::NotTheSender { from, .. } => ErrorCode::NotTheSender
+                .hint(hint!("only {} can send it, with --as {}", from, from)),
+            Self::NotGivenUpBy { issue, sender, .. } => ErrorCode::NotYours.hint(hint!(
+                "{}, an agent that it awaits, an orchestrator or a person can; see `git handoff status {}`",
+                sender,
+                issue
+            )),
+            Self::NotPausedBy { issue, sender, .. } => ErrorCode::NotYours.hint(hint!(
+                "{}, an orchestrator or a person can; see `git handoff status {}`",
+                sender,
+                issue
+            )),
+            Self::NotAPerson { people, protocol, .. } if people.is_empty() => {
+                ErrorCode::NotYours.hint(hint!(
+                    "{} has no agent of kind `human`: `git handoff protocol copy {}`, add one, then `git handoff protocol update` it",
+                    protocol,
+                    protocol
+                ))
+            }
+            Self::NotAPerson { people, .. } => {
+                ErrorCode::NotYours.hint(hint!("who can: {}", listed(people, ", ")))
+            }
+            Self::NotYours { id, event, to, .. } if event.is_receivers() => {
+                ErrorCode::NotYours.hint(hint!("only {} can; see `git handoff show {}`", to, id))
+            }
+            Self::NotYours { id, to, .. } | Self::NotDecider { id, to, .. } => {
+                ErrorCode::NotYours.hint(hint!(
+                    "its sender, {} or an orchestrator can; see `git handoff show {}`",
+                    to,
+                    id
+                ))
+            }
+        }
+    }
 }

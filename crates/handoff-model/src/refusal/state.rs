@@ -1,11 +1,17 @@
 //! The states of issues and handoffs.
 
-use handoff_base::Moment;
+use handoff_base::codes::ErrorCode;
+use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_protocol::{IllegalEvent, State};
+use handoff_base::{Moment, hint};
+use handoff_protocol::{Event, IllegalEvent, State};
 
 use crate::record::Paused;
-use crate::refusal::time;
+use crate::refusal::{listed, time};
+
+/// Events that no command causes directly.
+const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 
 /// The state of the issue or of the handoff does not allow it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -24,7 +30,7 @@ pub enum StateRefusal {
     #[error("issue {0} is cancelled: nothing can be added to it")]
     Cancelled(IssueKey),
     /// Only an issue in which nothing is open can be given up.
-    #[error("issue {issue} cannot be given up: {} still open in it", listed(open))]
+    #[error("issue {issue} cannot be given up: {} still open in it", are(open))]
     StillOpen {
         issue: IssueKey,
         open: Vec<HandoffId>,
@@ -69,9 +75,86 @@ pub enum StateRefusal {
     },
 }
 
+impl Explained for StateRefusal {
+    fn explanation(&self) -> Explanation {
+        match self {
+            Self::NotOpened { openers, .. } => {
+                let routes = openers.iter().map(|(from, to)| format!("{from} to {to}"));
+                let routes: Vec<String> = routes.collect();
+                ErrorCode::NotOpened.hint(hint!(
+                    "the first contract of an issue goes from {}",
+                    routes.join(", or from ")
+                ))
+            }
+            Self::Completed(issue) => ErrorCode::IssueCompleted.hint(reopen(issue)),
+            Self::Cancelled(issue) => ErrorCode::IssueCancelled.hint(reopen(issue)),
+            Self::StillOpen { open, .. } => {
+                let mut hint = Hint::from("cancel it first: ");
+                for (at, id) in open.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    let cancel = hint!("`git handoff cancel {} --reason WHY`", id);
+                    hint = hint.and(comma).and(cancel);
+                }
+                ErrorCode::StillOpen.hint(hint)
+            }
+            Self::Paused {
+                issue,
+                agent,
+                may_resume: true,
+                ..
+            } => ErrorCode::IssuePaused.hint(hint!(
+                "run `git handoff reopen {} --as {} --reason WHY`",
+                issue,
+                agent
+            )),
+            Self::Paused { issue, .. } => ErrorCode::IssuePaused
+                .hint(hint!("`git handoff next {}` says who can resume it", issue)),
+            Self::NotCompleted(issue) => {
+                ErrorCode::NotCompleted.hint(hint!("see `git handoff status {}`", issue))
+            }
+            Self::NothingToApprove { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
+                "`git handoff status {}` shows what came after it",
+                id.issue()
+            )),
+            Self::Illegal { id, illegal } => {
+                ErrorCode::IllegalTransition.hint(instead(id, illegal))
+            }
+            Self::SaidEarlier { issue, .. } => {
+                ErrorCode::SaidBefore.hint(hint!("see `git handoff status {}`", issue))
+            }
+            Self::SaidBefore { id, .. } => ErrorCode::SaidBefore.hint(hint!(
+                "see `git handoff show {}`, and repeat it if you still want it",
+                id
+            )),
+        }
+    }
+}
+
+fn reopen(issue: &IssueKey) -> Hint {
+    hint!("`git handoff reopen {} --reason WHY` reopens it", issue)
+}
+
+/// What is possible in place of an event.
+fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
+    let events = illegal.state.accepts();
+    let events = events.filter(|event| !NOT_COMMANDS.contains(event));
+    let events: Vec<&str> = events.map(Event::as_str).collect();
+    let another = [Event::Retry, Event::Reassign];
+    if illegal.state == State::InProgress && another.contains(&illegal.event) {
+        return hint!(
+            "an attempt is running: `git handoff show {}` says who holds it, until when; wait for its end with `git handoff wait {}`",
+            id,
+            id
+        );
+    }
+    if events.is_empty() {
+        return hint!("{} is final; see `git handoff show {}`", illegal.state, id);
+    }
+    hint!("possible now: {}", events.join(", "))
+}
+
 /// `7.1 is`, or `7.1, 7.2 are`.
-fn listed(ids: &[HandoffId]) -> String {
-    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+fn are(ids: &[HandoffId]) -> String {
     let verb = if ids.len() == 1 { "is" } else { "are" };
-    format!("{} {verb}", names.join(", "))
+    format!("{} {verb}", listed(ids, ", "))
 }

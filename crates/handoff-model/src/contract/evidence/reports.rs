@@ -1,6 +1,8 @@
 //! Compares what a contract claims with test and coverage reports.
 
+use handoff_base::codes::ErrorCode;
 use handoff_base::digest;
+use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
 use handoff_contract::{Coverage, ReportFault, TestCounts};
@@ -27,6 +29,14 @@ pub struct ReportError {
     pub name: String,
     /// Why.
     pub source: ReportFault,
+}
+
+impl Explained for ReportError {
+    fn explanation(&self) -> Explanation {
+        ErrorCode::ReportRefused.hint(
+            "nothing was written; pass JUnit XML to --tests, and lcov text or Cobertura XML to --coverage",
+        )
+    }
 }
 
 fn file(name: &str, bytes: &[u8]) -> ReportFile {
