@@ -41,7 +41,7 @@ use handoff_contract::Secrets;
 
 use crate::context::{Context, Global};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
-use crate::output::Output;
+use crate::output::{Kept, Output};
 
 /// Keep a ledger of handoffs between agents, in Git
 ///
@@ -169,7 +169,7 @@ fn document(
     arguments: &[OsString],
     call: crate::context::call::Call,
     misused: impl FnOnce(&clap::Error) -> Option<Failure>,
-) -> Vec<u8> {
+) -> Kept {
     let mut output = Output::kept();
     match parsed(arguments) {
         Ok(cli) => {
@@ -245,7 +245,7 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         // An unknown argument may be a misplaced secret.
         let mut message = error.to_string();
         mask(&mut message, arguments);
-        let help = format!("see `{}`", help_of(arguments));
+        let help = format!("see {}", help_of(arguments));
         let message = message.replace("try '--help'", &help);
         Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
         return exit::USAGE;

@@ -13,7 +13,7 @@ use crate::context::{Context, handoff_id};
 use crate::contracts::onward::{NextContract, Onward, only_notes};
 use crate::environment::now;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render;
 use crate::render::receipt::ReceiptView;
@@ -167,8 +167,9 @@ impl Arguments {
                 message: format!("{}, but you hold {id}", failure.message),
                 ..failure
             }
-            .hint(format!(
-                "`git handoff claim {id}` prints what it needs again"
+            .hint(hint!(
+                "`git handoff claim {}` prints what it needs again",
+                id
             )),
             _ => failure,
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::contracts::input;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, pretty};
 use crate::view::{Look, columns};
 
@@ -76,7 +76,7 @@ impl Arguments {
                     let text = format!("document {name} was never set");
                     let failure = Failure::new(ErrorCode::NoDocument, text);
                     return Err(
-                        failure.hint(format!("`git handoff document set {name} FILE` sets it"))
+                        failure.hint(hint!("`git handoff document set {} FILE` sets it", name))
                     );
                 };
                 output.answer(&DocumentView {

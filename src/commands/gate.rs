@@ -14,7 +14,7 @@ use crate::args::gate::GateArgs;
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::render;
@@ -117,9 +117,7 @@ impl Arguments {
             )),
             None => match person_asked(rules.protocol(), &view) {
                 Some(hint) => failure.hint(hint),
-                None => failure.hint(format!(
-                    "see `git handoff status {key}` for whose turn it is"
-                )),
+                None => failure.hint(hint!("see `git handoff status {}` for whose turn it is", key)),
             },
         };
         if output.is_json() {

@@ -17,7 +17,7 @@ use crate::args::protocols;
 use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
 
@@ -317,9 +317,9 @@ impl Answer for InitView<'_> {
 
 fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
     let text = format!("the ledger already exists, with protocol {protocol}");
-    let hint = format!(
+    let hint = hint!(
         "use `git handoff protocol add {}` to add another protocol",
-        word(wanted)
+        wanted
     );
     Failure::new(ErrorCode::OtherProtocol, text).hint(hint)
 }

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
-use crate::context::Context;
+use crate::context::{Context, ensure_agent};
 use crate::environment::now;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render::pauses_text;
 use crate::render::rows::{self, RecordView};
@@ -159,17 +159,14 @@ impl Arguments {
     /// Refuses an agent or a type that no protocol here has, instead of finding
     /// nothing.
     fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
-        let (mut agents, mut types) = (Vec::new(), Vec::new());
+        if let Some(agent) = &self.agent {
+            ensure_agent(tip, agent)?;
+        }
+        let mut types = Vec::new();
         for name in tip.protocols()? {
             let rules = tip.rules(&name)?;
-            let definition = rules.protocol().definition();
-            agents.extend(definition.agents.iter().map(|a| a.id.to_string()));
-            types.extend(definition.contracts.iter().map(|c| c.name.clone()));
-        }
-        if let Some(agent) = self.agent.as_ref().filter(|a| !agents.contains(a)) {
-            let text = format!("{} is not an agent of any protocol here", quoted(agent));
-            return Err(Failure::new(ErrorCode::UnknownAgent, text)
-                .hint(format!("agents are: {}", agents.join(", "))));
+            let contracts = rules.protocol().definition().contracts.iter();
+            types.extend(contracts.map(|c| c.name.clone()));
         }
         if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {
             let text = format!("no protocol here has a contract type {}", quoted(kind));

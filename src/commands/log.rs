@@ -2,7 +2,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::{continued, quoted, word};
+use handoff_base::text::{continued, word};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Commit, Repository};
 use handoff_ledger::{DEEPEN, Snapshot};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, moment as moments};
-use crate::context::Context;
+use crate::context::{Context, ensure_agent};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
@@ -75,8 +75,8 @@ impl Arguments {
             let text = "this clone does not have all of the ledger's history";
             return Err(Failure::new(ErrorCode::Shallow, text).hint(DEEPEN));
         }
-        if steps.is_empty() {
-            self.know_author(&tip)?;
+        if let (Some(author), []) = (&self.author, &steps[..]) {
+            ensure_agent(&tip, author)?;
         }
         let command = self.git_command(ledger.branch(), key.as_ref());
         output.answer(&LogView {
@@ -143,25 +143,6 @@ impl Arguments {
             && self.since.is_none_or(|since| step.at >= since)
             && self.until.is_none_or(|until| step.at < until)
             && (self.event.is_empty() || self.event.iter().any(has))
-    }
-
-    /// Refuses an agent that no protocol here has, instead of finding nothing.
-    fn know_author(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
-        let Some(author) = &self.author else {
-            return Ok(());
-        };
-        let mut agents = Vec::new();
-        for name in tip.protocols()? {
-            let rules = tip.rules(&name)?;
-            let defined = rules.protocol().definition().agents.iter();
-            agents.extend(defined.map(|agent| agent.id.to_string()));
-        }
-        if agents.contains(author) {
-            return Ok(());
-        }
-        let text = format!("{} is not an agent of any protocol here", quoted(author));
-        let hint = format!("agents are: {}", agents.join(", "));
-        Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
     }
 
     /// The git command that shows the same steps.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
 use crate::environment::{drawn, now};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
 use crate::render::receipt::ReceiptView;
@@ -180,7 +180,7 @@ impl Arguments {
         {
             let text = format!("issue {key} has no task {}", quoted(task));
             return Err(Failure::new(ErrorCode::NoTask, text)
-                .hint(format!("`git handoff status {key}` lists its tasks")));
+                .hint(hint!("`git handoff status {}` lists its tasks", key)));
         }
         if self.apply {
             return Err(nothing_to_apply(key, attention.first()));
@@ -216,7 +216,7 @@ fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     let Some(one) = first else {
         let text = format!("nothing in issue {key} needs attention: its agents can continue");
         return Failure::new(ErrorCode::NothingToDecide, text)
-            .hint(format!("`git handoff next {key}` shows whose turn it is"));
+            .hint(hint!("`git handoff next {}` shows whose turn it is", key));
     };
     let (id, need, turn) = (&one.id, one.need.title(), &one.turn);
     let text = format!(

@@ -14,7 +14,7 @@ use serde_with::skip_serializing_none;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::{now, session};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render::kept::contents_text;
 use crate::view::Look;
@@ -65,7 +65,7 @@ impl Arguments {
         let Some(context) = &failure.context else {
             let text = format!("nothing was kept of attempt {} of {id}", failure.attempt);
             return Err(Failure::new(ErrorCode::NoContext, text)
-                .hint(format!("see what is known of it: `git handoff show {id}`")));
+                .hint(hint!("see what is known of it: `git handoff show {}`", id)));
         };
         let kept = Kept::open(&repository, &id, context)?;
         let contents = kept.contents()?;
@@ -77,7 +77,7 @@ impl Arguments {
                     failure.attempt
                 );
                 Failure::new(ErrorCode::NoSnapshot, text)
-                    .hint(format!("see what was kept: `git handoff restore {id}`"))
+                    .hint(hint!("see what was kept: `git handoff restore {}`", id))
             })?;
             let place = Place {
                 worktree: self.worktree.as_deref(),
@@ -118,7 +118,7 @@ impl Arguments {
             let known: Vec<String> = past.iter().map(|f| f.attempt.to_string()).collect();
             let failure = Failure::new(ErrorCode::NoFailure, text);
             if known.is_empty() {
-                failure.hint(format!("see `git handoff show {id}`"))
+                failure.hint(hint!("see `git handoff show {}`", id))
             } else {
                 failure.hint(format!("attempts that failed: {}", known.join(", ")))
             }

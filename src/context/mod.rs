@@ -29,17 +29,16 @@ use clap::Args;
 
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::{quoted, word};
+use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff_model::View;
-use handoff_protocol::AgentKind;
 use interruption::Interruption;
 use lookout::Lookout;
 
 use crate::args::remote::RemoteArgs;
 use crate::environment;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 
 /// Options that every command has.
 #[derive(Args, Clone, Debug)]
@@ -277,11 +276,24 @@ impl Context {
         }
         let tip = ledger.tip()?;
         let rules = tip.default_rules()?;
-        let agents = rules.protocol().definition().agents.iter();
-        let acting = agents.filter(|agent| agent.kind != AgentKind::End);
-        let names: Vec<&str> = acting.map(|agent| agent.id.as_str()).collect();
-        Ok(Some(names.join(", ")))
+        Ok(Some(rules.protocol().agent_names().join(", ")))
     }
+}
+
+/// Refuses an agent that no protocol here has, instead of finding nothing.
+pub(crate) fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
+    let mut agents = Vec::new();
+    for name in tip.protocols()? {
+        let rules = tip.rules(&name)?;
+        let defined = rules.protocol().definition().agents.iter();
+        agents.extend(defined.map(|agent| agent.id.to_string()));
+    }
+    if agents.iter().any(|known| known == agent) {
+        return Ok(());
+    }
+    let text = format!("{} is not an agent of any protocol here", quoted(agent));
+    let hint = format!("agents are: {}", agents.join(", "));
+    Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
 }
 
 /// The remote that the configuration names; a path is relative to the working tree.
@@ -333,13 +345,16 @@ fn configured_exists(repository: &Repository, name: &str) -> Result<(), Failure>
     );
     let remotes = repository.remotes();
     let hint = match &remotes[..] {
-        [] => "add the remote again with `git remote add`, or go on without one: `git config --unset handoff.remote`".to_owned(),
-        [only] => format!(
-            "if it was renamed: `git config handoff.remote {}`; `git remote -v` shows where that is",
-            word(only)
+        [] => hint!(
+            "add the remote again with `git remote add`, or go on without one: `git config --unset handoff.remote`"
         ),
-        _ => "if it was renamed: `git config handoff.remote NAME`; `git remote -v` lists the remotes"
-            .to_owned(),
+        [only] => hint!(
+            "if it was renamed: `git config handoff.remote {}`; `git remote -v` shows where that is",
+            only
+        ),
+        _ => hint!(
+            "if it was renamed: `git config handoff.remote NAME`; `git remote -v` lists the remotes"
+        ),
     };
     Err(Failure::usage(message).hint(hint))
 }

@@ -3,7 +3,6 @@
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::pointer::escaped_part;
-use handoff_base::text::word;
 use handoff_git::Repository;
 use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::planner::Holder;
@@ -19,7 +18,7 @@ use super::skeleton::{OF_THE_WORK, Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
 use crate::environment::now;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 
 /// How much is read to find what an agent holds.
 const LOOK: OverviewLimits = OverviewLimits {
@@ -265,17 +264,16 @@ impl<'a> Composer<'a> {
             }
         }
         let name = self.rules.protocol().name();
-        let all = format!(
-            "`git handoff protocol show {} --type {}`",
-            word(name),
-            word(&kind)
-        );
         let hint = if missing.is_empty() {
-            format!("give other values with --set FIELD=VALUE; {all} lists the fields")
+            hint!("give other values with --set FIELD=VALUE; ")
         } else {
-            format!("give {}; {all} lists the fields", expected(&missing))
+            hint!("give {}; ", expected(&missing))
         };
-        failure.hint(hint)
+        failure.hint(hint.and(hint!(
+            "`git handoff protocol show {} --type {}` lists the fields",
+            name,
+            kind
+        )))
     }
 
     /// Its draft, the text to begin with, and remarks about its fields.

@@ -6,7 +6,7 @@ use handoff_base::pointer::escaped_part;
 use handoff_base::text::word;
 use handoff_contract::{BY_SEND, FILL};
 use handoff_ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
-use handoff_model::View;
+use handoff_model::{RoleRefusal, View};
 use handoff_protocol::{ContractType, FactRule, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::settings::{self, NotTold, Optional, Options, Setting};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::Answer;
 use crate::view::Look;
 
@@ -323,15 +323,12 @@ impl Wanted<'_> {
         let (from, to) = (self.from, self.to);
         for name in [from, to] {
             if protocol.agent(name.as_str()).is_none() {
-                let agents: Vec<&str> = protocol
-                    .definition()
-                    .agents
-                    .iter()
-                    .map(|a| a.id.as_str())
-                    .collect();
-                let text = format!("{name} is not an agent of protocol {}", protocol.name());
-                return Err(Failure::new(ErrorCode::UnknownAgent, text)
-                    .hint(format!("agents are: {}", agents.join(", "))));
+                let agents = protocol.definition().agents.iter();
+                return Err(Failure::from(RoleRefusal::UnknownAgent {
+                    agent: name.clone(),
+                    protocol: protocol.name().to_owned(),
+                    agents: agents.map(|a| a.id.to_string()).collect(),
+                }));
             }
         }
         let all = protocol.types_between(from.as_str(), to.as_str());
@@ -376,8 +373,10 @@ impl Wanted<'_> {
                 );
                 let failure = Failure::new(ErrorCode::RouteRefused, text);
                 return Err(if targets.is_empty() {
-                    failure.hint(format!(
-                        "{from} hands nothing on; see `git handoff inbox --as {from}`"
+                    failure.hint(hint!(
+                        "{} hands nothing on; see `git handoff inbox --as {}`",
+                        from,
+                        from
                     ))
                 } else {
                     failure.hint(format!("{from} may send to: {}", targets.join(", ")))

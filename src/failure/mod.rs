@@ -6,7 +6,7 @@ pub(crate) use handoff_base::explained::chain;
 pub(crate) use handoff_base::hint;
 pub(crate) use handoff_base::hint::Hint;
 
-use handoff_base::explained::{Explained, Explanation};
+use handoff_base::explained::Explained;
 use handoff_base::finding::Finding;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,12 +32,9 @@ impl Failure {
     /// Makes a failure without a hint.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
-            exit: code.exits()[0],
             code: Some(code),
             message: message.into(),
-            hint: None,
-            findings: Vec::new(),
-            data: None,
+            ..Self::reported(code.exits()[0])
         }
     }
 
@@ -116,20 +113,13 @@ impl Failure {
 
 impl<E: Explained> From<E> for Failure {
     fn from(error: E) -> Self {
-        let Explanation {
-            code,
-            problem,
-            hint,
-            findings,
-        } = error.explanation();
-        let message = match problem {
-            Some(problem) => format!("{problem}: {}", chain(&error)),
-            None => chain(&error),
-        };
+        let explanation = error.explanation();
+        let problem = explanation.problem.map(|problem| format!("{problem}: "));
+        let message = problem.unwrap_or_default() + &chain(&error);
         Self {
-            hint,
-            findings,
-            ..Self::new(code, message)
+            hint: explanation.hint,
+            findings: explanation.findings,
+            ..Self::new(explanation.code, message)
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Before a commit: staged contracts, and steps that are made with plain git.
 
-use handoff_base::text::word;
 use std::ffi::OsString;
 use std::path::Path;
 use std::rc::Rc;
@@ -16,7 +15,7 @@ use super::{argument, refusal};
 use crate::context::Context;
 use crate::contracts::against::Against;
 use crate::environment;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, chain, hint};
 
 /// The folders in which every file is a contract, if `handoff.contracts` names none.
 const CONTRACTS: [&str; 2] = ["handoffs/**", ".handoffs/**"];
@@ -141,10 +140,11 @@ fn is_on_ledger(repository: &Repository, ledger: &Ledger<'_>) -> Result<bool, Fa
 fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
     let branch = ledger.branch();
     let text = format!("branch {branch}, which has the rules for checking contracts, is gone");
-    refusal(text, Vec::new()).hint(format!(
-        "this clone saw it at commit {}: `git branch {} {seen}` brings it back",
+    refusal(text, Vec::new()).hint(hint!(
+        "this clone saw it at commit {}: `git branch {} {}` brings it back",
         seen.short(),
-        word(branch)
+        branch,
+        seen
     ))
 }
 

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 
 use handoff_base::finding::FindingCode;
-use handoff_base::text::{quoted, word};
+use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
 
 use super::{judge, lines, object, refusal};
 use crate::context::Context;
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, hint};
 
 /// Refuses a push that does not add legal steps to the ledger, and, if `handoff.pushGuard` is set,
 /// one of a code branch whose issue the agent does not hold.
@@ -62,10 +62,7 @@ fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) ->
         return failure;
     }
     let branch = ledger.branch();
-    failure.hint(format!(
-        "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` replay your new steps on its {branch} and push them: nothing is lost",
-        word(remote.unwrap_or("origin"))
-    ))
+    failure.hint(hint!("nothing was pushed. `git config handoff.remote {}` and `git handoff sync` replay your new steps on its {} and push them: nothing is lost", remote.unwrap_or("origin"), branch))
 }
 
 /// Refuses code branches whose issues the agent does not hold.

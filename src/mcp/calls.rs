@@ -15,7 +15,7 @@ use super::wording::Wording;
 use crate::context::call::Call;
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::Output;
+use crate::output::{Kept, Output};
 
 /// The stack of a thread that runs a command: as much as a process has.
 const STACK: usize = 8 * 1024 * 1024;
@@ -126,21 +126,22 @@ impl Calls {
 pub(super) fn run(line: Line, wording: &Wording<'_>, interruption: &Interruption) -> Answer {
     let call = Call::new(line.input, interruption.clone());
     let misused = |error: &_| usage::misused(wording.verb?, error, &line.arguments);
-    let bytes = performed(|| crate::document(&line.arguments, call, misused));
+    let (bytes, hint) = performed(|| crate::document(&line.arguments, call, misused));
     let document = serde_json::from_slice(&bytes).map_err(|problem| {
         let text = format!("the command's answer is no document: {problem}");
         error(INTERNAL, text)
     })?;
-    Ok(wording.told(document))
+    Ok(wording.told(document, hint))
 }
 
 pub(super) fn document(failure: &Failure, wording: &Wording<'_>) -> Value {
-    let document = serde_json::from_slice(&Output::of_failure(failure));
-    wording.told(document.unwrap_or_default())
+    let (bytes, hint) = Output::of_failure(failure);
+    let document = serde_json::from_slice(&bytes).unwrap_or_default();
+    wording.told(document, hint)
 }
 
 /// The output of a command. A panic loses only its answer.
-fn performed(work: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+fn performed(work: impl FnOnce() -> Kept) -> Kept {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = "the command met a fault of the program, and gave up";
         let failure = Failure::new(ErrorCode::Panicked, text).hint(
@@ -159,10 +160,10 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer() {
         let answer = performed(|| panic!("on purpose"));
-        let document: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let document: Value = serde_json::from_slice(&answer.0).unwrap_or_default();
         assert_eq!(document["ok"], false);
         assert_eq!(document["error"]["code"], "panicked");
-        let after = performed(|| b"{}".to_vec());
-        assert_eq!(after, b"{}", "and the next call is answered");
+        let after = performed(|| (b"{}".to_vec(), None));
+        assert_eq!(after.0, b"{}", "and the next call is answered");
     }
 }

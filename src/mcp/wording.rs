@@ -5,7 +5,7 @@
 //! changed, never a text from a contract; what no tool does stays a command.
 
 use clap::Arg;
-use handoff_base::hint::end_of_command;
+use handoff_base::hint::{Command, Hint, Part, end_of_command};
 use serde_json::{Map, Value};
 
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, arguments, kind, property};
@@ -49,17 +49,18 @@ impl<'a> Wording<'a> {
     }
 
     /// A document in the words of tools.
-    pub(super) fn told(&self, mut document: Value) -> Value {
+    pub(super) fn told(&self, mut document: Value, hint: Option<Hint>) -> Value {
         if let Some(error) = document.get_mut("error").and_then(Value::as_object_mut) {
-            for name in ["message", "hint"] {
-                if let Some(Value::String(text)) = error.get_mut(name) {
-                    *text = self.sentence(text);
-                }
+            if let Some(Value::String(text)) = error.get_mut("message") {
+                *text = self.sentence(Hint::from(&text));
+            }
+            if let Some(hint) = hint {
+                error.insert("hint".to_owned(), self.sentence(hint).into());
             }
             let findings = error.get_mut("findings").and_then(Value::as_array_mut);
             for finding in findings.into_iter().flatten() {
                 if let Some(Value::String(fix)) = finding.get_mut("fix") {
-                    *fix = self.sentence(fix);
+                    *fix = self.sentence(Hint::from(&fix));
                 }
             }
         }
@@ -97,26 +98,35 @@ impl<'a> Wording<'a> {
     }
 
     fn replace(&self, text: &mut String) {
-        if let Some(call) = self.call(text) {
+        if let Some(call) = self.call(&Command::from(&**text)) {
             *text = call;
         }
     }
 
-    /// A sentence with commands and options between backticks, and options among its words.
-    fn sentence(&self, text: &str) -> String {
-        let (mut told, mut rest) = (String::new(), text);
-        while let Some((before, after)) = rest.split_once('`') {
-            told += &self.words(before);
-            let (span, closed) = after.split_at(end_of_command(after));
-            rest = closed.strip_prefix('`').unwrap_or(closed);
-            told += &match (self.call(span), self.option(span)) {
-                (Some(call), _) if span.ends_with(" -h") => format!("the input schema of `{call}`"),
-                (Some(call), _) => format!("`{call}`"),
-                (None, Some(option)) => format!("`{option}`"),
-                (None, None) => format!("`{span}`"),
-            };
-        }
-        told + &self.words(rest)
+    /// A sentence with commands, with options between backticks and among its words.
+    fn sentence(&self, sentence: Hint) -> String {
+        let parts = sentence.parts.iter().map(|part| match part {
+            Part::Text(text) => self.text(text),
+            Part::Command(command) => match self.call(command) {
+                Some(call) if command.to_string().ends_with(" -h") => {
+                    format!("the input schema of `{call}`")
+                }
+                Some(call) => format!("`{call}`"),
+                None => format!("`{command}`"),
+            },
+        });
+        parts.collect()
+    }
+
+    fn text(&self, text: &str) -> String {
+        let spans = text.split('`').enumerate().map(|(at, span)| {
+            if at % 2 == 0 {
+                return self.words(span);
+            }
+            let option = self.option(span);
+            format!("`{}`", option.as_deref().unwrap_or(span))
+        });
+        spans.collect()
     }
 
     /// Words outside backticks, in which an option is named as a property; what is quoted stays.
@@ -190,7 +200,7 @@ impl<'a> Wording<'a> {
                 let span = &after[..end];
                 told.push('`');
                 told += &self
-                    .call(span)
+                    .call(&Command::from(span))
                     .or_else(|| self.name(span))
                     .unwrap_or_else(|| span.to_owned());
                 rest = &after[end..];
@@ -199,7 +209,8 @@ impl<'a> Wording<'a> {
                 continue;
             } else {
                 let command = &rest[..end_of_line(rest, told.starts_with('('))];
-                told += &self.call(command).unwrap_or_else(|| command.to_owned());
+                let call = self.call(&Command::from(command));
+                told += &call.unwrap_or_else(|| command.to_owned());
                 rest = &rest[command.len()..];
                 continue;
             };
@@ -217,9 +228,11 @@ impl<'a> Wording<'a> {
 
     /// A command for a shell as the call of a tool: its name, and its arguments as JSON. `None` if
     /// no tool of this server does it.
-    fn call(&self, command: &str) -> Option<String> {
-        let words = shlex::split(command.strip_prefix(PROGRAM)?)?;
-        let (verb, rest) = verbs::of_words(&words, self.fixed.tools)?;
+    fn call(&self, command: &Command) -> Option<String> {
+        let words = command.words();
+        let (program, words) = words.split_at_checked(2)?;
+        let is_own = program == ["git", "handoff"];
+        let (verb, rest) = verbs::of_words(words, self.fixed.tools).filter(|_| is_own)?;
         if rest == ["-h"] {
             return Some(verb.name());
         }

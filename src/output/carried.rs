@@ -1,14 +1,10 @@
 //! What printed commands carry, so that they can be run from another working tree of the same
 //! worker: one place adds it to hints, receipts and all other commands that come next.
 
-use handoff_base::hint::{Hint, Part};
+use handoff_base::hint::{Command, Hint, Part};
 use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::text::word;
 use handoff_ledger::attention::Attention;
 use handoff_model::{Record, Transition};
-
-/// How a printed command of this program begins.
-const PROGRAM: &str = "git handoff ";
 
 /// The commands in which it matters which worker runs them: those of a holder, those that say what
 /// it holds, and `new`, which prints the command that sends. `wait --inbox` is one too.
@@ -46,17 +42,17 @@ impl Carried {
         }
     }
 
-    /// The options that a command lacks. Only commands of the acting agent get its worker: another
-    /// agent has its own.
-    fn lacking(&self, command: &str) -> Vec<(&'static str, &str)> {
-        let mut found = Vec::new();
-        let Some(arguments) = command.strip_prefix(PROGRAM) else {
-            return found;
+    /// Adds the options that a command lacks. Only commands of the acting agent get its worker:
+    /// another agent has its own.
+    fn complete(&self, command: &mut Command) {
+        let words = command.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ["git", "handoff", verb, rest @ ..] = &words[..] else {
+            return;
         };
-        let words: Vec<&str> = arguments.split_whitespace().collect();
-        let Some((verb, rest)) = words.split_first().filter(|_| !words.contains(&"-h")) else {
-            return found;
-        };
+        if rest.contains(&"-h") {
+            return;
+        }
         // Without arguments, it is only the name of a command.
         let is_run = match *verb {
             "wait" => rest.contains(&"--inbox"),
@@ -71,39 +67,34 @@ impl Carried {
             if let Some(agent) = self.agent.as_ref().filter(|_| self.is_agent_named)
                 && agent_of(rest).is_none()
             {
-                found.push(("--as", agent.as_str()));
+                command.option("--as", agent.as_str());
             }
             if let Some(worker) = self.worker.as_ref().filter(|_| self.is_worker_named)
                 && !rest.contains(&"--worker")
             {
-                found.push(("--worker", worker.as_str()));
+                command.option("--worker", worker.as_str());
             }
         }
         if let Some(branch) = &self.branch
             && !rest.contains(&"--branch")
             && !WITHOUT_LEDGER.contains(verb)
         {
-            found.push(("--branch", branch));
+            command.option("--branch", branch);
         }
-        found
     }
 
     /// A command with the options that it lacks.
     pub(crate) fn command(&self, command: &str) -> String {
-        let mut text = command.to_owned();
-        for (option, value) in self.lacking(command) {
-            text += &format!(" {option} {}", word(value));
-        }
-        text
+        let mut command = Command::from(command);
+        self.complete(&mut command);
+        command.to_string()
     }
 
     /// The same for each command in a text.
     pub(crate) fn sentence(&self, mut text: Hint) -> Hint {
         for part in &mut text.parts {
             if let Part::Command(command) = part {
-                for (option, value) in self.lacking(&command.to_string()) {
-                    command.option(option, value);
-                }
+                self.complete(command);
             }
         }
         text

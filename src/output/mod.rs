@@ -85,6 +85,8 @@ pub(crate) struct Output {
     stale: Option<String>,
     /// What printed commands need to run elsewhere, once it is known.
     carried: Option<Carried>,
+    /// The hint of a failure that was reported as JSON.
+    hint: Option<Hint>,
     one_line: bool,
     /// Whether failures are annotations of a workflow.
     annotates: bool,
@@ -99,6 +101,10 @@ pub(crate) struct Output {
     stdout: Sink,
     stderr: AutoStream<io::Stderr>,
 }
+
+/// What a command answered to a caller within this process: the document, and the hint of a failure,
+/// which the document has as it is for a shell.
+pub(crate) type Kept = (Vec<u8>, Option<Hint>);
 
 /// Where answers go.
 enum Sink {
@@ -146,6 +152,7 @@ impl Output {
             unpublished: None,
             stale: None,
             carried: None,
+            hint: None,
             one_line: false,
             annotates: false,
             only_reads: false,
@@ -166,16 +173,17 @@ impl Output {
         }
     }
 
-    /// The document that was kept; empty if it was printed.
-    pub(crate) fn into_kept(self) -> Vec<u8> {
-        match self.stdout {
+    /// What was kept; nothing if it was printed.
+    pub(crate) fn into_kept(self) -> Kept {
+        let document = match self.stdout {
             Sink::Stdout(_) => Vec::new(),
             Sink::Kept(kept) => kept,
-        }
+        };
+        (document, self.hint)
     }
 
     /// The document of a failure.
-    pub(crate) fn of_failure(failure: &Failure) -> Vec<u8> {
+    pub(crate) fn of_failure(failure: &Failure) -> Kept {
         let mut output = Self::kept();
         output.fail(failure);
         output.into_kept()
@@ -453,6 +461,7 @@ impl Output {
                 pretty(&document)
             };
             let _ = self.raw(text.as_bytes());
+            self.hint = Some(hint);
             return;
         }
         if self.annotates {

@@ -5,7 +5,7 @@ use handoff_base::ids::IssueKey;
 use handoff_base::short_id;
 use handoff_base::text::continued;
 use handoff_git::Repository;
-use handoff_ledger::{Audit, DEEPEN, meaning};
+use handoff_ledger::{Audit, DEEPEN};
 
 use crate::output::{counted, render};
 
@@ -30,7 +30,7 @@ pub(crate) fn report(
         text += &format!("\n{}. {}", number + 1, step(*commit, repository));
         let mut meanings: Vec<&str> = Vec::new();
         for finding in audit.findings.iter().filter(of_it) {
-            let meant = meaning(finding.code);
+            let meant = finding.code.meaning();
             if !meanings.contains(&meant) {
                 text += &format!("   {meant}\n");
                 meanings.push(meant);

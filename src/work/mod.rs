@@ -63,7 +63,7 @@ use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place};
 use crate::environment::now;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::Output;
 
 pub(crate) use listing::{Listing, Wanted};
@@ -565,7 +565,7 @@ impl<'a> Supervisor<'a> {
                     slot.clear();
                     return Err(
                         Failure::new(ErrorCode::NotClaimed, said.message().to_owned())
-                            .hint(format!("`git handoff claim --next --as {agent}` says more")),
+                            .hint(hint!("`git handoff claim --next --as {}` says more", agent)),
                     );
                 }
             }

@@ -1,7 +1,6 @@
 //! The next safe thing to do after an error, as data: text and commands. Whoever shows it words the
 //! commands: for a shell it is [`Display`], and one place quotes their arguments.
 
-use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 
 use crate::text::word;
@@ -22,18 +21,9 @@ pub enum Part {
     Command(Command),
 }
 
-/// A command: its program and its arguments.
+/// A command; for a shell it is [`Display`], with its arguments quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command(Vec<Piece>);
-
-/// A piece of a command, or of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
-    /// What is written as it is.
-    Form(Cow<'static, str>),
-    /// A value, not quoted.
-    Value(String),
-}
+pub struct Command(String);
 
 /// Makes a hint from a text, with values for its `{}`. Between backticks, a text that begins with
 /// `git` or `ls` is a command, of which the values are arguments, or parts of one.
@@ -53,33 +43,30 @@ const PROGRAMS: [&str; 2] = ["git ", "ls "];
 
 impl Hint {
     /// What [`hint!`] makes of its arguments.
-    pub fn new(text: &'static str, values: &[&dyn Display]) -> Self {
+    pub fn new(text: &str, values: &[&dyn Display]) -> Self {
         let mut hint = Self::default();
-        let mut values = values.iter().map(ToString::to_string);
+        let mut values = values.iter().map(ToString::to_string).peekable();
         for (part, is_command) in spans(text) {
-            let mut forms = part.split("{}");
-            let mut pieces: Vec<Piece> = forms.next().map(form).into_iter().collect();
-            for rest in forms {
-                pieces.extend(values.next().map(Piece::Value));
-                pieces.push(form(rest));
+            let mut filled = String::new();
+            for (at, piece) in part.split("{}").enumerate() {
+                filled += &match values.next_if(|_| at > 0) {
+                    Some(value) if is_command => word(&value).into_owned(),
+                    Some(value) => value,
+                    None if at > 0 => "{}".to_owned(),
+                    None => String::new(),
+                };
+                filled += piece;
             }
-            if is_command {
-                hint.parts.push(Part::Command(Command(pieces)));
-            } else {
-                let pieces = pieces.into_iter().map(|piece| match piece {
-                    Piece::Form(form) => form.into_owned(),
-                    Piece::Value(value) => value,
-                });
-                hint.text(&pieces.collect::<String>());
-            }
+            hint.add(filled, is_command);
         }
         hint
     }
 
-    fn text(&mut self, text: &str) {
+    fn add(&mut self, part: String, is_command: bool) {
         match self.parts.last_mut() {
-            Some(Part::Text(last)) => *last += text,
-            _ => self.parts.push(Part::Text(text.to_owned())),
+            _ if is_command => self.parts.push(Part::Command(Command(part))),
+            Some(Part::Text(last)) => *last += &part,
+            _ => self.parts.push(Part::Text(part)),
         }
     }
 
@@ -88,47 +75,29 @@ impl Hint {
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         for part in more.into().parts {
             match part {
-                Part::Text(text) => self.text(&text),
+                Part::Text(text) => self.add(text, false),
                 command @ Part::Command(_) => self.parts.push(command),
             }
         }
         self
     }
 
-    /// Whether it names a command.
-    pub fn names_command(&self) -> bool {
-        let mut parts = self.parts.iter();
-        parts.any(|part| matches!(part, Part::Command(_)))
-    }
-
     /// Adds a command to see unless it names one.
     #[must_use]
     pub fn or_see(self, command: impl Into<Self>) -> Self {
-        if self.names_command() {
-            return self;
+        let is_command = |part: &Part| matches!(part, Part::Command(_));
+        match &self.parts[..] {
+            [] => Self::from("see ").and(command),
+            parts if parts.iter().any(is_command) => self,
+            _ => self.and("; see ").and(command),
         }
-        let see = if self.parts.is_empty() {
-            "see "
-        } else {
-            "; see "
-        };
-        self.and(see).and(command)
     }
 }
 
 /// A text in which values, if any, are quoted for a shell already.
 impl<T: AsRef<str>> From<T> for Hint {
     fn from(text: T) -> Self {
-        let mut hint = Self::default();
-        for (part, is_command) in spans(text.as_ref()) {
-            if is_command {
-                let pieces = vec![form(part.to_owned())];
-                hint.parts.push(Part::Command(Command(pieces)));
-            } else {
-                hint.text(part);
-            }
-        }
-        hint
+        Self::new(text.as_ref(), &[])
     }
 }
 
@@ -142,25 +111,27 @@ impl Display for Hint {
 }
 
 impl Command {
+    /// Its program, its verb and its arguments, without quotes.
+    pub fn words(&self) -> Vec<String> {
+        shlex::split(&self.0).unwrap_or_default()
+    }
+
     /// Adds an option with its value.
-    pub fn option(&mut self, name: &'static str, value: impl Display) {
-        let value = Piece::Value(value.to_string());
-        self.0.extend([form(" "), form(name), form(" "), value]);
+    pub fn option(&mut self, name: &str, value: &str) {
+        self.0 += &format!(" {name} {}", word(value));
     }
 }
 
-/// As it is typed in a shell.
+impl From<&str> for Command {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 impl Display for Command {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|piece| match piece {
-            Piece::Form(form) => formatter.write_str(form),
-            Piece::Value(value) => formatter.write_str(&word(value)),
-        })
+        formatter.write_str(&self.0)
     }
-}
-
-fn form(text: impl Into<Cow<'static, str>>) -> Piece {
-    Piece::Form(text.into())
 }
 
 /// The parts of a text, and whether each is a command, without its backticks.
@@ -169,7 +140,7 @@ fn spans(text: &str) -> Vec<(&str, bool)> {
     while let Some((before, after)) = rest.split_once('`') {
         let span = &after[..end_of_command(after)];
         let closed = (before.len() + span.len() + 2).min(rest.len());
-        let is_command = rest[..closed].len() == before.len() + span.len() + 2
+        let is_command = rest[..closed].ends_with('`')
             && PROGRAMS.iter().any(|program| span.starts_with(program));
         if is_command {
             found.extend([(before, false), (span, true)]);
@@ -201,10 +172,10 @@ pub fn end_of_command(text: &str) -> usize {
 mod tests {
     use super::{Hint, Part};
 
-    /// The commands of a hint.
+    /// The words of a hint's commands.
     fn commands(hint: &Hint) -> Vec<String> {
         let commands = hint.parts.iter().filter_map(|part| match part {
-            Part::Command(command) => Some(command.to_string()),
+            Part::Command(command) => Some(command.words().join("|")),
             Part::Text(_) => None,
         });
         commands.collect()
@@ -225,10 +196,7 @@ mod tests {
             "the branch is gone: `git branch 'a `b`' 7` restores it, or \
              `git --git-dir='/it'\\''s {}' status`, in two words"
         );
-        let found = [
-            "git branch 'a `b`' 7",
-            "git --git-dir='/it'\\''s {}' status",
-        ];
+        let found = ["git|branch|a `b`|7", "git|--git-dir=/it's {}|status"];
         assert_eq!(commands(&hint), found);
         assert_eq!(commands(&Hint::from(hint.to_string())), found);
     }
@@ -236,10 +204,18 @@ mod tests {
     #[test]
     fn only_programs_are_commands() {
         let named = hint!("check `ls -ld`").and("; then see `git status`");
-        assert_eq!(commands(&named), ["ls -ld", "git status"]);
+        assert_eq!(commands(&named), ["ls|-ld", "git|status"]);
+        assert_eq!(named.clone().or_see("`git log`"), named);
         let unnamed = hint!("put `git` on the PATH, or raise `version` or `{}`", "git x");
-        assert!(!unnamed.names_command(), "{unnamed:?}");
-        assert_eq!(unnamed.parts.len(), 1);
+        let shown = unnamed.to_string();
+        assert_eq!(unnamed.parts, [Part::Text(shown.clone())]);
+        let see = hint!("`git handoff explain {}`", "x");
+        let both = format!("{shown}; see `git handoff explain x`");
+        assert_eq!(unnamed.or_see(see.clone()).to_string(), both);
+        assert_eq!(
+            Hint::default().or_see(see).to_string(),
+            "see `git handoff explain x`"
+        );
     }
 
     #[test]

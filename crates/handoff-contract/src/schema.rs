@@ -424,7 +424,7 @@ fn tidy(findings: &mut Vec<Finding>) {
         key(a)
             .cmp(&key(b))
             .then_with(|| a.path.cmp(&b.path))
-            .then_with(|| a.code.cmp(&b.code))
+            .then_with(|| a.code.as_str().cmp(b.code.as_str()))
             .then_with(|| a.message.cmp(&b.message))
     });
     findings.dedup();

@@ -30,8 +30,8 @@ impl Explained for GitError {
             Reason::Unknown if self.is_damage() => return Code::LedgerDamaged.hint(REPAIR),
             Reason::Unknown => {}
         }
-        let unknown = || ("git failed", hint!("check permissions and free space"));
-        let (problem, fix) = self.obstacle.map_or_else(unknown, Obstacle::explained);
+        let unknown = ("git failed", "check permissions and free space");
+        let (problem, fix) = Obstacle::explained(self.obstacle, unknown);
         let hint = hint!("nothing was acknowledged; ").and(fix);
         let explanation = Code::Git.hint(hint.and(", then run the command again"));
         explanation.because(problem)
@@ -132,16 +132,6 @@ impl GitError {
             reason: Reason::OldGit,
             ..Self::from(error)
         }
-    }
-
-    /// Whether the `git` command is too old for the repository.
-    pub fn is_about_old_git(&self) -> bool {
-        self.reason == Reason::OldGit
-    }
-
-    /// Whether tables of refs can't be read.
-    pub fn is_about_tables(&self) -> bool {
-        self.reason == Reason::DamagedTables
     }
 
     /// Whether an object is missing because this is a partial clone.

@@ -99,7 +99,7 @@ pub use survey::{
 pub use tally::{Reached, Tally, Work};
 pub use update::Target;
 pub use upstream::{RemoteLook, Unpublished};
-pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
+pub use verify::{Audit, AuditScope, BranchMove, NextCommit};
 pub use write::Done;
 
 /// The default branch of a ledger.

@@ -21,7 +21,7 @@ use crate::args::protocols;
 use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
 use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 use new::{New, write_folder};
@@ -380,7 +380,7 @@ fn show_type(
             .map(|k| k.name.as_str())
             .collect();
         let text = format!("{} has no contract type {}", definition.name, quoted(name));
-        return Err(Failure::new(ErrorCode::NoType, text).hint(format!(
+        return Err(Failure::new(ErrorCode::NoType, text).hint(hint!(
             "it has: {}; use `git handoff protocol show {}` to see which agents send them",
             known.join(", "),
             definition.name

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::files;
 use crate::args::protocols;
 use crate::context::Context;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::replace::ensure_no_git_directory;
 use crate::output::{Answer, Output};
 use crate::view::Look;
@@ -109,9 +109,7 @@ impl New {
         })?;
         if BUILT_IN.contains(&name.as_str()) {
             let text = format!("{name} is a built-in protocol");
-            return Err(Failure::usage(text).hint(format!(
-                "use another name: `git handoff protocol new our-{name} --from {name}`; `git handoff protocol copy {name} FOLDER` keeps the name, for a new version"
-            )));
+            return Err(Failure::usage(text).hint(hint!("use another name: `git handoff protocol new our-{} --from {}`; `git handoff protocol copy {} FOLDER` keeps the name, for a new version", name, name, name)));
         }
         Ok(name)
     }
@@ -133,9 +131,9 @@ impl New {
                 } else {
                     format!("--agents: {other} and {agent} would share their files")
                 };
-                return Err(Failure::usage(text).hint(format!(
+                return Err(Failure::usage(text).hint(hint!(
                     "use another name for one of them: `git handoff protocol new {} --agents …`",
-                    word(&self.name)
+                    self.name
                 )));
             }
             agents.push(agent);
@@ -173,9 +171,10 @@ fn copied(
     let definition = files.iter().find(|(path, _)| path == "protocol.json");
     let protocol = protocols::parse(definition.map_or(&[][..], |(_, bytes)| bytes))?;
     let renames = renames(&protocol, agents).map_err(|text| {
-        Failure::usage(format!("--agents: {text}")).hint(format!(
-            "leave --agents out to keep the names: `git handoff protocol new {name} --from {}`",
-            word(from)
+        Failure::usage(format!("--agents: {text}")).hint(hint!(
+            "leave --agents out to keep the names: `git handoff protocol new {} --from {}`",
+            name,
+            from
         ))
     })?;
     renamed(&files, name, &renames).map_err(|error| {
@@ -183,9 +182,9 @@ fn copied(
             "{} can't be copied under another name: {error}",
             one_line(from)
         );
-        Failure::new(ErrorCode::ProtocolRefused, text).hint(format!(
+        Failure::new(ErrorCode::ProtocolRefused, text).hint(hint!(
             "`git handoff protocol check {}` lists every fault",
-            word(from)
+            from
         ))
     })
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use handoff_base::finding::Finding;
-use handoff_base::text::{one_line, word};
+use handoff_base::text::one_line;
 use handoff_insight::graph::Graph;
 use handoff_model::check_protocol;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use super::files;
 use crate::commands::graph::drawn;
 use crate::context::Context;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
 use crate::trial::{self, Load, Played, Scenario};
 use crate::view::{Look, columns};
@@ -49,9 +49,9 @@ impl Test {
                 one_line(&self.name)
             );
             return Err(Failure::new(ErrorCode::ProtocolFaults, text)
-                .hint(format!(
+                .hint(hint!(
                     "fix what `git handoff protocol check {}` finds",
-                    word(&self.name)
+                    self.name
                 ))
                 .findings(findings));
         }

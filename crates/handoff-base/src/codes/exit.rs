@@ -17,6 +17,7 @@ macro_rules! exits {
             cause: after($cause, " - cause: "),
             example: after($example, " - example: "),
             cure: after($cure, " - cure: "),
+            meaning: None,
         },)+];
     };
 }

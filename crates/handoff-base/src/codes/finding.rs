@@ -3,7 +3,7 @@
 use super::{ExplainedCode, after, codes};
 
 codes! {
-    /// The code of a finding, ordered by its word.
+    /// The code of a finding.
     FindingCode {
     "Findings in contracts" {
         /// - cause: `check`: the file does not exist
@@ -304,11 +304,13 @@ codes! {
         /// - cause: the request expects an artifact, but the answer names none; `claim`, `verify` (a warning): a delivered file is gone
         /// - example: the request expects `docs/plan.md`, but the response names no artifact
         /// - cure: name the artifact, or restore the file
+        /// - verify: A file that was delivered, and that nobody has taken up yet, is not here.
         ArtifactMissing = "artifact.missing";
 
         /// - cause: `claim`, `verify`: a delivered file was changed
         /// - example: someone edited `docs/plan.md` after it was delivered
         /// - cure: restore it, or reject the handoff
+        /// - verify: A file that was delivered, and that nobody has taken up yet, is not what it was.
         ArtifactChanged = "artifact.changed";
 
         /// - cause: the artifact is not of the kind that the request expects
@@ -1007,6 +1009,7 @@ codes! {
         /// - cause: an object is missing or damaged, or a tree nests deeper than 2,048 levels or has more than 20,000 entries that differ
         /// - example: a file in `.git/objects` was truncated
         /// - cure: fetch it from another clone
+        /// - verify: Something was lost or damaged on the disk.
         ObjectUnreadable = "object.unreadable";
 
         /// - cause: an object is not in this partial clone
@@ -1017,71 +1020,85 @@ codes! {
         /// - cause: a required file is missing
         /// - example: a commit removed `issues/23/01/123/0002.json`
         /// - cure: find the commit that removed it
+        /// - verify: Something that must be there is missing.
         FileMissing = "file.missing";
 
         /// - cause: a file is malformed, or from a later version
         /// - example: a record with `"state": "done-ish"`
         /// - cure: find the commit that changed it; use a newer program for a later version
+        /// - verify: A file of the ledger can't be understood.
         FileUnreadable = "file.unreadable";
 
         /// - cause: a file outside the issues was changed
         /// - example: a commit changed `README.md` on the ledger's branch
         /// - cure: find the commit that changed it
+        /// - verify: A file of the ledger was changed that no step changes.
         FileAltered = "file.altered";
 
         /// - cause: there is a file that no step writes
         /// - example: a commit added `issues/23/01/123/notes.txt`
         /// - cure: find the commit that added it
+        /// - verify: A file lies in the ledger that no step put there.
         FileStray = "file.stray";
 
         /// - cause: a contract differs from what was sent
         /// - example: someone fixed a typo in a contract after it was sent
         /// - cure: compare it with another clone
+        /// - verify: A contract is not what its sender handed over.
         ContractAltered = "contract.altered";
 
         /// - cause: a record does not match its step
         /// - example: someone wrote `"state": "completed"` into a record
         /// - cure: compare it with another clone
+        /// - verify: The record of a handoff does not follow from its steps.
         RecordAltered = "record.altered";
 
         /// - cause: what was saved of a failed attempt does not match its step
         /// - example: someone replaced a log that was attached to a failure
         /// - cure: compare it with another clone
+        /// - verify: What was kept of a failure was changed, added to, or removed.
         FailureAltered = "failure.altered";
 
         /// - cause: an issue's file does not match its step
         /// - example: someone wrote another agent into `issue.json`
         /// - cure: compare it with another clone
+        /// - verify: What is known of an issue does not follow from its steps.
         IssueAltered = "issue.altered";
 
         /// - cause: an open entry does not match its record
         /// - example: `open/fixer-agent/` has an entry of 123.4, but 123.4 is completed
         /// - cure: compare it with another clone
+        /// - verify: The list of open handoffs says something else than the handoffs themselves.
         OpenStale = "open.stale";
 
         /// - cause: an open handoff has no entry
         /// - example: 123.4 is pending, but has no entry in `open/`
         /// - cure: compare it with another clone
+        /// - verify: An open handoff is missing from the list of open ones.
         OpenMissing = "open.missing";
 
         /// - cause: the message or its trailers do not match what the step did
         /// - example: `git commit --amend` removed the trailer `Transition`
         /// - cure: find out who wrote the commit
+        /// - verify: The description of the step does not tell what the step did.
         CommitMessage = "commit.message";
 
         /// - cause: the author is not the agent that took the step
         /// - example: a step of fixer-agent that Robin committed by hand
         /// - cure: find out who wrote the commit
+        /// - verify: The step bears another name than that of the agent whose step it is.
         CommitAuthor = "commit.author";
 
         /// - cause: the commit's header is not byte for byte what the program writes, so that readers may take it differently
         /// - example: a second `author`, an `encoding` header, a time zone `-0000`
         /// - cure: find out who wrote the commit
+        /// - verify: The step carries technical data that this program never writes.
         CommitHeader = "commit.header";
 
         /// - cause: the step's files are right, and its folders are not byte for byte those that writing them makes
         /// - example: an empty folder, two entries of one name, entries out of order
         /// - cure: find out who wrote the commit
+        /// - verify: The step's files lie in folders that are not stored as this program stores them.
         CommitTree = "commit.tree";
 
         /// - cause: `hook`: the operation would delete the ledger's branch
@@ -1112,87 +1129,109 @@ codes! {
         /// - cause: the commit is not a ledger step: it changes nothing, no issue, or several handoffs arbitrarily
         /// - example: a commit on the branch that has only a message
         /// - cure: find out who wrote the commit
+        /// - verify: The commit is not a step of any agent.
         StepNone = "step.none";
 
         /// - cause: the commit changes several issues
         /// - example: a commit that changes issues 123 and 124
         /// - cure: find out who wrote the commit
+        /// - verify: One commit changes several issues, which no step does.
         StepMany = "step.many";
 
         /// - cause: the protocol does not allow the step
         /// - example: a commit that completes 123.4, which was never claimed
         /// - cure: find out who wrote the commit
+        /// - verify: The rules in force did not allow this step.
         StepIllegal = "step.illegal";
 
         /// - cause: the step is not signed, but its protocol lists who may sign
         /// - example: `git commit` without `-S` when the protocol lists keys
         /// - cure: find out who wrote the commit
+        /// - verify: Nobody signed the step, and the rules in force want a signature.
         SignatureMissing = "signature.missing";
 
         /// - cause: the signature does not belong to this commit: it is forged or copied, or the commit was changed since
         /// - example: a signature copied from another commit
         /// - cure: find out who wrote the commit
+        /// - verify: The signature does not belong to this step: it was forged, or the step was changed after it was signed.
         SignatureBad = "signature.bad";
 
         /// - cause: the key does not belong to anyone
         /// - example: a key that is not in `allowed_signers`
         /// - cure: find out who wrote the commit
+        /// - verify: The step was signed with a key that nobody is known to have.
         SignatureUnknown = "signature.unknown";
 
         /// - cause: the key does not belong to the agent that took the step
         /// - example: a step of reviewer-agent, signed with implementer-agent's key
         /// - cure: find out who wrote the commit
+        /// - verify: The step was signed with the key of somebody else than the agent whose step it is.
         SignatureOtherAgent = "signature.other_agent";
 
         /// - cause: the key was not valid at the time, or was revoked
         /// - example: a key with `valid-before` last month
         /// - cure: find out who wrote the commit
+        /// - verify: The step was signed with a key that was not valid at that time.
         SignatureNotValid = "signature.not_valid";
 
         /// - cause: gpg does not have the key, can't be run, or gives no reliable answer
         /// - example: an OpenPGP signature on a machine without gpg
         /// - cure: `gpg --import` the signer's key; install gpg, or set `gpg.program`
+        /// - verify: The signature could not be verified on this machine.
         SignatureUnverified = "signature.unverified";
 
         /// - cause: the commit is dated before its parent, or the step before its issue's last step
         /// - example: a machine whose clock is an hour behind
         /// - cure: find out who wrote the commit
+        /// - verify: The step pretends to be older than what it follows.
         StepBackdated = "step.backdated";
 
         /// - cause: the step is dated more than a day after it was recorded; in hooks also: the branch would move to a commit recorded more than a day ahead of the system's clock
         /// - example: a machine whose clock is two days fast
         /// - cure: correct the clock of the machine that made it
+        /// - verify: The step pretends to be made in the future.
         StepPostdated = "step.postdated";
 
         /// - cause: the step was already taken
         /// - example: the commit of a claim was cherry-picked onto the branch again
         /// - cure: find out who wrote the commit
+        /// - verify: The step repeats one that had been made already.
         StepRepeated = "step.repeated";
 
         /// - cause: a check is recorded as passed, but checking it again contradicts that
         /// - example: the record says that `files_changed` was checked, but the diff has a different number
         /// - cure: find out who wrote the commit
+        /// - verify: The step says that a statement was checked and is true, and it is not.
         EvidenceForged = "evidence.forged";
 
         /// - cause: the commit is a merge, but the ledger's history must be linear
         /// - example: `git merge` of the branches of two ledgers
         /// - cure: find out who wrote the commit
+        /// - verify: Two lines of history were joined, so that the order of the steps is not certain.
         HistoryMerge = "history.merge";
 
         /// - cause: commits of the branch that this clone saw, or the commit after `--since`, are no longer in its history
         /// - example: `git push --force` of an older state
         /// - cure: compare with another clone; `verify --accept-rewritten` if it was intended
+        /// - verify: Steps that were here before are gone, or history was written anew.
         HistoryRewritten = "history.rewritten";
 
         /// - cause: the history can't be followed any further
         /// - example: the object of an old commit is missing
         /// - cure: fetch it from another clone
+        /// - verify: Part of the history is missing.
         HistoryBroken = "history.broken";
     }
     }
 }
 
 impl FindingCode {
+    /// What `verify` says of it to people who know neither Git nor JSON.
+    pub fn meaning(self) -> &'static str {
+        let meaning = Self::EXPLAINED[self as usize].meaning;
+        meaning.unwrap_or("A contract is not as its protocol of the time wanted it.")
+    }
+
     /// Whether it says that a gate failed, which only sums up other findings.
     pub fn is_gate(self) -> bool {
         matches!(

@@ -27,6 +27,9 @@ pub struct ExplainedCode {
     pub example: &'static str,
     /// What to do about it.
     pub cure: &'static str,
+    /// What `verify` says of it to people who know neither Git nor JSON.
+    #[serde(skip)]
+    pub(crate) meaning: Option<&'static str>,
 }
 
 /// Every code, in the order of docs/codes.md.
@@ -43,10 +46,12 @@ pub fn all() -> impl Iterator<Item = &'static ExplainedCode> {
 macro_rules! codes {
     ($(#[$about:meta])* $type:ident { $($kind:literal { $(
         #[doc = $cause:literal] #[doc = $example:literal] #[doc = $cure:literal]
+        $(#[doc = $meaning:literal])?
         $name:ident = $word:literal $(, $($exit:ident)|+)?;
     )+ })+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema)]
+        #[derive(serde_with::SerializeDisplay)]
         #[schemars(with = "String")]
         pub enum $type {
             $($(#[doc = concat!("`", $word, "`")] $name,)+)+
@@ -60,6 +65,7 @@ macro_rules! codes {
                 cause: after($cause, " - cause: "),
                 example: after($example, " - example: "),
                 cure: after($cure, " - cure: "),
+                meaning: [$(after($meaning, " - verify: "))?].first().copied(),
             },)+)+];
 
             /// The word that programs know it by.
@@ -68,28 +74,9 @@ macro_rules! codes {
             }
         }
 
-        /// By its word.
-        impl Ord for $type {
-            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-                self.as_str().cmp(other.as_str())
-            }
-        }
-
-        impl PartialOrd for $type {
-            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-
         impl std::fmt::Display for $type {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.pad(self.as_str())
-            }
-        }
-
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
             }
         }
     };

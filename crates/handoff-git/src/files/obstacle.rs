@@ -2,9 +2,6 @@
 
 use std::io::{Error, ErrorKind};
 
-use handoff_base::hint;
-use handoff_base::hint::Hint;
-
 /// Why the system does not write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
@@ -30,26 +27,26 @@ impl Obstacle {
         }
     }
 
-    /// What is the matter, and what to do.
-    pub fn explained(self) -> (&'static str, Hint) {
-        match self {
-            Self::Full => ("the disk is full", hint!("free some space on it")),
-            Self::TooLarge => (
+    /// What is the matter, and what to do; `unknown` if nothing is known.
+    pub fn explained(
+        known: Option<Self>,
+        unknown: (&'static str, &'static str),
+    ) -> (&'static str, &'static str) {
+        match known {
+            Some(Self::Full) => ("the disk is full", "free some space on it"),
+            Some(Self::TooLarge) => (
                 "files this large are not allowed here",
-                hint!("see `ulimit -f` and the file system's limits"),
+                "see `ulimit -f` and the file system's limits",
             ),
-            Self::ReadOnly => (
+            Some(Self::ReadOnly) => (
                 "the file system is mounted read-only",
-                hint!(
-                    "reading works; to write, use a clone on another disk, or remount it read-write"
-                ),
+                "reading works; to write, use a clone on another disk, or remount it read-write",
             ),
-            Self::Denied => (
+            Some(Self::Denied) => (
                 "this user may not write there",
-                hint!(
-                    "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone"
-                ),
+                "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone",
             ),
+            None => unknown,
         }
     }
 

@@ -475,7 +475,7 @@ mod tests {
             for name in ["refs/heads/main", "refs/heads/none", "HEAD"] {
                 let error = repository.refs.read(&repository, name).unwrap_err();
                 assert!(
-                    error.is_about_tables() && error.is_damage(),
+                    error.is_damage(),
                     "{told}, {name}: {error}"
                 );
             }

@@ -150,13 +150,8 @@ impl Explained for PlanError {
 
 /// What a user is told of a hook's file that the system denies access to.
 fn unusable(source: &io::Error) -> Explanation {
-    let unknown = || {
-        (
-            "a hook's file is not accessible",
-            hint!("check it with `ls -ld`"),
-        )
-    };
-    let (problem, fix) = Obstacle::of(source).map_or_else(unknown, Obstacle::explained);
+    let unknown = ("a hook's file is not accessible", "check it with `ls -ld`");
+    let (problem, fix) = Obstacle::explained(Obstacle::of(source), unknown);
     let hint = hint!("the file is unchanged; ").and(fix);
     let explanation = ErrorCode::HookFile.hint(hint.and(", and run the same command again"));
     explanation.because(problem)

@@ -40,43 +40,28 @@ pub enum ContractError {
 
 impl Explained for ContractError {
     fn explanation(&self) -> Explanation {
-        let (code, hint, findings) = match self {
-            Self::Gate { refusal, findings } => return refusal.explanation().findings(findings),
-            Self::UnusedAllowance(_) => {
-                return ErrorCode::UnusedAllowance
-                    .hint("leave it out; `git handoff check FILE` names rules and places");
-            }
-            Self::Invalid(findings) => (
-                ErrorCode::ContractRefused,
-                "fix the contract (see `git handoff check FILE`) and send it again",
-                findings,
-            ),
-            Self::Artifact(findings) => (
-                ErrorCode::ArtifactRefused,
-                "fix the delivered file and send the contract again",
-                findings,
-            ),
-            Self::Evidence(findings) => (
-                ErrorCode::EvidenceContradicted,
-                "nothing was written; make the repository match the contract, or correct the contract, and send it again",
-                findings,
-            ),
-            Self::Delivered(findings) => (
-                ErrorCode::ArtifactChanged,
-                "nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`",
-                findings,
-            ),
-            Self::Secret(findings) => (
-                ErrorCode::SecretFound,
-                "nothing was written; remove it and run the command again. If it is not a secret, allow it with `--allow-secret RULE@PLACE` if the command has that option, or in the protocol's `secrets`",
-                findings,
-            ),
-            Self::Route(findings) => (
-                ErrorCode::RouteRefused,
-                "`git handoff graph --protocol` draws the allowed routes",
-                findings,
-            ),
-        };
-        code.hint(hint).findings(findings)
+        match self {
+            Self::Invalid(findings) => ErrorCode::ContractRefused
+                .hint("fix the contract (see `git handoff check FILE`) and send it again")
+                .findings(findings),
+            Self::Artifact(findings) => ErrorCode::ArtifactRefused
+                .hint("fix the delivered file and send the contract again")
+                .findings(findings),
+            Self::Evidence(findings) => ErrorCode::EvidenceContradicted
+                .hint("nothing was written; make the repository match the contract, or correct the contract, and send it again")
+                .findings(findings),
+            Self::Delivered(findings) => ErrorCode::ArtifactChanged
+                .hint("nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
+                .findings(findings),
+            Self::Secret(findings) => ErrorCode::SecretFound
+                .hint("nothing was written; remove it and run the command again. If it is not a secret, allow it with `--allow-secret RULE@PLACE` if the command has that option, or in the protocol's `secrets`")
+                .findings(findings),
+            Self::UnusedAllowance(_) => ErrorCode::UnusedAllowance
+                .hint("leave it out; `git handoff check FILE` names rules and places"),
+            Self::Route(findings) => ErrorCode::RouteRefused
+                .hint("`git handoff graph --protocol` draws the allowed routes")
+                .findings(findings),
+            Self::Gate { refusal, findings } => refusal.explanation().findings(findings),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint::Hint;
 use handoff_base::{ObjectId, hint};
 use handoff_git::{
     Mode, Obstacle, Person, RawPath, Repository, RestoreError, Unfinished, put_file,
@@ -95,9 +96,10 @@ impl Explained for RestoreFailure {
             Self::Write(error) => error.obstacle(),
         };
         // Some of the work, or all of it, could not be written.
-        let unknown = || ("it was not restored", hint!("see what it says"));
-        let (problem, fix) = obstacle.map_or_else(unknown, Obstacle::explained);
-        let hint = fix.and(", and restore it to another place: what was written so far stays");
+        let unknown = ("it was not restored", "see what it says");
+        let (problem, fix) = Obstacle::explained(obstacle, unknown);
+        let hint =
+            Hint::from(fix).and(", and restore it to another place: what was written so far stays");
         ErrorCode::Restore.hint(hint).because(problem)
     }
 }

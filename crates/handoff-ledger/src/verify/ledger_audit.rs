@@ -67,7 +67,7 @@ impl Ledger<'_> {
         {
             return;
         }
-        let codes: BTreeSet<FindingCode> = faults().map(|f| f.code).collect();
+        let codes: BTreeSet<&str> = faults().map(|f| f.code.as_str()).collect();
         self.memory().note_audit(&Audited {
             commit: audit.tip.clone(),
             at,

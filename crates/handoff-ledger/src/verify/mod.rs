@@ -7,7 +7,6 @@
 mod auditor;
 mod gatekeeper;
 mod ledger_audit;
-mod meaning;
 mod scope;
 mod tip;
 
@@ -16,7 +15,6 @@ use std::thread;
 
 use auditor::Auditor;
 pub use gatekeeper::{BranchMove, NextCommit};
-pub use meaning::meaning;
 pub use scope::{Audit, AuditScope};
 use scope::{Parent, Part};
 use tip::Tip;

@@ -239,9 +239,8 @@ fn nowhere_to_go(
 
 /// Sorts findings by the place that they are about.
 fn by_place(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| {
-        (a.line, a.column, &a.path, a.code).cmp(&(b.line, b.column, &b.path, b.code))
-    });
+    let by = |f: &Finding| (f.line, f.column, f.path.clone(), f.code.as_str());
+    findings.sort_by_cached_key(by);
 }
 
 /// What a contract says against itself, at places where it has no other fault.

@@ -10,7 +10,7 @@ use handoff_protocol::{Event, State};
 
 use crate::record::{Lease, Record, Transition};
 
-use crate::refusal::time;
+use crate::refusal::{see_handoff, see_issue, time};
 
 /// The agent does not hold the handoff, or another one does.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -149,7 +149,7 @@ impl Explained for LeaseRefusal {
                 ),
             }),
             Self::NotHeld { open, issue, .. } if open.is_empty() => {
-                ErrorCode::NotHeld.hint(hint!("see `git handoff status {}`", issue))
+                ErrorCode::NotHeld.hint(see_issue(issue))
             }
             Self::NotHeld { open, .. } => {
                 let open = open.iter().map(|(id, to)| format!("{id} is with {to}"));
@@ -171,10 +171,8 @@ impl Explained for LeaseRefusal {
             Self::Unacknowledged { id, state, .. } => {
                 ErrorCode::NotAcknowledged.hint(another_attempt(id, *state))
             }
-            Self::Overdue(id) => ErrorCode::Overdue.hint(hint!("see `git handoff show {}`", id)),
-            Self::NotOverdue(id) => {
-                ErrorCode::NotOverdue.hint(hint!("see `git handoff show {}`", id))
-            }
+            Self::Overdue(id) => ErrorCode::Overdue.hint(see_handoff(id)),
+            Self::NotOverdue(id) => ErrorCode::NotOverdue.hint(see_handoff(id)),
         }
     }
 }

@@ -26,10 +26,11 @@ pub use state::StateRefusal;
 
 use std::fmt::Display;
 
-use handoff_base::Moment;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, hint};
 use handoff_protocol::Protocol;
 
 use crate::record::{BudgetSpent, Claimable};
@@ -137,6 +138,14 @@ impl Claimable {
 
 fn time(at: Moment) -> String {
     at.rfc3339()
+}
+
+fn see_handoff(id: &HandoffId) -> Hint {
+    hint!("see `git handoff show {}`", id)
+}
+
+fn see_issue(issue: &IssueKey) -> Hint {
+    hint!("see `git handoff status {}`", issue)
 }
 
 fn listed(names: &[impl Display], between: &str) -> String {

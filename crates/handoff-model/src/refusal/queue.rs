@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, hint};
 
 use crate::record::Claimable;
-use crate::refusal::{listed, time};
+use crate::refusal::{listed, see_handoff, time};
 
 /// The work is not ready yet.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl Explained for QueueRefusal {
             }
             Self::Waits { id, waits_for } => ErrorCode::Waits.hint(match waits_for.first() {
                 Some(first) => hint!("see what it waits for: `git handoff show {}`", first),
-                None => hint!("see `git handoff show {}`", id),
+                None => see_handoff(id),
             }),
             Self::PartsRun { id, .. } => ErrorCode::PartsRun.hint(hint!(
                 "it is completed when the last report on them is; see `git handoff status {}`",

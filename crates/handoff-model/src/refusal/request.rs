@@ -9,6 +9,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
 use crate::record::NoUsage;
+use crate::refusal::see_issue;
 
 /// The request cannot be made or answered like this.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -83,7 +84,7 @@ impl Explained for RequestRefusal {
     fn explanation(&self) -> Explanation {
         match self {
             Self::NotOnRecord(issue) => {
-                ErrorCode::NotOnRecord.hint(hint!("see `git handoff status {}`", issue))
+                ErrorCode::NotOnRecord.hint(see_issue(issue))
             }
             Self::Usage(_) => ErrorCode::UsageRefused.hint(
                 "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",

@@ -8,7 +8,7 @@ use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, IllegalEvent, State};
 
 use crate::record::Paused;
-use crate::refusal::{listed, time};
+use crate::refusal::{listed, see_issue, time};
 
 /// Events that no command causes directly.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
@@ -109,9 +109,7 @@ impl Explained for StateRefusal {
             )),
             Self::Paused { issue, .. } => ErrorCode::IssuePaused
                 .hint(hint!("`git handoff next {}` says who can resume it", issue)),
-            Self::NotCompleted(issue) => {
-                ErrorCode::NotCompleted.hint(hint!("see `git handoff status {}`", issue))
-            }
+            Self::NotCompleted(issue) => ErrorCode::NotCompleted.hint(see_issue(issue)),
             Self::NothingToApprove { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
                 "`git handoff status {}` shows what came after it",
                 id.issue()
@@ -119,9 +117,7 @@ impl Explained for StateRefusal {
             Self::Illegal { id, illegal } => {
                 ErrorCode::IllegalTransition.hint(instead(id, illegal))
             }
-            Self::SaidEarlier { issue, .. } => {
-                ErrorCode::SaidBefore.hint(hint!("see `git handoff status {}`", issue))
-            }
+            Self::SaidEarlier { issue, .. } => ErrorCode::SaidBefore.hint(see_issue(issue)),
             Self::SaidBefore { id, .. } => ErrorCode::SaidBefore.hint(hint!(
                 "see `git handoff show {}`, and repeat it if you still want it",
                 id
