@@ -1,6 +1,6 @@
 //! What the documents say is what the program does: codes, fields, commands, exit codes, examples, links.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
