@@ -69,7 +69,7 @@ impl Answer for ExplainView {
 /// All of one code.
 fn details(code: &ExplainedCode) -> String {
     let mut text = format!("{}  ({}", code.code, kind(code));
-    if let [first, rest @ ..] = &code.exit[..] {
+    if let [first, rest @ ..] = code.exit {
         text += &format!(", exit {first}");
         rest.iter().for_each(|exit| text += &format!(" or {exit}"));
     }
