@@ -162,7 +162,7 @@ fn the_zone_that_a_step_was_recorded_in_comes_back() {
     let dir = exported(&env, "files", "out");
     let repo = fresh(&env, "copy", "issue-to-pr");
     import(&env, &repo, &dir, &[]);
-    let date = |repo| env.git(repo, &["log", "-1", "--format=%aI", "handoffs"]);
+    let date = |repo: &Path| env.git(repo, &["log", "-1", "--format=%aI", "handoffs"]);
     assert_eq!(date(&repo), date(&env.repo()));
     assert!(date(&repo).contains("+05:30"), "{}", date(&repo));
 }

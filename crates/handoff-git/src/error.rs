@@ -134,6 +134,11 @@ impl GitError {
         }
     }
 
+    /// Whether the `git` command is too old for the repository.
+    pub(crate) fn is_about_old_git(&self) -> bool {
+        self.reason == Reason::OldGit
+    }
+
     /// Whether an object is missing because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
         self.reason == Reason::LeftOut

@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_model::{FileChanges, Planned, Receipt};
+use handoff_model::{FileChanges, Planned, PlannedStep, Receipt, Step};
 
 use super::error::LedgerError;
 use super::signing::{By, Demand};
@@ -35,38 +35,45 @@ impl Draft {
         }
     }
 
-    /// The plan for an agent's request; the agent is given by its name in the protocol.
+    /// The commit of a planned step, and its outcome. `opening` is the ledger's default protocol, if the
+    /// step opens its issue.
     pub(super) fn of(
-        tip: &Snapshot<'_>,
         rules: &Rules<'_>,
-        agent: AgentName,
-        planned: Planned,
-    ) -> Decided<Receipt> {
-        let protocol = rules.protocol();
-        let step = match planned {
-            Planned::Repeat(receipt) => return Ok((None, receipt.advised(protocol))),
-            Planned::Write(step) => step,
-        };
-        let by = By::Agent(agent.clone());
-        let demand = match step.previous {
-            None => Demand::of_opening(rules, by, &tip.default_rules()?)?,
-            Some(_) => Demand::of(rules, by)?,
+        opening: Option<&Rules<'_>>,
+        step: Step,
+        planned: PlannedStep,
+    ) -> Result<(Self, Receipt), LedgerError> {
+        let by = By::of(&step);
+        let demand = match opening {
+            Some(default) => Demand::of_opening(rules, by, default)?,
+            None => Demand::of(rules, by)?,
         };
         let draft = Self {
-            author: Some(agent),
-            files: step.files,
-            message: step.message,
-            previous: step.previous,
+            author: Some(step.by),
+            files: planned.files,
+            message: planned.message,
+            previous: planned.previous,
             demand,
         };
-        Ok((Some(draft), step.receipt.advised(protocol)))
+        Ok((draft, planned.receipt))
     }
 
-    /// The same draft, for a step that no agent decided on.
-    pub(super) fn by_anybody(self) -> Self {
-        Self {
-            demand: self.demand.map(Demand::by_anybody),
-            ..self
-        }
+    /// What follows from the plan of a step on a tip.
+    pub(super) fn decided(
+        tip: &Snapshot<'_>,
+        rules: &Rules<'_>,
+        step: Step,
+        planned: Planned,
+    ) -> Decided<Receipt> {
+        let (draft, receipt) = match planned {
+            Planned::Repeat(receipt) => (None, *receipt),
+            Planned::Write(planned) => {
+                let opens = planned.previous.is_none();
+                let default = opens.then(|| tip.default_rules()).transpose()?;
+                let (draft, receipt) = Self::of(rules, default.as_ref(), step, *planned)?;
+                (Some(draft), receipt)
+            }
+        };
+        Ok((draft, receipt.advised(rules.protocol())))
     }
 }

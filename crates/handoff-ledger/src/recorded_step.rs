@@ -13,13 +13,12 @@ use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    Contract, ImportSource, Issue, Manifest, Record, Request, Review, SendRequest, Step, Update,
-    View, layout, record, review_imported,
+    Contract, ImportSource, Issue, Manifest, Record, Request, Review, SendRequest, Step, View,
+    layout, record, review_imported,
 };
-use handoff_protocol::{Event, Policy};
+use handoff_protocol::Policy;
 
 use super::error::LedgerError;
-use super::signing::By;
 use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
@@ -32,15 +31,6 @@ pub(super) struct RecordedStep {
 }
 
 impl RecordedStep {
-    /// Whose key signs the step. An expiry is recorded for the lease's holder, by whichever agent
-    /// notices it.
-    pub(super) fn signer(&self) -> By {
-        match self.step.request.update().and_then(Update::event) {
-            Some(Event::Expire) => By::Anybody,
-            _ => By::Agent(self.step.by.clone()),
-        }
-    }
-
     /// What it sent, in a ledger with this policy for contradicted statements.
     pub(super) fn contract(&self, policy: Policy) -> Option<SendRequest<'_>> {
         let (contract, record) = self.sent.as_ref()?;

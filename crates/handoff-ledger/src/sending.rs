@@ -285,9 +285,7 @@ impl<'r> Ledger<'r> {
             imported: prepared.contract.imported.clone(),
             ..prepared.offer.options.clone()
         };
-        let step = prepared
-            .session
-            .step(name.clone(), at, Request::Send(options));
+        let step = prepared.session.step(name, at, Request::Send(options));
         let folder = tip.issue(&prepared.contract.issue)?;
         let protocol = prepared.rules.protocol();
         let request = SendRequest {
@@ -312,7 +310,7 @@ impl<'r> Ledger<'r> {
             }
             Planned::Repeat(_) => prepared.warnings.clear(),
         }
-        Draft::of(tip, &prepared.rules, name, planned)
+        Draft::decided(tip, &prepared.rules, step, planned)
     }
 
     /// Adds to a planned step the results of the checks that it demands, and collects the warnings

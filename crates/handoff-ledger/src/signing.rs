@@ -8,7 +8,8 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::{Moment, to_second};
 use handoff_git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
-use handoff_protocol::{Signer, Signers, SigningKey, Verdict};
+use handoff_model::{Step, Update};
+use handoff_protocol::{Event, Signer, Signers, SigningKey, Verdict};
 
 use super::error::{LedgerError, WriteError};
 use super::session::Session;
@@ -25,6 +26,17 @@ pub(super) enum By {
     Committer,
     /// Any key of the default protocol: the step opens an issue under a protocol without keys.
     Opener,
+}
+
+impl By {
+    /// Whose key signs a step. An expiry is recorded for the lease's holder, by whichever agent notices
+    /// it.
+    pub(super) fn of(step: &Step) -> Self {
+        match step.request.update().and_then(Update::event) {
+            Some(Event::Expire) => Self::Anybody,
+            _ => Self::Agent(step.by.clone()),
+        }
+    }
 }
 
 /// The signature that a commit must have.
@@ -44,14 +56,6 @@ impl Demand {
     pub(super) fn of(rules: &Rules<'_>, by: By) -> Result<Option<Self>, LedgerError> {
         let signers = rules.signers()?;
         Ok(signers.map(|signers| Self::new(signers, by)))
-    }
-
-    /// The same demand for a step that no agent decided on.
-    pub(super) fn by_anybody(self) -> Self {
-        Self {
-            by: By::Anybody,
-            ..self
-        }
     }
 }
 

@@ -31,7 +31,7 @@ impl<'r> Ledger<'r> {
         }
         step.by = canonical(protocol, &step.by);
         let planned = plan(protocol, key, &folder, &step, None)?;
-        Draft::of(tip, &rules, step.by, planned)
+        Draft::decided(tip, &rules, step, planned)
     }
 
     /// Fails a handoff whose time ran out, in the name of its receiver.
@@ -48,8 +48,7 @@ impl<'r> Ledger<'r> {
         order::ensure_ran_out(&record, at, to_second(recorded))?;
         let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let step = Step::new(record.to, at, Request::Update(update));
-        let (draft, receipt) = self.plan_on(tip, id.issue(), step, false)?;
-        Ok((draft.map(Draft::by_anybody), receipt))
+        self.plan_on(tip, id.issue(), step, false)
     }
 }
 

@@ -344,6 +344,16 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
+    /// Reports an item that issues share, written in this commit if it was not there.
+    pub(super) fn put(&mut self, file: &str, commit: Option<ObjectId>) {
+        if commit.is_some() {
+            self.report.commits += 1;
+            self.imported(file, None);
+        } else {
+            self.skip(file, None);
+        }
+    }
+
     /// Imports a document that all issues share, of a protocol and with a name.
     pub(super) fn document(
         &mut self,
@@ -355,11 +365,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.at.set(None);
         let ledger = &mut self.ledger;
         match ledger.put_document(&self.session, agent, protocol, name, bytes) {
-            Ok(Some(_)) => {
-                self.report.commits += 1;
-                self.imported(file, None);
-            }
-            Ok(None) => self.skip(file, None),
+            Ok(commit) => self.put(file, commit),
             Err(error) => self.failed(file, error)?,
         }
         Ok(())

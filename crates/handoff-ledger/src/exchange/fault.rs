@@ -4,6 +4,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
+use handoff_git::GitError;
 
 use crate::error::{ContractError, LedgerError, ProtocolError, WriteError};
 
@@ -12,7 +13,7 @@ use crate::error::{ContractError, LedgerError, ProtocolError, WriteError};
 pub enum Fault {
     /// The ledger refused it, as it would have refused it from an agent.
     #[error(transparent)]
-    Ledger(LedgerError),
+    Ledger(#[from] LedgerError),
     /// It can't be read, or is malformed.
     #[error("the item cannot be read")]
     Unreadable {
@@ -64,6 +65,12 @@ impl Explained for Fault {
             Self::Other { .. } | Self::Repeats { .. } => ErrorCode::ImportConflict
                 .hint("import it into a new ledger, on its own branch: --branch NAME"),
         }
+    }
+}
+
+impl From<GitError> for Fault {
+    fn from(error: GitError) -> Self {
+        Self::Ledger(error.into())
     }
 }
 

@@ -9,7 +9,7 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, digest};
 use handoff_contract::Input;
-use handoff_git::{GitError, Repository};
+use handoff_git::Repository;
 use handoff_model::{FailureContext, Update, View};
 
 use super::deliver::{Import, Imported, Importer};
@@ -303,19 +303,19 @@ impl<'a, 'r> Replay<'a, 'r> {
         };
         match taken {
             Ok(()) => Ok(true),
-            Err(Taking::Fault(fault)) => {
-                self.importer.refuse(place, fault);
+            Err(Fault::Ledger(error)) => {
+                self.importer.failed(place, error)?;
                 Ok(false)
             }
-            Err(Taking::Ledger(error)) => {
-                self.importer.failed(place, error)?;
+            Err(fault) => {
+                self.importer.refuse(place, fault);
                 Ok(false)
             }
         }
     }
 
     /// Copies the context of a failure.
-    fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
+    fn bring(&self, context: &FailureContext) -> Result<(), Fault> {
         let tree: ObjectId = context.tree.parse().map_err(|_| {
             let text = "what was kept of the failure has no id";
             Fault::unreadable(FindingCode::ImportLine, text)
@@ -324,18 +324,18 @@ impl<'a, 'r> Replay<'a, 'r> {
         if tree.format() != repository.format() {
             let text = "what was kept of the failure is in objects of another format (SHA-1 or SHA-256) than this \
                         repository's";
-            return Err(Fault::unreadable(FindingCode::ImportLine, text).into());
+            return Err(Fault::unreadable(FindingCode::ImportLine, text));
         }
-        let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Taking> {
-            Ok(self.folder.read_up_to(&layouts::object_place(id), OBJECT)?)
+        let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Fault> {
+            self.folder.read_up_to(&layouts::object_place(id), OBJECT)
         })?;
         brought.map_err(|id| {
             let text = format!("{} is another object", layouts::object_place(id));
-            Taking::Fault(Fault::unreadable(FindingCode::ImportSha256, text))
+            Fault::unreadable(FindingCode::ImportSha256, text)
         })
     }
 
-    fn of_issue(&mut self, place: &str, line: &IssueLine) -> Result<(), Taking> {
+    fn of_issue(&mut self, place: &str, line: &IssueLine) -> Result<(), Fault> {
         let IssueLine {
             key,
             step,
@@ -353,7 +353,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                 let input = Input::read(&bytes);
                 if { input.source() }.is_ok_and(|source| source.format() != contract.format) {
                     let text = format!("{} is not {}", quoted(&contract.file), contract.format);
-                    return Err(Fault::unreadable(FindingCode::ImportLine, text).into());
+                    return Err(Fault::unreadable(FindingCode::ImportLine, text));
                 }
                 let sent = (&input, &contract.protocol);
                 let ledger = &mut self.importer.ledger;
@@ -372,13 +372,13 @@ impl<'a, 'r> Replay<'a, 'r> {
         };
         let id = done.receipt.record.id.clone();
         if done.commit.is_none() {
-            return Err(Taking::Fault(Fault::Repeats { id }));
+            return Err(Fault::Repeats { id });
         }
         self.importer.took(place, &done, id);
         Ok(())
     }
 
-    fn protocol(&mut self, place: &str, protocol: &line::ProtocolLine) -> Result<(), Taking> {
+    fn protocol(&mut self, place: &str, protocol: &line::ProtocolLine) -> Result<(), Fault> {
         let mut files = Vec::new();
         for file in &protocol.files {
             let inside = format!("{}/{}", protocol.folder, file.path);
@@ -391,11 +391,11 @@ impl<'a, 'r> Replay<'a, 'r> {
         } = &mut self.importer;
         let change = PutMode::of(&ledger.tip()?, protocol.name.as_str())?;
         let done = ledger.put_protocol(session, &files, change, false)?;
-        self.put(place, done.commit.is_some());
+        self.importer.put(place, done.commit);
         Ok(())
     }
 
-    fn document(&mut self, place: &str, document: &line::DocumentLine) -> Result<(), Taking> {
+    fn document(&mut self, place: &str, document: &line::DocumentLine) -> Result<(), Fault> {
         let bytes = self.folder.contract(&document.file)?;
         same_digest(&document.file, &bytes, &document.sha256)?;
         let Importer {
@@ -403,54 +403,22 @@ impl<'a, 'r> Replay<'a, 'r> {
         } = &mut self.importer;
         let (protocol, name) = (&document.protocol, &document.name);
         let commit = ledger.put_document(session, &document.by, protocol, name, &bytes)?;
-        self.put(place, commit.is_some());
+        self.importer.put(place, commit);
         Ok(())
-    }
-
-    fn put(&mut self, place: &str, written: bool) {
-        if written {
-            self.importer.report.commits += 1;
-            self.importer.imported(place, None);
-        } else {
-            self.importer.skip(place, None);
-        }
     }
 }
 
 /// The largest object to copy, in bytes: a file of the commits that a failure's context keeps.
 const OBJECT: u64 = 1 << 30;
 
-enum Taking {
-    Fault(Fault),
-    Ledger(LedgerError),
-}
-
-impl From<Fault> for Taking {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl From<GitError> for Taking {
-    fn from(error: GitError) -> Self {
-        Self::Ledger(error.into())
-    }
-}
-
-impl From<LedgerError> for Taking {
-    fn from(error: LedgerError) -> Self {
-        Self::Ledger(error)
-    }
-}
-
 /// Refuses a step of an issue that another writer changed in the meantime.
-fn unmoved(tip: &Snapshot<'_>, key: &IssueKey, step: u32) -> Result<(), Taking> {
+fn unmoved(tip: &Snapshot<'_>, key: &IssueKey, step: u32) -> Result<(), Fault> {
     let steps = tip.issue(key)?.issue()?.map_or(0, |issue| issue.steps);
     if steps + 1 == step {
         return Ok(());
     }
     let of = format!("issue {key}");
-    Err(Fault::Other { step, of }.into())
+    Err(Fault::Other { step, of })
 }
 
 /// Refuses a file that does not match its line's digest.

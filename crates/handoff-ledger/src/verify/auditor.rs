@@ -446,23 +446,14 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         self.evidence(&states, &recorded, &step.receipt.record)?;
-        let by = recorded.signer();
-        let demand = match states.was {
-            Some(_) => Demand::of(&states.rules, by)?,
-            None => {
-                let default = self.reader.default_rules(old)?;
-                Demand::of_opening(&states.rules, by, &default)?
-            }
+        let default = match states.was {
+            Some(_) => None,
+            None => Some(self.reader.default_rules(old)?),
         };
         let started = states.is.handoffs.saturating_sub(states.handoffs_before());
         self.audit.handoffs += started as usize;
-        Ok(Some(Draft {
-            author: Some(recorded.step.by),
-            files: step.files,
-            message: step.message,
-            previous: step.previous,
-            demand,
-        }))
+        let draft = Draft::of(&states.rules, default.as_deref(), recorded.step, *step)?;
+        Ok(Some(draft.0))
     }
 
     /// Reports the checks of a sent contract that are recorded as passed but fail.

@@ -34,6 +34,9 @@ const STEP: &[Member] = &[
     ("/delivery/part", "Delivery-Part", Text),
 ];
 
+/// The member of a step that has the request.
+const REQUESTED: &str = "/request";
+
 const SEND: &[Member] = &[
     ("/answers", "Answers", Json),
     ("/replaces", "Replaces", Json),
@@ -133,7 +136,7 @@ pub(crate) fn write(step: &Step, led_to: StepEvent) -> Vec<Trailer> {
         found.push((REQUEST, asked.as_str().to_owned()));
     }
     let value = json!(step);
-    let request = value["request"].as_object();
+    let request = value.pointer(REQUESTED).and_then(Value::as_object);
     let request = request.and_then(|request| request.values().next());
     let members = request.unwrap_or(&Value::Null);
     match &step.request {
@@ -201,7 +204,8 @@ pub fn recorded(message: &str) -> Result<Step, NoStep> {
     let asked = StepEvent::all().find(|event| event.as_str() == value);
     let asked = asked.ok_or_else(|| NoStep::Invalid("Event".to_owned()))?;
     let mut step = object(&find, &[STEP])?;
-    step.insert("request".to_owned(), requested(&find, asked)?);
+    let member = REQUESTED.trim_start_matches('/').to_owned();
+    step.insert(member, requested(&find, asked)?);
     let step: Step =
         serde_json::from_value(step.into()).map_err(|_| NoStep::Invalid("Event".to_owned()))?;
     Ok(step.canonical())
