@@ -141,26 +141,6 @@ impl Found {
     }
 }
 
-/// When a file was modified: seconds and nanoseconds.
-pub(crate) type Written = (i64, u32);
-
-/// When a file was modified. Unknown times count as 1970: no file is older than that.
-#[cfg(unix)]
-pub(crate) fn written(path: &Path) -> Written {
-    use std::os::unix::fs::MetadataExt;
-    path.metadata().map_or((0, 0), |found| {
-        (
-            found.mtime(),
-            u32::try_from(found.mtime_nsec()).unwrap_or(0),
-        )
-    })
-}
-
-#[cfg(not(unix))]
-pub(crate) fn written(_: &Path) -> Written {
-    (0, 0)
-}
-
 /// What is at a path, which must be a file, a link or a folder.
 pub(crate) fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
     let found = metadata_at(root, path).map_err(|source| CaptureError::Unreadable {

@@ -6,7 +6,6 @@ use std::{fs, io};
 use git2::ObjectType;
 use handoff_base::ObjectId;
 
-use super::disk::{Written, written};
 use crate::error::GitError;
 use crate::objects::{git2_format, object_id};
 use crate::process::git_alone;
@@ -178,16 +177,16 @@ impl Repository {
         Ok(found)
     }
 
-    /// A copy of the index without what libgit2 does not read, and when the index was written.
+    /// A copy of the index without what libgit2 does not read.
     ///
     /// # Errors
     /// When it can't be copied, or git can't read it.
-    pub(super) fn plain_index(&self) -> io::Result<(git2::Index, Written)> {
+    pub(super) fn plain_index(&self) -> io::Result<git2::Index> {
         let own = self.path().join("index");
-        let written = written(&own);
         let folder = self.common_dir().join("handoff");
         fs::create_dir_all(&folder)?;
         let copy = folder.join(format!("index-{}", std::process::id()));
+        let written = own.metadata()?.modified()?;
         fs::copy(&own, &copy)?;
         let mut command = git_alone(self.path(), None);
         for setting in ["index.sparse", "core.splitIndex"] {
@@ -198,11 +197,15 @@ impl Repository {
             .env("GIT_INDEX_FILE", &copy)
             .current_dir(self.path());
         let ran = command.output();
+        // libgit2 compares what was modified when the index was, or since.
+        let file = fs::File::options().write(true).open(&copy);
+        let dated = file.and_then(|copy| copy.set_modified(written));
         let opened = git2::Index::open_ext(&copy, git2_format(self.format()));
         let read = opened.and_then(|mut index| index.read(true).map(|()| index));
         fs::remove_file(&copy)?;
+        dated?;
         match (ran?.status.success(), read) {
-            (true, Ok(index)) => Ok((index, written)),
+            (true, Ok(index)) => Ok(index),
             (_, read) => Err(io::Error::other(read.err().unwrap_or_else(|| {
                 git2::Error::from_str("git cannot write the index anew")
             }))),

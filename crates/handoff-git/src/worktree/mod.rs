@@ -10,7 +10,6 @@ mod capture;
 mod disk;
 mod index;
 mod position;
-mod racy_files;
 mod restore;
 
 pub use capture::{CaptureError, RawPath};
@@ -29,8 +28,7 @@ use git2::{
 };
 use handoff_base::ObjectId;
 
-use self::disk::{Found, Written, find, on_disk, shown, written};
-use self::racy_files::racy_files;
+use self::disk::{Found, find, on_disk, shown};
 use crate::error::GitError;
 use crate::files::is_inside;
 use crate::objects::{ToOid, object_id};
@@ -186,7 +184,7 @@ impl Repository {
                     .ok()
             })
         });
-        let (index, written) = self.index_to_compare()?;
+        let index = self.index_to_compare()?;
         let mut scan = Scan {
             repository: self,
             root,
@@ -195,7 +193,7 @@ impl Repository {
             deleted: BTreeSet::new(),
             state: Unfinished::default(),
         };
-        scan.compare_with_index(&index, written)?;
+        scan.compare_with_index(&index)?;
         scan.add_flagged()?;
         let listed = listed.and_then(|thread| thread.join().ok().flatten());
         let listed = match (listed, head) {
@@ -208,21 +206,20 @@ impl Repository {
         scan.write(accept)
     }
 
-    /// The index, and when it was written. Of one in a form that libgit2 does not read, git writes a
-    /// plain copy, which is read instead.
-    fn index_to_compare(&self) -> Result<(git2::Index, Written), CaptureError> {
+    /// The index. Of one in a form that libgit2 does not read, git writes a plain copy, which is read
+    /// instead.
+    fn index_to_compare(&self) -> Result<git2::Index, CaptureError> {
         let read = || {
             let mut index = self.inner.index()?;
-            let written = index.path().map_or((0, 0), written);
             index.read(false)?;
             ensure_paths(&index)?;
-            Ok((index, written))
+            Ok(index)
         };
         read().or_else(|error: git2::Error| {
-            let plain = self.plain_index().and_then(|(mut index, written)| {
+            let plain = self.plain_index().and_then(|mut index| {
                 // libgit2 looks into the index for submodules, too.
                 let set = ensure_paths(&index).and_then(|()| self.inner.set_index(&mut index));
-                set.map_err(io::Error::other).map(|()| (index, written))
+                set.map_err(io::Error::other).map(|()| index)
             });
             plain.map_err(|_| CaptureError::Index(error.into()))
         })
@@ -268,22 +265,8 @@ impl Scan<'_> {
     }
 
     /// Adds the files that libgit2 finds to differ from the index.
-    fn compare_with_index(
-        &mut self,
-        index: &git2::Index,
-        written: Written,
-    ) -> Result<(), CaptureError> {
+    fn compare_with_index(&mut self, index: &git2::Index) -> Result<(), CaptureError> {
         let mut options = DiffOptions::new();
-        let racy = racy_files(self.root, &self.entries.plain, written);
-        if let Some(racy) = &racy {
-            // Without any path, libgit2 would look at all of them.
-            if racy.is_empty() && self.entries.submodules.is_empty() {
-                return Ok(());
-            }
-            for path in racy.iter().chain(self.entries.submodules.keys()) {
-                options.pathspec(path.as_slice());
-            }
-        }
         options
             .include_untracked(true)
             .recurse_untracked_dirs(true)
@@ -291,8 +274,7 @@ impl Scan<'_> {
             .include_unreadable(true)
             // Nested repositories are among what libgit2 ignores.
             .include_ignored(true)
-            .update_index(false)
-            .disable_pathspec_match(true);
+            .update_index(false);
         let repository = &self.repository.inner;
         let diff = match repository.diff_index_to_workdir(Some(index), Some(&mut options)) {
             // A file replaced between its lookup and its hashing has another size.
