@@ -474,10 +474,7 @@ mod tests {
             let repository = opened(&repo);
             for name in ["refs/heads/main", "refs/heads/none", "HEAD"] {
                 let error = repository.refs.read(&repository, name).unwrap_err();
-                assert!(
-                    error.is_damage(),
-                    "{told}, {name}: {error}"
-                );
+                assert!(error.is_damage(), "{told}, {name}: {error}");
             }
             repository.list_refs("refs/none/").unwrap_err();
         };
