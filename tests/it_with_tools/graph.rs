@@ -732,6 +732,7 @@ fn a_long_issue_is_still_a_picture() {
         protocol: &protocol_name,
         status: IssueStatus::Open,
         opened_at: Moment::default(),
+        counts_since: Moment::default(),
         updated_at: Moment::default(),
         completed_at: None,
         paused: None,

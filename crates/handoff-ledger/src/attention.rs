@@ -326,9 +326,10 @@ pub fn of_record(
     }
     // What else is in the issue says more only of these.
     let stuck = matches!(record.state, State::Failed | State::Dead | State::Blocked);
-    let issue = match stuck || is_limited(protocol) {
-        true => folder.shared_issue()?,
-        false => None,
+    let issue = if stuck || is_limited(protocol) {
+        folder.shared_issue()?
+    } else {
+        None
     };
     let today = spent_today(&folder, protocol, now)?;
     let issue = issue.as_ref().map(|issue| IssueSurvey::of(issue, &[]));

@@ -10,7 +10,7 @@ use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
 use handoff_model::planner::Holder;
-use handoff_model::{Issue, Question, Record, ReviewFinding, Task, View};
+use handoff_model::{Issue, Question, Record, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, State, TaskState};
 use serde_json::{Map, Value, json};
 
@@ -179,14 +179,7 @@ pub fn known_at_tip(
     set("now", json!(now.rfc3339()));
 
     let held = held(folder, issue, by)?;
-    // A report on a task is not the task.
-    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
-    let is_task = |record: &&Record| tasks.clone().any(|task| task.handoff == record.id);
-    let task = held
-        .iter()
-        .filter(is_task)
-        .find_map(|record| record.task.clone());
-    if let Some(task) = task {
+    if let Some(task) = task_of(issue, &held) {
         set("task", json!(task.id));
         if let (Some(parent), Some(issue)) = (task.parent, issue) {
             for (name, value) in beside(issue, &parent, &task.id) {
@@ -256,6 +249,13 @@ fn held(
         found.extend(record.filter(|record| by.worker.is_none() || by.holds(record)));
     }
     Ok(found)
+}
+
+/// The first task among what is held: a report on a task is not the task.
+fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
+    let tasks = &issue?.tasks;
+    let is_task = |record: &&Record| tasks.iter().any(|task| task.handoff == record.id);
+    held.iter().find(is_task)?.task.clone()
 }
 
 /// The tasks with the same parent, as they are once this one is completed.

@@ -201,9 +201,10 @@ impl Repository {
         walk.push(base)?;
         for oid in walk.take(DEPTH) {
             let oid = oid?;
-            let is_it = match oid == tip {
-                true => tip.to_string() != start,
-                false => oid != fork && self.brings(object_id(oid), object_id(tip))?,
+            let is_it = if oid == tip {
+                tip.to_string() != start
+            } else {
+                oid != fork && self.brings(object_id(oid), object_id(tip))?
             };
             if is_it {
                 return Ok(Some(oid.to_string()));

@@ -51,6 +51,13 @@ struct Issue<'a> {
     spent: Spending,
 }
 
+impl Issue<'_> {
+    fn counts_since(&self) -> Moment {
+        let again = self.reopened.last().map(|again| again.at);
+        again.unwrap_or(self.opened_at)
+    }
+}
+
 #[derive(Deserialize)]
 struct Finding {
     state: FindingState,
@@ -240,8 +247,7 @@ pub(super) fn issue(
     packed.agent(names, &issue.protocol).map_err(invalid)?;
     packed.status(issue.status);
     packed.time(issue.opened_at);
-    let again = issue.reopened.last().map(|again| again.at);
-    packed.time(again.unwrap_or(issue.opened_at));
+    packed.time(issue.counts_since());
     packed.time(issue.updated_at);
     packed.byte(u8::from(issue.completed_at.is_some()));
     if let Some(at) = issue.completed_at {
