@@ -1,5 +1,5 @@
 //! The types that every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, the
-//! [`codes`] and [`hint`]s of [`explained`] errors, [`Moment`]s and [`text`], JSON
+//! [`codes`] and [`hints`](mod@hint) of [`explained`] errors, [`Moment`]s and [`text`], JSON
 //! [`mod@pointer`]s, and the changes to files ([`Edit`]) and code branches ([`Code`]) that a step
 //! records.
 //!

@@ -316,22 +316,21 @@ pub fn of_record(
     if tip.holds_back(record.id.issue(), awaited.unwrap_or(&record.to))? {
         return Ok(None);
     }
-    let folder = tip.issue(record.id.issue())?;
+    let key = record.id.issue();
     let mut before = BTreeMap::new();
     if record.state == State::Pending && !record.waits_for.is_empty() {
+        let folder = tip.issue(key)?;
         for id in &record.waits_for {
             let waited = folder.record(id.number())?;
             before.extend(waited.map(|waited| (id.number(), waited.state)));
         }
     }
-    // What else is in the issue says more only of these.
-    let stuck = matches!(record.state, State::Failed | State::Dead | State::Blocked);
-    let issue = if stuck || is_limited(protocol) {
-        folder.shared_issue()?
-    } else {
-        None
-    };
-    let today = spent_today(&folder, protocol, now)?;
+    let (mut issue, mut today) = (None, None);
+    if takes_its_issue(record, protocol) {
+        let folder = tip.issue(key)?;
+        issue = folder.shared_issue()?;
+        today = spent_today(&folder, protocol, now)?;
+    }
     let issue = issue.as_ref().map(|issue| IssueSurvey::of(issue, &[]));
     let judged = Judged {
         id: record.id.clone(),
@@ -345,6 +344,12 @@ pub fn of_record(
         now,
     };
     Ok(judged.attention(|number| before.get(&number).copied()))
+}
+
+/// Whether what else is in its issue says more of what a handoff needs.
+fn takes_its_issue(record: &Record, protocol: &Protocol) -> bool {
+    let stuck = matches!(record.state, State::Failed | State::Dead | State::Blocked);
+    stuck || is_limited(protocol)
 }
 
 /// Whether an ended handoff takes nothing more of the agent that its entry names.
@@ -373,6 +378,12 @@ pub fn of_tip(
     protocols: &Protocols,
     now: Moment,
 ) -> Result<Vec<Attention>, LedgerError> {
+    let reads = |record: &&Record| {
+        let protocol = protocols.get(&record.protocol);
+        protocol.is_some_and(|protocol| takes_its_issue(record, protocol))
+    };
+    let read = open.iter().filter(reads).map(|record| record.id.issue());
+    tip.ensure_states(&read.cloned().collect())?;
     let mut found = Vec::new();
     let mut judge = |record: &Record, awaited: Option<&AgentName>| -> Result<(), LedgerError> {
         if let Some(protocol) = protocols.get(&record.protocol) {

@@ -285,11 +285,17 @@ impl<'r> Snapshot<'r> {
         Ok(folder)
     }
 
-    /// The states of those of these issues that are in the tip, in the order of their keys.
-    pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
-        if let Some(on_demand) = &self.on_demand {
+    /// Fetches together what a partial clone lacks to read the states of issues.
+    pub(super) fn ensure_states(&self, keys: &BTreeSet<IssueKey>) -> Result<(), LedgerError> {
+        if let Some(on_demand) = self.on_demand.as_ref().filter(|_| !keys.is_empty()) {
             on_demand.ensure_states(self.repository, self.tree_id(), keys)?;
         }
+        Ok(())
+    }
+
+    /// The states of those of these issues that are in the tip, in the order of their keys.
+    pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
+        self.ensure_states(keys)?;
         let state = |key| IssueFolder::open(self.repository, self.tree, key)?.issue();
         keys.iter()
             .filter_map(|key| state(key).transpose())

@@ -1,6 +1,6 @@
 //! A step as the trailers of its commit: what was asked with every argument, by whom and when.
 //!
-//! [`write`] and [`recorded`] go by one table, so that what is written comes back exactly. A trailer is
+//! [`write()`] and [`recorded`] go by one table, so that what is written comes back exactly. A trailer is
 //! written for each member that a request has; what follows from the request and the state (the
 //! transitions, the attempt, the times) has trailers of its own, which [`recorded`] passes over.
 
