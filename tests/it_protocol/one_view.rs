@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{opening, prepared};
+use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::time::own;
 
 /// What the views that a person reads say: `status`, `next`, `inbox`, `prime`, and whether a wait ends.
@@ -161,6 +161,81 @@ fn nothing_is_offered_that_a_limit_refuses() {
     assert_eq!(offered("7.2", "implementer-agent"), Vec::<String>::new());
     let prime = env.data(&["prime", "--as", "implementer-agent"]);
     assert_eq!(prime["contract"], Value::Null);
+}
+
+/// The issue with its work prepared, on a code branch that is here.
+fn with_branch() -> (TestEnvironment, String) {
+    let env = opened(|_| {});
+    let text = sample("prep-agent-to-implementer-agent", Format::Json, 7);
+    let contract: Value = serde_json::from_str(&text).unwrap();
+    let branch = contract["branch"].as_str().unwrap().to_owned();
+    env.git(&env.repo(), &["branch", &branch]);
+    env.claim("7.1", "prep-agent").success();
+    env.send(text).success();
+    (env, branch)
+}
+
+#[test]
+fn only_a_commit_that_brought_the_work_is_named_as_the_merge() {
+    let (env, branch) = with_branch();
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    let named = || {
+        let new = [
+            "new",
+            "--issue",
+            "7",
+            "--from",
+            "validator-agent",
+            "--to",
+            "closer-agent",
+        ];
+        let data = env.data(&[&new[..], &["--format", "json"]].concat());
+        let contract: Value = serde_json::from_str(data["text"].as_str().unwrap()).unwrap();
+        contract["merge_sha"].as_str().unwrap().to_owned()
+    };
+    assert!(named().starts_with("{{fill"), "{}", named());
+    git(&["checkout", "-q", &branch]);
+    for file in ["one.txt", "two.txt"] {
+        std::fs::write(env.repo().join(file), file).unwrap();
+        git(&["add", file]);
+        git(&["commit", "-q", "-m", file]);
+    }
+    git(&["checkout", "-q", "main"]);
+    assert!(named().starts_with("{{fill"), "{}", named());
+    git(&["merge", "-q", "--squash", &branch]);
+    git(&["commit", "-q", "-m", "Both (#5)"]);
+    assert_eq!(named(), git(&["rev-parse", "main"]).trim());
+}
+
+#[test]
+fn that_the_base_branch_is_not_known_is_said() {
+    let (env, branch) = with_branch();
+    env.git(&env.repo(), &["branch", "-m", "main", "trunk"]);
+    let claimed = env.data(&["claim", "7.2", "--as", "implementer-agent"]);
+    let hand_on = claimed["hand_on"].as_str().unwrap();
+    assert!(hand_on.contains("--set commits="), "{hand_on}");
+    let send = "send --issue 7 --to reviewer-agent --as implementer-agent --set summary=s --set tests_added=1 \
+        --set coverage=80% --set pr_number=5 --set pr_url=https://github.com/quayside/parcel-desk/pull/5";
+    let words: Vec<&str> = send.split_whitespace().collect();
+    let why = format!("the branch that {branch} is merged into is not known here");
+    env.handoff(&words)
+        .exits(3)
+        .says(&why)
+        .says("annotate 7 --fact base=BRANCH");
+    let noted = [
+        "annotate",
+        "7",
+        "--as",
+        "orchestrator",
+        "--note",
+        "named so",
+        "--fact",
+        "base=trunk",
+    ];
+    env.handoff(&noted).success();
+    env.handoff(&words)
+        .exits(3)
+        .says("has no commits of its own yet");
 }
 
 #[test]

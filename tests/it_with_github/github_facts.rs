@@ -418,3 +418,21 @@ fn a_protocol_says_how_branches_are_named() {
     assert_eq!(of("issue-12"), "");
     assert_eq!(of("revert-46-blue/12-title"), "");
 }
+
+#[test]
+fn a_renamed_repository_has_the_issues_page_at_its_new_address() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let told = |html_url: &str| {
+        let mut opened = pull("opened", pull_request(5, 12));
+        opened["repository"]["html_url"] = json!(html_url);
+        let data = event(&env, "pull_request", &opened);
+        data["did"][0]["facts"]["issue_url"].clone()
+    };
+    // Of no other site is it the page.
+    assert_eq!(told("https://forge.example/octo/parcels"), Value::Null);
+    let page = "https://github.com/octo/parcels/issues/12";
+    assert_eq!(told("https://github.com/octo/parcels"), page);
+    // It is known now.
+    assert_eq!(fact(&env, "issue_url"), page);
+}

@@ -330,8 +330,9 @@ impl Work<'_, '_, '_> {
             });
             match found {
                 Ok(found) => {
-                    noted.clone_from(&found);
-                    noted.extend(moved(self.event, issue, definition));
+                    let moved = moved(self.event, issue, definition, &found);
+                    noted = found;
+                    noted.extend(moved);
                 }
                 Err(said) => {
                     why = Some(said);
@@ -496,15 +497,23 @@ pub(super) fn too_late(error: &LedgerError) -> Option<String> {
 }
 
 /// The addresses of the issue's page that a repository which was renamed or moved made old, as they
-/// are now.
-fn moved(event: &Event, issue: &Issue, definition: &Definition) -> Map<String, Value> {
-    let Some(page) = event
-        .text("/repository/html_url")
-        .and_then(says)
-        .map(|home| format!("{home}/issues/{}", issue.issue))
-    else {
+/// are now, where pages of the repository as it is now are noted.
+fn moved(
+    event: &Event,
+    issue: &Issue,
+    definition: &Definition,
+    noted: &Map<String, Value>,
+) -> Map<String, Value> {
+    let home = event.text("/repository/html_url").and_then(says);
+    let home = home.map(|home| format!("{home}/"));
+    let is_here = |home: &String| {
+        let mut texts = noted.values().filter_map(Value::as_str);
+        texts.any(|text| text.starts_with(home.as_str()))
+    };
+    let Some(home) = home.filter(is_here) else {
         return Map::new();
     };
+    let page = format!("{home}issues/{}", issue.issue);
     let site = |page: &str| {
         page.split('/')
             .take(3)
