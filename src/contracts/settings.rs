@@ -68,9 +68,9 @@ pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Resu
             Failure::usage(text)
                 .hint("give its value with --set FIELD=VALUE, a list or an object as JSON")
         };
-        if is_list && !text.trim_start().starts_with('[') {
-            let items = kinds.and_then(|list| list.get("items"));
-            let items = items.map(|items| resolved(schema, items));
+        let items = kinds.and_then(|list| list.get("items"));
+        let items = items.map(|items| resolved(schema, items));
+        if is_list && is_entry(text, items) {
             let entry = typed(text, items).map_err(wrong)?;
             let list = place(contract, &template, &path);
             match list {
@@ -83,6 +83,17 @@ pub(crate) fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Resu
         }
     }
     Ok(())
+}
+
+/// Whether a text is one entry of a list, not all of them: it is no list, or it is one where each
+/// entry is a list too.
+fn is_entry(text: &str, items: Option<&Value>) -> bool {
+    if !text.trim_start().starts_with('[') {
+        return true;
+    }
+    let of_lists = items.is_some_and(|items| accepts(items, "array"));
+    let given = serde_json::from_str::<Vec<Value>>(text).unwrap_or_default();
+    of_lists && !given.is_empty() && !given.iter().all(Value::is_array)
 }
 
 /// The path of a field: what a JSON Pointer says, else a path of names, else the only field of that
@@ -461,6 +472,7 @@ mod tests {
                 "summary": { "type": "string" },
                 "tests": { "type": "integer" },
                 "port": { "type": ["integer", "string"] },
+                "groups": { "type": "array", "items": { "type": "array", "items": { "type": "string" } } },
                 "steps": { "type": "array", "items": { "type": "string" } },
                 "findings": { "type": "array", "items": { "$ref": "#/$defs/finding" } },
                 "validation": { "required": ["build"], "properties": { "build": { "type": "string" } } },
@@ -505,6 +517,16 @@ mod tests {
             "validation": { "build": "it = works" },
         });
         assert_eq!(with(&all), Ok(filled));
+        for (given, groups) in [
+            (
+                &["groups=[\"a\",\"b\"]", "groups=[\"c\"]"][..],
+                json!([["a", "b"], ["c"]]),
+            ),
+            (&["groups=[[\"a\"],[\"b\"]]"], json!([["a"], ["b"]])),
+            (&["groups=[]"], json!([])),
+        ] {
+            assert_eq!(with(given).unwrap()["groups"], groups, "{given:?}");
+        }
         let mut contract = skeleton();
         contract["steps"] = json!(["filled in"]);
         let given = ["steps=one", "steps=two"].map(|text| text.parse().unwrap());
