@@ -568,7 +568,7 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       give `targets`, or `inbox: true`; see `handoff_explain {"code":"usage"}`
     graph {}
       usage: no issue is named, and no open one has the branch main
-      name the issue: `handoff_list` shows each; see the input schema of `handoff_graph`
+      name the issue: `handoff_list` shows each
     alerts {"severity":"high"}
       usage: `severity` of handoff_alerts can't be "high"
       it can be info, warning, critical; see `handoff_explain {"code":"usage"}`
