@@ -155,7 +155,7 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
         ),
         (
             &overview.later,
-            "Yours later, waiting for other handoffs or a next attempt",
+            "Yours later, waiting for other handoffs, a next attempt or a budget",
         ),
     ] {
         tell(bucket, title, page);

@@ -514,16 +514,11 @@ fn moved(
         return Map::new();
     };
     let page = format!("{home}issues/{}", issue.issue);
-    let site = |page: &str| {
-        page.split('/')
-            .take(3)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    let is_of_site = |known: &str| known.split('/').take(3).eq(page.split('/').take(3));
     let ending = format!("/issues/{}", issue.issue);
     let old = issue.known_facts(definition).filter(|(_, fact)| {
         fact.value.as_str().is_some_and(|known| {
-            let is_page = known.ends_with(&ending) && site(known) == site(&page);
+            let is_page = known.ends_with(&ending) && is_of_site(known);
             is_page && !known.eq_ignore_ascii_case(&page)
         })
     });
