@@ -228,7 +228,7 @@ impl<'r> Rerun<'r> {
                 let recorded = recorded.map_err(ContractError::Invalid)?;
                 let at = recorded.step.at.with_timezone(commit.author.at.offset());
                 self.set_time(at, key)?;
-                self.of_issue(key, recorded)
+                self.of_issue(commit, key, recorded)
             }
             ([], Some(Shared::Protocol(name))) => {
                 let files = Rules::read(self.repository, new, &name)?.files()?;
@@ -289,7 +289,12 @@ impl<'r> Rerun<'r> {
         Ok(())
     }
 
-    fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
+    fn of_issue(
+        &mut self,
+        commit: &Commit,
+        key: &IssueKey,
+        recorded: RecordedStep,
+    ) -> Result<(), LedgerError> {
         let RecordedStep { mut step, sent, .. } = recorded;
         // The step is of the worker and the trace that first made it, not of the sync's.
         let session = &self.session.instead_of(&step);
@@ -332,7 +337,7 @@ impl<'r> Rerun<'r> {
                 let update = update.clone();
                 self.update(session, &step.by, key, update)
             }
-            (Request::Send(_), None) => Ok(()),
+            (Request::Send(_), None) => Err(no_step(commit)),
         }
     }
 
