@@ -1,10 +1,16 @@
-//! Readers of foreign bytes, for the proofs that fuzz them: no interface of this program.
+//! What the proofs take from this program besides its commands: readers of foreign bytes, to fuzz
+//! them, and the values that a trial makes up. No interface of this program.
 
 use std::ffi::OsString;
 
 use serde_json::{Map, Value};
 
 pub use crate::mcp::{McpLine, mcp_lines};
+
+/// The values that are made up for a place of a schema, the likeliest first.
+pub fn values(schema: &Value, pointer: &str) -> Vec<Value> {
+    crate::trial::values(schema, pointer)
+}
 
 /// The path that a request asks for, and whether it wants the body too.
 ///

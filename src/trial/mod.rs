@@ -32,6 +32,12 @@ use play::KeyForm;
 
 pub(crate) use scenarios::{Load, Played, Scenario};
 
+/// The values that are made up for a place of a schema, the likeliest first.
+pub(crate) fn values(schema: &Value, pointer: &str) -> Vec<Value> {
+    let unique = "example-7";
+    values::Values { schema, unique }.at(pointer)
+}
+
 /// Where the code would be: templates are filled in with its address.
 const ORIGIN: &str = "https://github.com/example/example.git";
 

@@ -15,3 +15,4 @@ mod growth;
 #[cfg(unix)]
 mod linearizable;
 mod model;
+mod offers;
