@@ -5,7 +5,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Input};
 use handoff_ledger::{Ledger, Offer, Session, Snapshot};
-use handoff_model::{EventArgs, ModelUsage, Question, Record, SendOptions, Update, View};
+use handoff_model::{EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, state_at};
 use handoff_protocol::{Event, State};
 
 use crate::args::duration;
@@ -17,7 +17,7 @@ use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
-use crate::environment::drawn;
+use crate::environment::{drawn, now};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -237,8 +237,14 @@ impl Retry {
         let writer = context.requester(&repository, output)?;
         let jitter = drawn();
         act(writer, context, output, &self.id, |tip, id| {
-            let record = tip.issue(id.issue())?.record(id.number())?;
-            let event = record.map_or(Event::Retry, |record| attempt(&record, reason.as_deref()));
+            let event = match tip.issue(id.issue())?.record(id.number())? {
+                Some(record) => {
+                    let rules = tip.rules(record.protocol.as_str())?;
+                    let state = state_at(rules.protocol(), &record, now()?);
+                    attempt(&record, state, reason.as_deref())
+                }
+                None => Event::Retry,
+            };
             let args = EventArgs {
                 jitter: (event == Event::Retry).then_some(jitter),
                 ..because(reason.clone())
@@ -270,13 +276,11 @@ impl Retry {
     }
 }
 
-/// The event that gives a handoff another attempt. For dead work with a reason, and for a repetition
+/// The event that gives a handoff in this state another attempt. For dead work with a reason, and for a repetition
 /// of what revived it, it is another one: new attempts are counted from it.
-fn attempt(record: &Record, reason: Option<&str>) -> Event {
+fn attempt(record: &Record, state: State, reason: Option<&str>) -> Event {
     let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
-    if reason.is_some()
-        && (record.state == State::Dead || revived && record.state == State::Pending)
-    {
+    if reason.is_some() && (state == State::Dead || revived && state == State::Pending) {
         Event::Redrive
     } else {
         Event::Retry

@@ -3,8 +3,8 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
-use handoff_ledger::attention::{of_issue, spent_today};
-use handoff_ledger::{Issues, OtherProtocol, judge_gate};
+use handoff_ledger::attention::of_folder;
+use handoff_ledger::{OtherProtocol, judge_gate};
 use handoff_model::{Answered, Remedy, View};
 use handoff_protocol::{AgentKind, PERSON, Protocol};
 use schemars::JsonSchema;
@@ -96,11 +96,7 @@ impl Arguments {
             ["protocol"] => format!("issue {key} follows another protocol, {}", issue.protocol),
             _ => format!("issue {key} is not {}", missing.join(", not ")),
         };
-        let survey = folder.survey()?;
-        let issues = survey.iter().flat_map(Issues::iter);
-        let today = spent_today(&folder, rules.protocol(), now)?;
-        let needs =
-            issues.flat_map(|issue| of_issue(&issue, rules.protocol(), today.as_ref(), now));
+        let needs = of_folder(&folder, rules.protocol(), now)?.into_iter();
         let failure = Failure::new(ErrorCode::GateClosed, message);
         let is_other = matches!(missing[..], ["protocol"]);
         let failure = match needs.filter(|_| !is_other).min_by_key(|one| one.need) {

@@ -6,7 +6,7 @@ use handoff_base::text::{continued, grouped};
 use handoff_base::{Moment, ObjectId};
 use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
 use handoff_insight::openmetrics::openmetrics;
-use handoff_ledger::attention::protocols;
+use handoff_ledger::attention::{of_survey, protocols};
 use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,16 @@ impl Arguments {
         let by = self.by.map(By::from);
         let survey = ledger.survey(&tip, Context::threads())?;
         let rules = protocols(&tip, now)?;
-        let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
+        let stuck = of_survey(&tip, &survey, &rules, now)?;
+        let metrics = Metrics::of(
+            &survey,
+            stuck,
+            &rules,
+            &local(&ledger)?,
+            self.since,
+            by,
+            now,
+        );
         let view = MetricsView {
             commit: tip.commit(),
             at: now,

@@ -1,5 +1,4 @@
 use clap::Args;
-use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{continued, quoted};
 use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_folder};
@@ -109,7 +108,8 @@ impl Arguments {
             let command = command.map(|command| output.command(command));
             return answer_turn(turn, attention, command.as_ref(), (fresh, output));
         };
-        let mut view = NextView::of_advice(next, (advice, record), protocol, now()?);
+        let commands = commands((advice, record), &folder, protocol, now()?)?;
+        let mut view = NextView::of_advice(next, (advice, record), commands);
         view.attention = attention;
         let shown = view.commands.iter_mut().flatten();
         shown.for_each(|command| *command = output.command(command));
@@ -319,8 +319,7 @@ impl<'a> NextView<'a> {
     fn of_advice(
         next: &'a NextTurn,
         (advice, record): (&'a Advice, &'a Record),
-        protocol: &Protocol,
-        now: Moment,
+        commands: Vec<String>,
     ) -> Self {
         let turn = Turn {
             issue: advice.id.issue(),
@@ -339,7 +338,7 @@ impl<'a> NextView<'a> {
                 kept: kept(record),
                 record,
             }),
-            commands: Some(commands(advice, record, protocol, now)),
+            commands: Some(commands),
             ..Self::of_turn(turn)
         }
     }

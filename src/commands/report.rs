@@ -8,7 +8,7 @@ use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
-use handoff_ledger::attention::protocols;
+use handoff_ledger::attention::{of_survey, protocols};
 use handoff_ledger::{IssueSurvey, Ledger, Snapshot};
 use handoff_model::Refusal;
 use schemars::JsonSchema;
@@ -193,8 +193,10 @@ pub(super) fn write(
     }
     let protocols = protocols(tip, now()?)?;
     let issues: Vec<IssueSurvey<'_>> = survey.issues.iter().collect();
+    let stuck = of_survey(tip, &survey, &protocols, now()?)?;
     let report = Report::of(
         (&survey, &issues),
+        stuck,
         &protocols,
         ledger.branch(),
         wanted,

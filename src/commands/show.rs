@@ -84,7 +84,12 @@ impl Stored {
         } = self;
         let now = now()?;
         let rules = tip.rules(record.protocol.as_str())?;
-        let options = options(rules.protocol(), &record, now);
+        let options = options(
+            rules.protocol(),
+            &tip.issue(record.id.issue())?,
+            &record,
+            now,
+        )?;
         // What its agents tried since it was sent.
         let mut refusals = issue.refusals;
         let sent = record.sent_at();

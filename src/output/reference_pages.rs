@@ -345,7 +345,15 @@ fn families() -> Vec<[String; 4]> {
         .map(|(name, protocol)| (name.parse().unwrap(), protocol))
         .collect();
     let now = handoff_base::Moment::default();
-    let metrics = Metrics::of(&survey, &protocols, &Local::default(), None, None, now);
+    let metrics = Metrics::of(
+        &survey,
+        Vec::new(),
+        &protocols,
+        &Local::default(),
+        None,
+        None,
+        now,
+    );
     let mut families: Vec<[String; 4]> = Vec::new();
     for line in openmetrics(&metrics, None).lines() {
         let Some((what, rest)) = line.strip_prefix("# ").and_then(|l| l.split_once(' ')) else {

@@ -21,6 +21,13 @@ pub(super) struct Contract {
     pub(super) shortened: bool,
 }
 
+impl Facts<'_> {
+    /// Whether work is completed without a contract: it is no request, which takes an answer.
+    pub(super) fn may_complete(&self, work: &Record) -> bool {
+        self.protocol.answers_to(&work.contract_type).is_empty()
+    }
+}
+
 /// All the facts.
 pub(super) struct Facts<'a> {
     pub(super) agent: AgentName,

@@ -35,8 +35,11 @@ use crate::view::Look;
 /// How much is read at the start of a session: more would take too long.
 const LOOK: OverviewLimits = OverviewLimits {
     records: 400,
-    each: 3,
+    each: 8,
 };
+
+/// How many handoffs of a bucket are shown; of the others, only the ids.
+const SHOWN: usize = 3;
 
 /// The page for an agent.
 #[derive(Serialize, JsonSchema)]
@@ -373,7 +376,7 @@ impl Facts<'_> {
         let (text, cut) = text::tell(&self);
         let commands = text::commands(&self);
         let bucket = |bucket: Bucket| {
-            let first = bucket.first.iter();
+            let first = bucket.first.iter().take(SHOWN);
             BucketView {
                 count: bucket.count,
                 first: first

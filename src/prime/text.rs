@@ -9,6 +9,7 @@ use handoff_model::{Question, Record, ReviewFinding};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
 
+use super::SHOWN;
 use super::facts::Facts;
 use super::page::{Cut, Page, foreign, quote};
 use crate::context::fresh::Fresh;
@@ -41,7 +42,9 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     } else if let Some(work) = &facts.work {
         let (id, key) = (&work.id, work.id.issue());
         commands.push(carried.command(&format!("git handoff next {key}")));
-        commands.push(carried.command(&format!("git handoff complete {id} --as {agent}")));
+        if facts.may_complete(work) {
+            commands.push(carried.command(&format!("git handoff complete {id} --as {agent}")));
+        }
     }
     commands
 }
@@ -238,11 +241,21 @@ fn handoffs(
         return false;
     }
     page.line(&format!("{title}:"));
-    let rows = bucket.first.iter().map(|record| row(facts, record));
-    let lines: Vec<String> = rows.collect();
+    let shown = bucket.first.iter().take(SHOWN);
+    let lines: Vec<String> = shown.map(|record| row(facts, record)).collect();
     let more = bucket.count - lines.len();
+    let rest = bucket.first.iter().skip(SHOWN);
+    let mut rest: Vec<String> = rest.map(|record| foreign(&record.id)).collect();
+    if more > rest.len() {
+        rest.push("…".to_owned());
+    }
+    let ids = if rest.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", rest.join(", "))
+    };
     let before = page.cut.len();
-    page.lines(&lines, more, 900, ("handoff", "", inbox));
+    page.lines(&lines, more, 900, ("handoff", &ids, inbox));
     page.cut.len() > before
 }
 
@@ -460,8 +473,15 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         (Some(work), [take, send]) if facts.contract.is_some() => {
             usual_steps(facts, work, [take, send], page);
         }
-        (Some(_), all) => {
-            page.line("Your next steps: read it, see what the protocol advises, complete it:");
+        (Some(work), all) => {
+            let complete = if facts.may_complete(work) {
+                ", complete it"
+            } else {
+                ""
+            };
+            page.line(&format!(
+                "Your next steps: read it, see what the protocol advises{complete}:"
+            ));
             for (number, command) in all.iter().enumerate() {
                 page.line(&format!("{}. {command}", number + 1));
             }

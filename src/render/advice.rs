@@ -3,6 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::text::{continued, word};
+use handoff_ledger::{IssueFolder, LedgerError};
 use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, AgentKind, Protocol, State};
 use schemars::JsonSchema;
@@ -19,9 +20,17 @@ pub(crate) struct ActionOption {
 }
 
 /// The options for a handoff that needs attention.
-pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<ActionOption> {
+///
+/// # Errors
+/// [`LedgerError`] if a record can't be read.
+pub(crate) fn options(
+    protocol: &Protocol,
+    folder: &IssueFolder<'_>,
+    record: &Record,
+    at: Moment,
+) -> Result<Vec<ActionOption>, LedgerError> {
     let by = decider(protocol, &record.from);
-    let choices = choices(protocol, record, at);
+    let choices = choices(protocol, folder, record, by, at)?;
     let option = |choice: Choice| {
         let action = match &choice {
             Choice::Retry | Choice::Redrive => Action::Retry,
@@ -32,7 +41,7 @@ pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<A
         let command = command(record, &choice, by);
         ActionOption { action, command }
     };
-    choices.into_iter().map(option).collect()
+    Ok(choices.into_iter().map(option).collect())
 }
 
 fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
@@ -109,11 +118,11 @@ pub(crate) fn questions_text(questions: &[Question]) -> String {
 
 /// The commands that carry out an advice, or those that come after it if it was decided already.
 pub(crate) fn commands(
-    advice: &Advice,
-    record: &Record,
+    (advice, record): (&Advice, &Record),
+    folder: &IssueFolder<'_>,
     protocol: &Protocol,
     now: Moment,
-) -> Vec<String> {
+) -> Result<Vec<String>, LedgerError> {
     let (id, by) = (&advice.id, &advice.agent);
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
@@ -124,9 +133,9 @@ pub(crate) fn commands(
             id.issue()
         );
         let waits = record.state == State::Pending;
-        return waits.then_some(claim).into_iter().chain([send]).collect();
+        return Ok(waits.then_some(claim).into_iter().chain([send]).collect());
     }
-    match advice.action {
+    Ok(match advice.action {
         Action::Ask => vec![answer(record, by)],
         // It waits for what was given up.
         Action::Escalate if record.state == State::Pending => vec![
@@ -142,7 +151,7 @@ pub(crate) fn commands(
             let is_person = protocol.is_kind(by.as_str(), AgentKind::Human);
             let by = Some(by).filter(|_| is_person);
             let by = by.unwrap_or_else(|| decider(protocol, &record.from));
-            let choices = choices(protocol, record, now);
+            let choices = choices(protocol, folder, record, by, now)?;
             let choices = choices.iter().map(|choice| command(record, choice, by));
             let show = format!("git handoff show {id}");
             [show].into_iter().chain(choices).collect()
@@ -150,7 +159,7 @@ pub(crate) fn commands(
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
         Action::Advance => Vec::new(),
         _ => vec![apply],
-    }
+    })
 }
 
 /// What to know of a claim that the remote does not have.

@@ -107,6 +107,6 @@ fn is_over(
 /// Whether carrying it out takes nobody's judgement, and loses nothing.
 fn needs_no_mind(advice: &Advice) -> bool {
     let moves = matches!(advice.action, Action::Retry | Action::Reassign);
-    let asks_person = matches!(advice.action, Action::Escalate | Action::FallBack);
+    let asks_person = advice.action.is_with_person();
     !advice.by_contract && (moves || asks_person && advice.decided.is_none())
 }

@@ -18,8 +18,14 @@ const MARK: &str = "{{fill";
 /// How often a refused command is filled in otherwise.
 const MOST_FILLED: usize = 80;
 
+/// The most commands that the short form tries in one state.
+const FEW: usize = 12;
+
 /// A command that a view prints: the view, and the command that comes before it there.
 type Printed = BTreeMap<String, (String, Option<String>)>;
+
+/// What a command or hint may leave to whoever reads it: a file, a folder, a choice.
+const OPEN: [&str; 4] = ["FILE", "DIR", "answers.json", "AGENT"];
 
 /// A ledger that grows by chance.
 struct Walk {
@@ -33,6 +39,8 @@ struct Walk {
     /// How many commands were tried.
     tried: u64,
     issues: u32,
+    /// What the newest step printed.
+    said: Printed,
     faults: BTreeSet<String>,
 }
 
@@ -118,6 +126,10 @@ fn words(line: &str) -> Vec<String> {
 
 /// The commands after `next:` and `or:` in what a command says.
 fn said(ran: &Ran) -> Vec<String> {
+    if let Ok(document) = serde_json::from_str::<Value>(&ran.stdout) {
+        let next = document["data"]["next"].as_array().into_iter().flatten();
+        return next.filter_map(Value::as_str).map(str::to_owned).collect();
+    }
     let both = format!("{}\n{}", ran.stdout, ran.stderr);
     let commands = both.lines().filter_map(|line| {
         let (before, command) = line.split_once("git handoff ")?;
@@ -128,10 +140,33 @@ fn said(ran: &Ran) -> Vec<String> {
     commands.collect()
 }
 
+/// The commands in the hint of a refusal, as the agent would run them.
+fn hinted(ran: &Ran, agent: &str) -> Vec<String> {
+    let hints = ran.stderr.lines().filter(|line| line.starts_with("hint: "));
+    let quoted = hints.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let commands = quoted.filter(|text| text.starts_with("git handoff "));
+    let commands = commands.filter(|text| !OPEN.iter().any(|open| text.contains(open)));
+    let acting = |text: &str| match text.contains("--as ") || text.contains("--from ") {
+        true => text.to_owned(),
+        false => format!("{text} --as {agent}"),
+    };
+    commands.map(acting).collect()
+}
+
 /// The value of an option among words.
 fn option<'w>(words: &'w [String], name: &str) -> Option<&'w str> {
     let at = words.iter().position(|word| word == name)?;
     words.get(at + 1).map(String::as_str)
+}
+
+/// The ids of all tasks in an answer.
+fn ids_of_tasks(value: &Value, found: &mut Vec<String>) {
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let tasks = member.as_array().filter(|_| name == "tasks");
+        let ids = tasks.into_iter().flatten().map(|task| task["id"].as_str());
+        found.extend(ids.flatten().map(str::to_owned));
+        ids_of_tasks(member, found);
+    }
 }
 
 /// The places of a value that hold a mark.
@@ -200,6 +235,7 @@ impl Walk {
             dice,
             tried: 0,
             issues: 0,
+            said: Printed::new(),
             faults: BTreeSet::new(),
         }
     }
@@ -240,6 +276,16 @@ impl Walk {
             return self.schemas.values().collect();
         }
         known
+    }
+
+    /// The tasks of the issue that a command is about.
+    fn tasks(&self, words: &[String]) -> Vec<String> {
+        let issue = option(words, "--issue").unwrap_or_default();
+        let status = self.env.handoff(&["status", issue, "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
+        let mut found = Vec::new();
+        ids_of_tasks(&status["data"], &mut found);
+        found
     }
 
     /// What a place holds that names a schema, or is what the named schema describes.
@@ -300,7 +346,9 @@ impl Walk {
                 let names_agent = word.contains("agent").then(|| self.agents());
                 let agents = names_agent.into_iter().flatten().map(Value::from);
                 let all = schemas.iter().flat_map(|schema| values(schema, &at));
-                let first = key.into_iter().chain(url).chain(named);
+                let tasks = word.contains("task_id").then(|| self.tasks(words));
+                let tasks = tasks.into_iter().flatten().map(Value::from);
+                let first = key.into_iter().chain(url).chain(named).chain(tasks);
                 for value in first.chain(all).chain(agents) {
                     if !candidates.contains(&value) {
                         candidates.push(value);
@@ -411,7 +459,7 @@ impl Walk {
 
     /// Everything that the views print now, for everyone.
     fn printed(&mut self) -> Printed {
-        let mut printed = Printed::new();
+        let mut printed = std::mem::take(&mut self.said);
         let mut add = |command: &str, view: &str, before: Option<String>| {
             let entry = printed.entry(command.to_owned());
             entry.or_insert_with(|| (view.to_owned(), before));
@@ -537,8 +585,12 @@ impl Walk {
     }
 
     /// Tries each printed command on a copy of the repository.
-    fn try_all(&mut self) -> Vec<(String, String)> {
-        let printed = self.printed();
+    fn try_all(&mut self, few: bool) -> Vec<String> {
+        let mut printed: Vec<_> = self.printed().into_iter().collect();
+        while few && printed.len() > FEW {
+            let any = self.dice.below(printed.len() as u64);
+            printed.swap_remove(usize::try_from(any).unwrap());
+        }
         let mut good = Vec::new();
         for (line, (view, before)) in printed {
             let parent = self.env.root().join("try");
@@ -552,7 +604,7 @@ impl Walk {
                 continue;
             }
             match self.accepted(&copy, &line) {
-                Ok(_) => good.push((line, view)),
+                Ok(_) => good.push(line),
                 Err(ran) => self.fault(
                     &format!("{view} prints what is refused"),
                     &format!("{line}\n{}", ran.shown),
@@ -560,6 +612,33 @@ impl Walk {
             }
         }
         good
+    }
+
+    /// Makes the next step: one that was printed, or a mishap.
+    fn go_on(&mut self, good: &[String]) {
+        let verbs = [
+            "send", "claim", "complete", "answer", "retry", "next", "reassign",
+        ];
+        let changes = |line: &&String| words(line).first().is_some_and(|v| verbs.contains(&&**v));
+        let good: Vec<&String> = good.iter().filter(changes).collect();
+        if good.is_empty() || self.dice.percent(40) {
+            self.mishap();
+        } else {
+            let line = (*self.dice.one(&good)).clone();
+            let repo = self.env.repo();
+            let (Ok(ran) | Err(ran)) = self.accepted(&repo, &line);
+            let words = words(&line);
+            self.hear(&line, &ran, option(&words, "--as").unwrap_or_default());
+        }
+    }
+
+    /// Remembers what a step or its refusal printed.
+    fn hear(&mut self, line: &str, ran: &Ran, agent: &str) {
+        let hints = hinted(ran, agent);
+        for command in said(ran).into_iter().chain(hints) {
+            let view = (format!("after {line}"), None);
+            self.said.entry(command).or_insert(view);
+        }
     }
 
     /// What happens besides: failures, questions, refusals, pauses, time.
@@ -575,42 +654,31 @@ impl Walk {
         let shown = &shown["handoff"];
         let to = shown["to"].as_str().unwrap().to_owned();
         let usage = r#"{"model":"m","cost":2,"currency":"USD","input_tokens":1}"#;
-        let kinds: [&[&str]; 11] = [
-            &["fail", &id, "--as", &to, "--message", "it broke"],
-            &[
-                "fail",
-                &id,
-                "--as",
-                &to,
-                "--message",
-                "it broke",
-                "--recoverable",
-            ],
-            &[
-                "fail",
-                &id,
-                "--as",
-                &to,
-                "--message",
-                "it broke",
-                "--recoverable",
-                "--usage",
-                usage,
-            ],
-            &[
-                "block", &id, "--as", &to, "--reason", "unclear", "--needs", "colour",
-            ],
-            &["block", &id, "--as", &to, "--reason", "unclear"],
-            &["reject", &id, "--as", &to, "--reason", "not mine"],
-            &["release", &id, "--as", &to],
-            &["claim", &id, "--as", &to],
-            &["pause", &issue, "--as", &to, "--reason", "a holiday"],
-            &["next", &issue, "--apply", "--as", &to],
-            &["complete", &id, "--as", &to],
+        let kinds = [
+            format!("fail {id}|--message|it broke"),
+            format!("fail {id}|--message|it broke|--recoverable"),
+            format!("fail {id}|--message|it broke|--recoverable|--usage|{usage}"),
+            format!("block {id}|--reason|unclear|--needs|colour"),
+            format!("block {id}|--reason|unclear"),
+            format!("reject {id}|--reason|not mine"),
+            format!("cancel {id}|--reason|too late"),
+            format!("release {id}"),
+            format!("claim {id}"),
+            format!("pause {issue}|--reason|a holiday"),
+            format!("next {issue}|--apply"),
+            format!("complete {id}"),
         ];
-        let args = *self.dice.one(&kinds);
-        // Many are refused, which changes nothing.
-        self.env.handoff(args);
+        let agents = self.agents();
+        let agent = if self.dice.percent(80) {
+            &to
+        } else {
+            self.dice.one(&agents)
+        };
+        let line = self.dice.one(&kinds).replacen(' ', "|", 1);
+        let mut args: Vec<&str> = line.split('|').collect();
+        args.extend(["--as", agent]);
+        let ran = self.env.handoff(&args);
+        self.hear(&args.join(" "), &ran, agent);
         if self.dice.percent(15) {
             let minutes = *self.dice.one(&[3, 40, 130, 1500]);
             self.env.wait_minutes(minutes);
@@ -661,28 +729,12 @@ fn offers_hold() {
         for _ in 0..steps {
             states += 1;
             walk.check_turns();
-            let good = walk.try_all();
+            let good = walk.try_all(!proof.is_long());
             if walk.faults.len() > 3 {
                 break;
             }
-            let goes_on: Vec<&(String, String)> = good
-                .iter()
-                .filter(|(line, _)| {
-                    let verbs = [
-                        "send", "claim", "complete", "answer", "retry", "next", "reassign",
-                    ];
-                    let verb = words(line).first().cloned().unwrap_or_default();
-                    verbs.contains(&verb.as_str())
-                })
-                .collect();
             walk.env.pace(1);
-            if walk.dice.percent(35) {
-                walk.mishap();
-            } else if !goes_on.is_empty() {
-                let line = walk.dice.one(&goes_on).0.clone();
-                let repo = walk.env.repo();
-                let _ = walk.accepted(&repo, &line);
-            }
+            walk.go_on(&good);
             walk.env.pace(0);
         }
         walk.env.assert_sound();

@@ -496,7 +496,7 @@ fn each_end_is_told_in_directive() {
     cancel its own: cancelled, ResearchGPT, MetaGPT
     cancel under its holder: cancelled, MetaGPT; cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
-    fail, no attempt left: dead, USER, MetaGPT
+    fail, no attempt left: dead, MetaGPT, USER
     block: blocked, MetaGPT, USER
     answer: answered, MetaGPT
     complete: refused with 4

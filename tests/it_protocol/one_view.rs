@@ -1,10 +1,13 @@
 //! Whoever has to act learns it from every view: what was escalated, what is past its deadline, what
 //! no budget pays for; and nothing is offered that is refused.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, opening, prepared, sample};
-use test_support::time::own;
+use test_support::contracts::{Format, opening, prepared, sample, value};
+use test_support::team::with_protocol;
+use test_support::time::{done, own};
 
 /// What the views that a person reads say: `status`, `next`, `inbox`, `prime`, and whether a wait ends.
 fn told(env: &TestEnvironment, person: &str) -> String {
@@ -295,4 +298,99 @@ fn a_placeholder_is_no_reason_and_no_answer() {
     refused(&["answer", "7.1", "ANSWER", "--as", "orchestrator"]);
     env.handoff(&["answer", "7.1", "port=8080", "--as", "orchestrator"])
         .success();
+}
+
+#[test]
+fn status_and_next_name_the_same_agent_where_no_attempt_is_left() {
+    let env = with_protocol("directive");
+    let session = ("/session_id", json!("weir"));
+    env.send(value("directive", "handoff", &[session]).to_string())
+        .success();
+    for attempt in 0..=3 {
+        if attempt > 0 {
+            done(&env, "retry weir.1 --as MetaGPT");
+        }
+        done(&env, "claim weir.1 --as MetaGPT");
+        done(&env, "fail weir.1 --as MetaGPT --message unreadable");
+    }
+    let needed = &env.data(&["status"])["attention"][0];
+    assert_eq!(needed["need"], "dead");
+    assert_eq!(
+        needed["turn"], "MetaGPT",
+        "the protocol has it end the work"
+    );
+    let next = env.data(&["next", "weir"]);
+    assert_eq!(
+        (&next["agent"], &next["action"]),
+        (&json!("MetaGPT"), &json!("terminate"))
+    );
+    let inbox = env.data(&["inbox", "--as", "USER"]);
+    assert_eq!(
+        inbox["attention"][0]["need"], "dead",
+        "a person is still told"
+    );
+}
+
+#[test]
+fn work_whose_file_is_missing_is_not_called_good() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "directive", "--evidence", "warn"])
+        .success();
+    let session = ("/session_id", json!("weir"));
+    env.send(value("directive", "handoff", &[session]).to_string())
+        .success();
+    insta::assert_snapshot!(env.handoff(&["next", "weir"]).success().stdout, @r#"retry to ResearchGPT: weir.1 is failed, because there is no file "notes/varroa-counts.md": the work failed, and may be tried again with adjusted instructions"#);
+    // Once the file is there, the same contract is good.
+    let file = env.repo().join("notes/varroa-counts.md");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "weekly\n").unwrap();
+    let session = ("/session_id", json!("reed"));
+    env.send(value("directive", "handoff", &[session]).to_string())
+        .success();
+    insta::assert_snapshot!(env.handoff(&["next", "reed"]).success().stdout, @"advance to DesignGPT: reed.1 says success: the work came to a good end");
+}
+
+#[test]
+fn what_show_offers_is_accepted_when_the_time_ran_out() {
+    let env = with_protocol("orchestrator-specialist");
+    env.pace(1);
+    let key = ("/handoff_id", json!("renewal-api-4"));
+    let retries = ("/retry_policy/max_retries", json!(1));
+    let request = value("orchestrator-specialist", "request-dotnet", &[key, retries]);
+    env.send(request.to_string()).success();
+    let agent = request["target"]["agent_id"].as_str().unwrap();
+    let offered = || {
+        let shown = env.data(&["show", "renewal-api-4.1"]);
+        let command = shown["options"][0]["command"].as_str().unwrap();
+        let line = command.strip_prefix("git handoff ").unwrap();
+        assert!(line.starts_with("retry "), "{line}");
+        done(&env, &line.replace("WHY", "again"));
+    };
+    env.claim("renewal-api-4.1", agent).success();
+    env.wait_minutes(24 * 60);
+    offered();
+    env.wait_minutes(2);
+    env.claim("renewal-api-4.1", agent).success();
+    env.wait_minutes(24 * 60);
+    // Its lease ran out, which nobody has recorded, and it has no attempt left.
+    offered();
+    assert_eq!(
+        env.data(&["show", "renewal-api-4.1"])["handoff"]["state"],
+        "pending"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn prime_names_each_handoff_that_it_does_not_show() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=5 {
+        env.send(opening(issue)).success();
+    }
+    let prime = env
+        .handoff(&["prime", "--as", "prep-agent"])
+        .success()
+        .stdout;
+    let rest = prime.lines().find(|line| line.contains("more handoff"));
+    insta::assert_snapshot!(rest.unwrap(), @"(2 more handoffs: 4.1, 5.1)");
 }

@@ -5,7 +5,7 @@ use handoff_base::{Moment, ObjectId};
 use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
-use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_issue, spent_today};
+use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
 use handoff_model::{IssueStatus, Record, Refusal, View};
 use handoff_protocol::{Command, Effect, Protocol, State};
@@ -61,8 +61,7 @@ impl Issue {
         let survey = IssueSurvey::of(&issue, &records);
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
-        let today = spent_today(&folder, protocol, now)?;
-        let stuck = of_issue(&survey, protocol, today.as_ref(), now);
+        let stuck = of_folder(&folder, protocol, now)?;
         let next = match issue.status {
             IssueStatus::Open => next_turn(&folder, &issue, protocol, &stuck, now)?,
             IssueStatus::Completed | IssueStatus::Cancelled => None,

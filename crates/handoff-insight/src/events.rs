@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::Moment;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_protocol::{Action, AgentKind, Event, Metric, Protocol, State};
+use handoff_protocol::{AgentKind, Event, Metric, Protocol, State};
 
 /// The counted events, in the order of their display.
 pub(super) const EVENTS: [Metric; 6] = [
@@ -96,7 +96,7 @@ fn escalations(issue: &IssueSurvey<'_>, protocol: Option<&Protocol>) -> Vec<(Mom
         }
     }
     for decision in &issue.decisions {
-        if matches!(decision.action, Action::Escalate | Action::FallBack) {
+        if decision.action.is_with_person() {
             found.insert((decision.at, decision.number));
         }
     }

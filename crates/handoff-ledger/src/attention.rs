@@ -15,7 +15,7 @@ use handoff_base::{Moment, ObjectId};
 use handoff_model::spending::{SpentSoFar, day, ensure_left};
 use handoff_model::{
     Advice, BudgetSpent, DaySpending, Issue, IssueStatus, Record, Spending, View, decider,
-    needs_attention, person, turn,
+    needs_attention, person, stuck_advice, turn,
 };
 use handoff_protocol::{
     Action, AgentKind, Event, LEAD, Need, PERSON, Per, Protocol, RECEIVER, SENDER, State, Style,
@@ -157,26 +157,46 @@ impl Attention {
 }
 
 /// Everything that needs somebody: the most urgent first, then the oldest.
-pub fn of_survey(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Attention> {
+///
+/// # Errors
+/// [`LedgerError`] if a handoff that is stuck can't be read.
+pub fn of_survey(
+    tip: &Snapshot<'_>,
+    survey: &Survey,
+    protocols: &Protocols,
+    now: Moment,
+) -> Result<Vec<Attention>, LedgerError> {
     let mut found = Vec::new();
     for issue in survey.issues.active() {
         if let Some(protocol) = protocols.get(issue.protocol) {
             let today = protocols.spent_today(issue.protocol);
-            found.extend(of_issue(&issue, protocol, today, now));
+            let folder = tip.issue(issue.key)?;
+            let decides = |number| deciding(&folder, protocol, number, now);
+            found.extend(of_issue(&issue, protocol, today, now, decides)?);
         }
     }
-    sorted(found)
+    Ok(sorted(found))
 }
 
 /// What needs somebody in one issue, in the order of its handoffs. `today` is what was spent under
-/// the protocol, if a budget counts by the day.
-pub fn of_issue(
+/// the protocol, if a budget counts by the day; `decides` names who decides about a stuck handoff,
+/// as [`deciding`] does.
+///
+/// # Errors
+/// The error of `decides`.
+pub fn of_issue<E>(
     issue: &IssueSurvey<'_>,
     protocol: &Protocol,
     today: Option<&Spending>,
     now: Moment,
-) -> Vec<Attention> {
+    decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
+) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
+        let decides = if is_stuck(handoff.state) {
+            decides(handoff.number)?
+        } else {
+            None
+        };
         let handoff = Judged {
             id: issue.id(handoff),
             title: issue.title,
@@ -185,10 +205,12 @@ pub fn of_issue(
             today,
             awaited,
             takes_nothing,
+            decides,
             protocol,
             now,
         };
-        handoff.attention(|number| Some(issue.handoff(number)?.state))
+        let found = handoff.attention(|number| Some(issue.handoff(number)?.state));
+        Ok::<_, E>(found)
     };
     let mut found = Vec::new();
     let going = |agent: &&AgentName| !issue.holds_back(agent);
@@ -197,15 +219,42 @@ pub fn of_issue(
         if issue.status == IssueStatus::Open {
             let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| *agent);
             if going(&awaited.unwrap_or(handoff.to)) {
-                found.extend(judge(handoff, awaited, false));
+                found.extend(judge(handoff, awaited, false)?);
             }
         }
         let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| *agent);
         for agent in to_tell.filter(going) {
-            found.extend(judge(handoff, Some(agent), true));
+            found.extend(judge(handoff, Some(agent), true)?);
         }
     }
-    found
+    Ok(found)
+}
+
+/// Whether a handoff in this state goes on only by somebody's decision.
+fn is_stuck(state: State) -> bool {
+    matches!(state, State::Failed | State::Dead | State::Blocked)
+}
+
+/// The agent that decides about a stuck handoff of an issue, by the protocol's rules; `None` if they
+/// leave it to a person.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn deciding<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    number: u32,
+    now: Moment,
+) -> Result<Option<AgentName>, E> {
+    let Some(issue) = view.shared_issue()? else {
+        return Ok(None);
+    };
+    let Some(record) = view.record(number)? else {
+        return Ok(None);
+    };
+    let advice = stuck_advice(protocol, view, &issue, &record, now)?;
+    let advice = advice.filter(|advice| !advice.action.is_with_person());
+    Ok(advice.map(|advice| advice.agent))
 }
 
 /// What needs somebody in an issue at the tip, the most urgent first.
@@ -219,9 +268,12 @@ pub fn of_folder(
 ) -> Result<Vec<Attention>, LedgerError> {
     let survey = folder.survey()?;
     let today = spent_today(folder, protocol, now)?;
-    let issues = survey.iter().flat_map(Issues::iter);
-    let found = issues.flat_map(|issue| of_issue(&issue, protocol, today.as_ref(), now));
-    Ok(sorted(found.collect()))
+    let mut found = Vec::new();
+    for issue in survey.iter().flat_map(Issues::iter) {
+        let decides = |number| deciding(folder, protocol, number, now);
+        found.extend(of_issue(&issue, protocol, today.as_ref(), now, decides)?);
+    }
+    Ok(sorted(found))
 }
 
 /// Whose turn it is in an issue, and what for.
@@ -267,7 +319,7 @@ pub fn next_turn(
 ) -> Result<Option<NextTurn>, LedgerError> {
     if let Some((advice, record)) = needs_attention(protocol, folder, issue, now)? {
         // That a person steps in has to be decided first, which is another agent's turn.
-        let escalates = matches!(advice.action, Action::Escalate | Action::FallBack);
+        let escalates = advice.action.is_with_person();
         let mut needed = needed.iter().filter(|one| escalates && one.id == advice.id);
         let turn = needed.next().map(|one| &one.turn);
         return Ok(Some(NextTurn {
@@ -325,11 +377,14 @@ pub fn of_record(
             before.extend(waited.map(|waited| (id.number(), waited.state)));
         }
     }
-    let (mut issue, mut today) = (None, None);
+    let (mut issue, mut today, mut decided_by) = (None, None, None);
     if takes_its_issue(record, protocol) {
         let folder = tip.issue(key)?;
         issue = folder.shared_issue()?;
         today = spent_today(&folder, protocol, now)?;
+        if is_stuck(record.state) {
+            decided_by = deciding(&folder, protocol, record.id.number(), now)?;
+        }
     }
     let issue = issue.as_ref().map(|issue| IssueSurvey::of(issue, &[]));
     let judged = Judged {
@@ -340,6 +395,7 @@ pub fn of_record(
         today: today.as_ref(),
         awaited,
         takes_nothing: takes_nothing(tip, record, awaited)?,
+        decides: decided_by,
         protocol,
         now,
     };
@@ -348,8 +404,7 @@ pub fn of_record(
 
 /// Whether what else is in its issue says more of what a handoff needs.
 fn takes_its_issue(record: &Record, protocol: &Protocol) -> bool {
-    let stuck = matches!(record.state, State::Failed | State::Dead | State::Blocked);
-    stuck || is_limited(protocol)
+    is_stuck(record.state) || is_limited(protocol)
 }
 
 /// Whether an ended handoff takes nothing more of the agent that its entry names.
@@ -501,6 +556,8 @@ struct Judged<'a> {
     awaited: Option<&'a AgentName>,
     /// Whether the agent has only to be told of it.
     takes_nothing: bool,
+    /// The agent that decides about it, if it is stuck and no person has to.
+    decides: Option<AgentName>,
     protocol: &'a Protocol,
     now: Moment,
 }
@@ -558,8 +615,7 @@ impl Judged<'_> {
     fn escalated(&self, last: &ChangeSurvey<'_>) -> Option<Moment> {
         let mut decisions = self.issue?.decisions.iter().rev();
         let newest = decisions.find(|one| one.number == self.handoff.number)?;
-        let is_with_person = matches!(newest.action, Action::Escalate | Action::FallBack);
-        (is_with_person && newest.at >= last.at).then_some(newest.at)
+        (newest.action.is_with_person() && newest.at >= last.at).then_some(newest.at)
     }
 
     /// That its issue's deadline has passed, if it would go on or needs somebody.
@@ -687,6 +743,9 @@ impl Judged<'_> {
         };
         if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
             told.push(self.handoff.to.clone());
+        }
+        if matches!(need, Need::Dead | Need::Failed | Need::Blocked) {
+            told.splice(..0, self.decides.clone());
         }
         let mut seen = Vec::new();
         told.retain(|agent| {

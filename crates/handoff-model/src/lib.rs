@@ -33,7 +33,7 @@ pub use contract::{
     Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
 };
 pub use contract::{artifacts, evidence, intake, semantic};
-pub use decision::{Advice, Choice, choices, decider, person};
+pub use decision::{Advice, Choice, decider, person, state_at};
 pub use layout::{issue_folder, record_file};
 pub use planner::plan;
 pub use record::failure::{
@@ -69,6 +69,6 @@ pub use step::{
 };
 pub use trailers::trailers;
 pub use view::{
-    Answered, Handoff, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus, needs_attention,
-    overdue_text, required, turn,
+    Answered, Handoff, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus, choices,
+    needs_attention, overdue_text, required, stuck_advice, turn,
 };

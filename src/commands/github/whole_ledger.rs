@@ -34,7 +34,7 @@ pub(super) fn ledger_status(
         protocol: tip.manifest().default_protocol.to_string(),
         issues: (survey.issues.len(), completed.count()),
         counts: counts.collect(),
-        stuck: of_survey(&survey, &rules, now),
+        stuck: of_survey(tip, &survey, &rules, now)?,
         firing: firing(&survey.issues, &rules, &local(ledger)?, None, now),
         open,
     })

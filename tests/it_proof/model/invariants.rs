@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 use handoff_base::ids::WorkerId;
 use handoff_base::{Edit, Moment};
-use handoff_ledger::attention::of_issue;
+use handoff_ledger::attention::{deciding, of_issue};
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_model::open_entry::{awaiting_path, open_path};
 use handoff_model::{
@@ -292,7 +292,12 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         .map(|r| Record::clone(r))
         .collect();
     let survey = IssueSurvey::of(issue, &records);
-    let found = of_issue(&survey, protocol, None, now);
+    let needs = |now: Moment| {
+        let decides = |number| deciding(taken.after, protocol, number, now);
+        let Ok(found) = of_issue(&survey, protocol, None, now, decides);
+        found
+    };
+    let found = needs(now);
     for one in &found {
         ensure(protocol.agent(one.turn.as_str()).is_some(), || {
             format!("{one:?}")
@@ -314,7 +319,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
         format!("nobody is told of it: {issue:?}")
     })?;
     let later: Moment = now + TimeDelta::days(366);
-    ensure(!of_issue(&survey, protocol, None, later).is_empty(), || {
+    ensure(!needs(later).is_empty(), || {
         format!("a year later nobody is told: {issue:?}")
     })
 }

@@ -20,7 +20,7 @@ pub use usage::{UsageFigures, UsageSum, sums};
 use super::times;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_ledger::attention::{Attention, Protocols, of_survey};
+use handoff_ledger::attention::{Attention, Protocols};
 use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
 use handoff_model::{DaySpending, IssueStatus};
 use handoff_protocol::Need;
@@ -186,9 +186,10 @@ pub struct Metrics {
 
 impl Metrics {
     /// Counts what was sent at or after `since`, and its outcome so far. An issue counts if it is
-    /// open, or was completed since then.
+    /// open, or was completed since then. `stuck` is what needs somebody, of the same survey.
     pub fn of(
         survey: &Survey,
+        stuck: Vec<Attention>,
         protocols: &Protocols,
         local: &Local,
         since: Option<Moment>,
@@ -213,7 +214,6 @@ impl Metrics {
         for refused in &local.refused {
             count.add_refused(refused);
         }
-        let stuck = of_survey(survey, protocols, now);
         let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = protocols
             .keys()
             .map(|name| (name.clone(), BTreeMap::new()))

@@ -35,7 +35,7 @@ use handoff_model::IssueStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use handoff_ledger::attention::{self as attention_model, Attention, Protocols};
+use handoff_ledger::attention::{Attention, Protocols};
 
 pub use page::{Frame, gone, policy};
 
@@ -101,9 +101,10 @@ impl Shown<'_> {
 }
 
 impl<'a> Report<'a> {
-    /// Selects the content of the page.
+    /// Selects the content of the page. `stuck` is what needs somebody, of the same survey.
     pub fn of(
         (survey, all): (&Survey, &'a [IssueSurvey<'a>]),
+        mut stuck: Vec<Attention>,
         protocols: &'a Protocols,
         branch: &'a str,
         wanted: &'a Wanted,
@@ -120,7 +121,6 @@ impl<'a> Report<'a> {
             (is_done, std::cmp::Reverse(issue.updated_at))
         });
         let sections = with_sections(&issues, wanted);
-        let mut stuck = attention_model::of_survey(survey, protocols, now);
         stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
         Self {
             branch,

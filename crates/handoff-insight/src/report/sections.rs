@@ -17,7 +17,7 @@ use super::contract::contract;
 use super::handoff::HandoffDetails;
 use super::issue::{Facts, section};
 use super::{Report, ReportError};
-use handoff_ledger::attention::of_issue;
+use handoff_ledger::attention::of_folder;
 
 /// How many handoffs a thread reads at a time.
 const PART: usize = 100;
@@ -126,9 +126,9 @@ impl<'a, 'r> Reader<'a, 'r> {
         let handoffs = handoffs.collect::<Result<Vec<HandoffDetails>, LedgerError>>()?;
         let now = self.report.now;
         let protocols = self.report.protocols;
-        let today = protocols.spent_today(survey.protocol);
         let protocol = protocols.get(survey.protocol);
-        let stuck = protocol.map(|protocol| of_issue(survey, protocol, today, now));
+        let stuck = protocol.map(|protocol| of_folder(&folder, protocol, now));
+        let stuck = stuck.transpose()?;
         let facts = Facts {
             issue: &issue,
             survey,

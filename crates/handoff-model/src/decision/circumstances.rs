@@ -220,9 +220,9 @@ impl<'a> Case<'a> {
         let (id, state) = (&self.record.id, self.state);
         if self.to_decide {
             let status = standing_status(self.protocol, self.record).unwrap_or_default();
-            return match self.record.violation() {
+            return match self.record.fault() {
                 None => format!("{id} says {status}: {rule}"),
-                Some(violation) => format!("{id} is {status}, because {violation}: {rule}"),
+                Some(fault) => format!("{id} is {status}, because {fault}: {rule}"),
             };
         }
         match self.code {

@@ -20,8 +20,14 @@ pub use authority::{decider, person};
 pub(crate) use authority::{is_to_decide, standing_status};
 use circumstances::Case;
 
+/// A handoff's state at a moment, once what is overdue is recorded: it has failed, or is dead if it
+/// may not be tried again.
+pub fn state_at(protocol: &Protocol, record: &Record, at: Moment) -> State {
+    Case::new(protocol, None, record, None, at).state
+}
+
 /// The choices that the protocol leaves for a handoff that needs attention.
-pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
+pub(crate) fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
     let case = Case::new(protocol, None, record, None, at);
     let mut choices = Vec::new();
     match case.state {

@@ -3,13 +3,15 @@
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, digest};
 use handoff_contract::Format;
-use handoff_protocol::{Event, OwnRetry, Protocol, State};
+use handoff_protocol::{Check, Event, OwnRetry, Protocol, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{apply, skip_serializing_none};
 
 use crate::record::stored_form::stored;
-use crate::record::{Contradiction, Evidence, Failure, NotApplicable, Question, Transition, Usage};
+use crate::record::{
+    Contradiction, Evidence, Failure, NotApplicable, Question, Transition, Usage, Verdict,
+};
 
 /// The task that a handoff is about.
 #[skip_serializing_none]
@@ -251,6 +253,15 @@ impl Record {
     pub fn violation(&self) -> Option<String> {
         let done = &self.violations;
         (!done.is_empty()).then(|| violation(&self.from, done))
+    }
+
+    /// Why the work is not good, whatever its sender says: a violation of the role, or a file that it
+    /// should deliver and does not.
+    pub fn fault(&self) -> Option<String> {
+        let is_missing =
+            |one: &&Evidence| one.check == Check::Artifacts && one.result == Verdict::Contradicted;
+        let missing = || self.evidence.iter().find(is_missing)?.reason.clone();
+        self.violation().or_else(missing)
     }
 
     /// The agent that takes over next if the deciding agent agrees.

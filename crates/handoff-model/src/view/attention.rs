@@ -50,10 +50,7 @@ pub fn needs_attention<E>(
         let Some(record) = view.record(open.id.number())? else {
             continue;
         };
-        let answer = record.latest().and_then(|t| t.sent.as_ref());
-        let answer = answer.map(|id| view.record(id.number())).transpose()?;
-        let advice = advise(protocol, issue, &record, answer.flatten().as_ref(), at);
-        match advice {
+        match stuck_advice(protocol, view, issue, &record, at)? {
             Some(advice) if advice.decided.is_none() => return Ok(Some((advice, record))),
             Some(advice) if decided.is_none() => decided = Some((advice, record)),
             _ => {}
@@ -66,6 +63,24 @@ pub fn needs_attention<E>(
         return Ok(Some(found));
     }
     answered(protocol, view, issue, at)
+}
+
+/// What the protocol advises about a handoff that is stuck: that failed, is dead or blocked, or whose
+/// time ran out.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn stuck_advice<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    issue: &Issue,
+    record: &Record,
+    at: Moment,
+) -> Result<Option<Advice>, E> {
+    let answer = record.latest().and_then(|t| t.sent.as_ref());
+    let answer = answer.map(|id| view.record(id.number())).transpose()?;
+    let answer = answer.flatten();
+    Ok(advise(protocol, issue, record, answer.as_ref(), at))
 }
 
 /// What follows from the newest answer, if a rule says so and nobody has decided it yet.

@@ -1,12 +1,14 @@
 //! What people and programs are shown of a ledger: everything here only reads.
 
 mod attention;
+mod choices;
 mod handoff;
 mod requirement;
 mod turn;
 mod wait_status;
 
-pub use attention::needs_attention;
+pub use attention::{needs_attention, stuck_advice};
+pub use choices::choices;
 pub use handoff::Handoff;
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
 pub use turn::{Turn, turn};

@@ -32,6 +32,11 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether a person steps in.
+    pub fn is_with_person(self) -> bool {
+        matches!(self, Self::Escalate | Self::FallBack)
+    }
+
     /// The action as it is stored and printed.
     pub fn as_str(self) -> &'static str {
         match self {

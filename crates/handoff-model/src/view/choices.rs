@@ -1,0 +1,63 @@
+//! What may be done about a handoff that is stuck: the requests that are accepted now.
+
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_protocol::{Event, Protocol};
+
+use crate::decision::{self, Choice};
+use crate::planner::plan;
+use crate::record::{Record, View};
+use crate::refusal::{LeaseRefusal, Refusal};
+use crate::step::{EventArgs, Request, Step, Stop, Update};
+
+/// The choices that an agent has for a handoff that failed, is dead or blocked, or whose time ran
+/// out, the likeliest first: those of the protocol that the planner accepts from it at this moment.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn choices<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    record: &Record,
+    by: &AgentName,
+    at: Moment,
+) -> Result<Vec<Choice>, E> {
+    let mut accepted = Vec::new();
+    for choice in decision::choices(protocol, record, at) {
+        if is_accepted(protocol, view, record, by, at, &choice)? {
+            accepted.push(choice);
+        }
+    }
+    Ok(accepted)
+}
+
+fn is_accepted<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    record: &Record,
+    by: &AgentName,
+    at: Moment,
+    choice: &Choice,
+) -> Result<bool, E> {
+    let (event, receiver) = match choice {
+        Choice::Retry => (Event::Retry, None),
+        Choice::Redrive => (Event::Redrive, None),
+        Choice::Reassign(to) => (Event::Reassign, Some(to.clone())),
+        Choice::Terminate => (Event::Cancel, None),
+        // Whether these are accepted depends on what is answered or asked.
+        Choice::Answer | Choice::Ask(..) => return Ok(true),
+    };
+    let args = EventArgs {
+        reason: Some("it is asked for".to_owned()),
+        receiver,
+        ..EventArgs::default()
+    };
+    let update = Update::change(record.id.number(), event, args);
+    let step = Step::new(by.clone(), at, Request::Update(update));
+    match plan(protocol, record.id.issue(), view, &step, None) {
+        // What is overdue is recorded first.
+        Ok(_) | Err(Stop::Refused(Refusal::Lease(LeaseRefusal::Overdue(_)))) => Ok(true),
+        Err(Stop::Refused(_)) => Ok(false),
+        Err(Stop::Unreadable(error)) => Err(error),
+    }
+}
