@@ -81,7 +81,7 @@ impl Arguments {
             Some(key) => {
                 let issues = tip.issue(key)?.survey()?;
                 let issues = issues.ok_or_else(|| Refusal::no_issue(key))?;
-                rules.keep(|name| issues.iter().any(|issue| issue.protocol == name));
+                rules.keep(|name| issues.iter().any(|issue| issue.protocol == *name));
                 issues
             }
         };

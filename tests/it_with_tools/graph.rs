@@ -1,6 +1,5 @@
 //! Drawings of issues, protocols and tasks, read by the programs that draw them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -678,7 +677,7 @@ fn a_long_issue_is_still_a_picture() {
     };
     let change = |at: Moment, event: Option<Event>, to: State| ChangeSurvey {
         at,
-        by: fixer,
+        by: fixer.clone(),
         event,
         to,
         receiver: None,
@@ -698,9 +697,9 @@ fn a_long_issue_is_still_a_picture() {
             HandoffSurvey {
                 number,
                 contract_type,
-                from,
-                to,
-                sent_to: Cow::Borrowed(to),
+                from: from.clone(),
+                to: to.clone(),
+                sent_to: to.clone(),
                 intended: None,
                 state: State::Completed,
                 priority: None,
@@ -725,11 +724,10 @@ fn a_long_issue_is_still_a_picture() {
                 ],
             }
         });
-    let (key, protocol_name) = ("9".parse().unwrap(), "issue-to-pr".parse().unwrap());
     let issue = IssueSurvey {
-        key: &key,
+        key: "9".parse().unwrap(),
         title: "t",
-        protocol: &protocol_name,
+        protocol: "issue-to-pr".parse().unwrap(),
         status: IssueStatus::Open,
         opened_at: Moment::default(),
         counts_since: Moment::default(),
@@ -741,7 +739,7 @@ fn a_long_issue_is_still_a_picture() {
         counts_after: 0,
         rounds: Vec::new(),
         unfollowed: vec![1000],
-        awaiting: vec![(1000, other)],
+        awaiting: vec![(1000, other.clone())],
         to_tell: Vec::new(),
         decisions: Vec::new(),
         findings: 0,

@@ -14,7 +14,8 @@ use thiserror::Error;
 /// A moment, to the millisecond, in UTC, in one of the years 0 to 9999.
 ///
 /// Written as RFC 3339, with milliseconds if there are any; read with any offset, to the
-/// millisecond, so that what is written again is the same. Shown to people to the second.
+/// millisecond, so that what is written again is the same. Shown to people to the second. A binary
+/// form has the Unix time in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(DateTime<Utc>);
 
@@ -166,13 +167,21 @@ impl FromStr for Moment {
 
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&self.rfc3339())
+        if s.is_human_readable() {
+            s.serialize_str(&self.rfc3339())
+        } else {
+            s.serialize_i64(self.timestamp_millis())
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(D::Error::custom)
+        if d.is_human_readable() {
+            return String::deserialize(d)?.parse().map_err(D::Error::custom);
+        }
+        let found = Self::from_timestamp_millis(i64::deserialize(d)?);
+        found.ok_or_else(|| D::Error::custom(NoMoment::Year))
     }
 }
 

@@ -107,14 +107,13 @@ fn budget_alert() -> Alert {
 }
 
 /// A value with a beginning and an end.
-#[derive(Clone, Copy)]
-struct Sample<'s> {
+struct Sample {
     from: Moment,
     /// `None` if it has no end yet.
     until: Option<Moment>,
     /// Seconds, 1 or 0 for a ratio, or a number of rounds: each in thousandths.
     amount: i64,
-    issue: Option<&'s IssueKey>,
+    issue: Option<IssueKey>,
     number: Option<u32>,
 }
 
@@ -187,10 +186,10 @@ impl<'s> AlertInput<'s> {
         });
         let (mut handoffs, mut issues) = (Vec::new(), Vec::new());
         for sample in guilty {
-            if let (Some(issue), Some(number)) = (sample.issue, sample.number) {
+            if let (Some(issue), Some(number)) = (&sample.issue, sample.number) {
                 handoffs.push(HandoffId::new(issue.clone(), number));
             }
-            issues.extend(sample.issue.cloned());
+            issues.extend(sample.issue);
         }
         // Samples are in the survey's order, with an issue's samples together.
         handoffs.dedup();
@@ -215,7 +214,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The samples of an alert that began by now, each until it no longer counts.
-    fn counted(&self, alert: &Alert, extent: Extent) -> Vec<Sample<'s>> {
+    fn counted(&self, alert: &Alert, extent: Extent) -> Vec<Sample> {
         let mut samples = self.samples(alert, extent);
         if let Some(window) = seconds(alert.within_seconds) {
             for sample in &mut samples {
@@ -235,8 +234,8 @@ impl<'s> AlertInput<'s> {
         };
         let (name, only) = (self.name, self.issue);
         let issues = self.all.active_since(begin);
-        let issues = issues.filter(move |issue| issue.protocol == name);
-        issues.filter(move |issue| only.is_none_or(|key| issue.key == key))
+        let issues = issues.filter(move |issue| issue.protocol == *name);
+        issues.filter(move |issue| only.is_none_or(|key| issue.key == *key))
     }
 
     /// The moment such that nothing counts now in an issue in which nothing is open and nothing
@@ -256,12 +255,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// When a threshold was crossed; `None` if it is not crossed now.
-    fn crossed_since(
-        &self,
-        samples: &[Sample<'_>],
-        sum: Sum,
-        threshold: Threshold,
-    ) -> Option<Moment> {
+    fn crossed_since(&self, samples: &[Sample], sum: Sum, threshold: Threshold) -> Option<Moment> {
         let mut steps: Vec<(Moment, i64, i64, i64)> = Vec::with_capacity(2 * samples.len());
         for sample in samples {
             let below = i64::from(is_below(sample.amount, threshold));
@@ -295,8 +289,8 @@ impl<'s> AlertInput<'s> {
         while crossed(count, amount, below) {
             let Some((at, n, a, b)) = steps.pop() else {
                 // Without any samples, the state holds since the first issue was opened.
-                let issues = self.all.iter().filter(|issue| issue.protocol == self.name);
-                let own = issues.filter(|issue| self.issue.is_none_or(|key| issue.key == key));
+                let issues = self.all.iter().filter(|issue| issue.protocol == *self.name);
+                let own = issues.filter(|issue| self.issue.is_none_or(|key| issue.key == *key));
                 return Some(own.map(|i| i.opened_at).min().unwrap_or(self.now));
             };
             (count, amount, below) = (count - n, amount - a, below - b);
@@ -312,7 +306,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The samples of an alert's metric.
-    fn samples(&self, alert: &Alert, extent: Extent) -> Vec<Sample<'s>> {
+    fn samples(&self, alert: &Alert, extent: Extent) -> Vec<Sample> {
         let patience = seconds(alert.longer_than_seconds).unwrap_or_default();
         match alert.metric {
             Metric::CyclesBlocked | Metric::ContractsRefused => self.refused(alert.metric),
@@ -337,13 +331,13 @@ impl<'s> AlertInput<'s> {
         issue: &IssueSurvey<'s>,
         metric: Metric,
         patience: TimeDelta,
-        found: &mut Vec<Sample<'s>>,
+        found: &mut Vec<Sample>,
     ) {
         let sample = |number: u32, (from, until, amount): Period| Sample {
             from,
             until: until.map(|until| self.past(until)),
             amount,
-            issue: Some(issue.key),
+            issue: Some(issue.key.clone()),
             number: Some(number),
         };
         if metric.measure() == Measure::Events && metric != Metric::RetriesOfOne {
@@ -353,7 +347,7 @@ impl<'s> AlertInput<'s> {
         }
         for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
             let is_claimed = claimed_at(handoff).is_some();
-            if !is_claimed && issue.holds_back(handoff.to) {
+            if !is_claimed && issue.holds_back(&handoff.to) {
                 continue;
             }
             let periods = match metric {
@@ -414,7 +408,7 @@ impl<'s> AlertInput<'s> {
             Metric::Dead => State::Dead,
             _ => return Vec::new(),
         };
-        if issue.holds_back(handoff.to) {
+        if issue.holds_back(&handoff.to) {
             return Vec::new();
         }
         let spells = times::spells(handoff).into_iter();
@@ -452,7 +446,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The share of claimed handoffs; each counts once its patience is over.
-    fn acknowledged(&self, alert: &Alert, patience: TimeDelta, extent: Extent) -> Vec<Sample<'s>> {
+    fn acknowledged(&self, alert: &Alert, patience: TimeDelta, extent: Extent) -> Vec<Sample> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
         for issue in self.issues(alert, extent) {
@@ -469,7 +463,7 @@ impl<'s> AlertInput<'s> {
                     from,
                     until: [until, end].into_iter().flatten().min(),
                     amount,
-                    issue: Some(issue.key),
+                    issue: Some(issue.key.clone()),
                     number: Some(handoff.number),
                 };
                 found.push(sample(begin, claim, 0));
@@ -480,7 +474,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// Contracts refused in this clone.
-    fn refused(&self, metric: Metric) -> Vec<Sample<'s>> {
+    fn refused(&self, metric: Metric) -> Vec<Sample> {
         let own = self.local.refused.iter().filter(|refused| {
             let protocol = refused.protocol.as_ref();
             protocol.is_none_or(|protocol| protocol == self.name)
@@ -493,14 +487,14 @@ impl<'s> AlertInput<'s> {
             from: self.past(refused.at),
             until: None,
             amount: ONE,
-            issue: refused.issue.as_ref(),
+            issue: refused.issue.clone(),
             number: None,
         });
         sample.collect()
     }
 
     /// The findings of this clone's last audit, which are of no particular issue.
-    fn corruption(&self) -> Vec<Sample<'s>> {
+    fn corruption(&self) -> Vec<Sample> {
         let audited = self.local.audited.as_ref().filter(|_| self.issue.is_none());
         let sample = audited.map(|audited| Sample {
             from: self.past(audited.at),
@@ -517,7 +511,7 @@ impl<'s> AlertInput<'s> {
         &self,
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
-    ) -> Vec<Sample<'s>> {
+    ) -> Vec<Sample> {
         let ended = |issue: &IssueSurvey<'_>| issue.handoffs.iter().all(|h| h.state.is_terminal());
         let awaits = |issue: &IssueSurvey<'_>| {
             let mut awaiting = issue.awaiting.iter();
@@ -529,7 +523,7 @@ impl<'s> AlertInput<'s> {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,
                 until: None,
                 amount: ONE,
-                issue: Some(issue.key),
+                issue: Some(issue.key.clone()),
                 number: None,
             })
         });
@@ -540,7 +534,7 @@ impl<'s> AlertInput<'s> {
     fn rounds_left<I: Iterator<Item = IssueSurvey<'s>>>(
         &self,
         issues: impl Fn() -> I,
-    ) -> Vec<Sample<'s>> {
+    ) -> Vec<Sample> {
         let mut found = Vec::new();
         let limits = self.protocol.definition().limits.as_ref();
         for (name, limit) in limits.iter().flat_map(|limits| &limits.rounds) {
@@ -559,7 +553,7 @@ impl<'s> AlertInput<'s> {
                         from: *from,
                         until,
                         amount: (i64::from(limit.most) - nth) * ONE,
-                        issue: Some(issue.key),
+                        issue: Some(issue.key.clone()),
                         number: Some(*number),
                     });
                 }
@@ -569,7 +563,7 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The largest shares of budgets that are spent: in each open issue, and today.
-    fn budgets(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample<'s>> {
+    fn budgets(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample> {
         let definition = self.protocol.definition();
         let sample = |from, share: u64, issue| Sample {
             from,
@@ -581,9 +575,13 @@ impl<'s> AlertInput<'s> {
         let open = issues.filter(|issue| issue.status == IssueStatus::Open);
         let in_issues = open.filter_map(|issue| {
             let share = used(definition, Per::Issue, &issue.spent)?;
-            Some(sample(self.past(issue.updated_at), share, Some(issue.key)))
+            Some(sample(
+                self.past(issue.updated_at),
+                share,
+                Some(issue.key.clone()),
+            ))
         });
-        let mut found: Vec<Sample<'s>> = in_issues.collect();
+        let mut found: Vec<Sample> = in_issues.collect();
         // A day belongs to all issues.
         let today = self.local.spent_today.protocols.get(self.name);
         let today = today.filter(|_| self.issue.is_none());
@@ -594,14 +592,14 @@ impl<'s> AlertInput<'s> {
     }
 
     /// The times from the opening of issues to their completion.
-    fn cycle_times(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample<'s>> {
+    fn cycle_times(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample> {
         let completed = issues.filter_map(|issue| {
             let end = issue.completed_at?;
             Some(Sample {
                 from: self.past(end),
                 until: None,
                 amount: (end - issue.opened_at).num_milliseconds().max(0),
-                issue: Some(issue.key),
+                issue: Some(issue.key.clone()),
                 number: None,
             })
         });
@@ -654,7 +652,7 @@ fn is_below(amount: i64, threshold: Threshold) -> bool {
 }
 
 /// The aggregate of samples; `None` without samples.
-fn value(samples: &[Sample<'_>], sum: Sum) -> Option<f64> {
+fn value(samples: &[Sample], sum: Sum) -> Option<f64> {
     match sum {
         Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()? * ONE)),
         Sum::Average => mean(samples.iter().map(|s| s.amount).sum(), samples.len()),

@@ -62,7 +62,7 @@ pub(crate) fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<S
     for change in &handoff.changes {
         agent = match (&change.receiver, change.event) {
             (Some(receiver), _) => receiver,
-            (None, Some(Event::Claim)) => change.by,
+            (None, Some(Event::Claim)) => &change.by,
             (None, _) => agent,
         };
         // It failed when its lease ran out, whenever that was recorded.

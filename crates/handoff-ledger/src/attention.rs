@@ -168,10 +168,9 @@ pub fn of_survey(
 ) -> Result<Vec<Attention>, LedgerError> {
     let mut found = Vec::new();
     for issue in survey.issues.active() {
-        if let Some(protocol) = protocols.get(issue.protocol) {
-            let today = protocols.spent_today(issue.protocol);
-            let folder = tip.issue(issue.key)?;
-            let decides = |number| deciding(&folder, protocol, number, now);
+        if let Some(protocol) = protocols.get(&issue.protocol) {
+            let today = protocols.spent_today(&issue.protocol);
+            let decides = |number| deciding(&tip.issue(issue.key)?, protocol, number, now);
             found.extend(of_issue(&issue, protocol, today, now, decides)?);
         }
     }
@@ -215,14 +214,14 @@ pub fn of_issue<E>(
     let mut found = Vec::new();
     let going = |agent: &&AgentName| !issue.holds_back(agent);
     for handoff in &issue.handoffs {
-        let about = |(number, _): &&(u32, &AgentName)| *number == handoff.number;
+        let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
         if issue.status == IssueStatus::Open {
-            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| *agent);
-            if going(&awaited.unwrap_or(handoff.to)) {
+            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
+            if going(&awaited.unwrap_or(&handoff.to)) {
                 found.extend(judge(handoff, awaited, false)?);
             }
         }
-        let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| *agent);
+        let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| agent);
         for agent in to_tell.filter(going) {
             found.extend(judge(handoff, Some(agent), true)?);
         }
@@ -633,7 +632,7 @@ impl Judged<'_> {
             issue: &self.issue?.spent,
             day: self.today,
         };
-        let claim = (self.handoff.to, &self.id);
+        let claim = (&self.handoff.to, &self.id);
         ensure_left(self.protocol.definition(), claim, so_far).err()
     }
 
@@ -719,7 +718,7 @@ impl Judged<'_> {
             return vec![agent.clone()];
         }
         let own = self.protocol.definition().attention.get(&need);
-        let lead = decider(self.protocol, self.handoff.from);
+        let lead = decider(self.protocol, &self.handoff.from);
         let party = |party: &str| match party {
             SENDER => Some(self.handoff.from.clone()),
             RECEIVER => Some(self.handoff.to.clone()),
@@ -761,7 +760,7 @@ impl Judged<'_> {
     fn onward(&self) -> String {
         let (handoff, issue) = (self.handoff, self.id.issue());
         let from = &handoff.to;
-        let request = (handoff.from, handoff.contract_type);
+        let request = (&handoff.from, handoff.contract_type);
         let mut onward = self.protocol.onward(from.as_str(), Some(request));
         onward.sort_by_key(|(to, _)| self.protocol.steps_in(to));
         let Some((to, kind)) = onward.into_iter().next() else {

@@ -35,7 +35,7 @@ impl Scratch {
     }
 
     /// Opens it for reading, if it exists and is at most this large; with its size.
-    pub fn open(&self, largest: u64) -> Option<(File, u64)> {
+    fn open(&self, largest: u64) -> Option<(File, u64)> {
         let found = fs::symlink_metadata(&self.path).ok()?;
         if !found.is_file() || found.len() > largest {
             return None;

@@ -29,9 +29,9 @@ pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) ->
     let mut legs = Vec::with_capacity(issue.handoffs.len());
     let mut steps = Vec::with_capacity(issue.handoffs.len());
     for handoff in &issue.handoffs {
-        let from = builder.agent(handoff.from);
+        let from = builder.agent(&handoff.from);
         let to = builder.agent(&handoff.sent_to);
-        let with = builder.agent(handoff.to);
+        let with = builder.agent(&handoff.to);
         legs.push(Leg {
             number: handoff.number,
             from,
@@ -74,7 +74,7 @@ fn step(handoff: &HandoffSurvey<'_>, from: NodeId, to: NodeId, with: NodeId, now
         from,
         to,
         now_with: Some(with).filter(|with| *with != to),
-        meant_for: handoff.intended.cloned(),
+        meant_for: handoff.intended.clone(),
         summary: handoff.summary.to_owned(),
         contract_type: handoff.contract_type.to_owned(),
         state: handoff.state,
@@ -238,7 +238,7 @@ impl Builder<'_> {
         let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
         let open: Vec<&HandoffSurvey<'_>> = open.collect();
         for handoff in &open {
-            let id = self.agent(handoff.to);
+            let id = self.agent(&handoff.to);
             let node = &mut self.nodes[id.0];
             let mark = mark(handoff, now);
             node.here = true;
@@ -270,7 +270,7 @@ impl Builder<'_> {
         if open.is_empty() {
             for number in &issue.unfollowed {
                 if let Some(handoff) = issue.handoff(*number) {
-                    let id = self.agent(handoff.to);
+                    let id = self.agent(&handoff.to);
                     let node = &mut self.nodes[id.0];
                     node.here = true;
                     node.mark = node.mark.max(Mark::Claimable);

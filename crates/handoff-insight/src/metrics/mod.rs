@@ -86,7 +86,7 @@ impl By {
     fn of_handoff(self, issue: &IssueSurvey<'_>, handoff: &HandoffSurvey<'_>) -> String {
         match self {
             Self::Agent => handoff.to.to_string(),
-            Self::Route => route(handoff.from, &handoff.sent_to),
+            Self::Route => route(&handoff.from, &handoff.sent_to),
             Self::Type => handoff.contract_type.to_owned(),
             Self::Protocol => issue.protocol.to_string(),
             Self::Issue => issue.key.to_string(),
@@ -206,10 +206,10 @@ impl Metrics {
         };
         // A protocol in force is listed before it has a handoff.
         for name in protocols.keys() {
-            count.protocols.entry(name).or_default().is_counted = true;
+            count.protocols.entry(name.clone()).or_default().is_counted = true;
         }
         for issue in survey.issues.iter() {
-            count.add_issue(&issue, protocols.get(issue.protocol));
+            count.add_issue(&issue, protocols.get(&issue.protocol));
         }
         for refused in &local.refused {
             count.add_refused(refused);
@@ -228,13 +228,13 @@ impl Metrics {
         let mut usage = Vec::new();
         let mut all = count.refused;
         for (name, mut of) in count.protocols.into_iter().filter(|(_, of)| of.is_counted) {
-            let spent = |(agent, at): (AgentName, usize)| of.spent[at].of(name, agent);
+            let spent = |(agent, at): (AgentName, usize)| of.spent[at].of(&name, agent);
             agents.extend(of.agents.into_iter().map(spent));
-            rounds.extend(of.rounds.figures(name, protocols.get(name)));
-            usage.extend(of.usage.figures(name));
+            rounds.extend(of.rounds.figures(&name, protocols.get(&name)));
+            usage.extend(of.usage.figures(&name));
             by_protocol.push(Group {
-                protocol: name.clone(),
                 name: name.to_string(),
+                protocol: name,
                 figures: of.tally.figures(true),
             });
             all.add_all(&of.tally);
@@ -261,7 +261,7 @@ struct Count<'s> {
     now: Moment,
     /// Refused contracts of no known protocol.
     refused: Tally,
-    protocols: BTreeMap<&'s AgentName, OfProtocol<'s>>,
+    protocols: BTreeMap<AgentName, OfProtocol<'s>>,
     groups: Tallies,
 }
 
@@ -298,7 +298,7 @@ impl OfProtocol<'_> {
         }
         self.tally.add(handoff, events, &spent);
         if !handoff.state.is_terminal() {
-            self.spent_by(handoff.to).open += 1;
+            self.spent_by(&handoff.to).open += 1;
         }
         spent
     }
@@ -343,7 +343,7 @@ impl<'s> Count<'s> {
     }
 
     fn add_issue(&mut self, issue: &IssueSurvey<'s>, rules: Option<&Protocol>) {
-        let mut of = self.protocols.remove(issue.protocol).unwrap_or_default();
+        let mut of = self.protocols.remove(&issue.protocol).unwrap_or_default();
         let counts = Tally::events(issue, rules);
         let mut spells = Vec::new();
         for (handoff, events) in issue.handoffs.iter().zip(&counts) {
@@ -353,7 +353,7 @@ impl<'s> Count<'s> {
                 if let Some(by) = self.by {
                     let group = self
                         .groups
-                        .of(issue.protocol, &by.of_handoff(issue, handoff));
+                        .of(&issue.protocol, &by.of_handoff(issue, handoff));
                     group.add(handoff, events, &spent);
                 }
             }
@@ -368,10 +368,10 @@ impl<'s> Count<'s> {
                     By::Issue => issue.key.as_str(),
                     _ => issue.protocol.as_str(),
                 };
-                self.groups.of(issue.protocol, name).add_issue(issue);
+                self.groups.of(&issue.protocol, name).add_issue(issue);
             }
         }
-        self.protocols.insert(issue.protocol, of);
+        self.protocols.insert(issue.protocol.clone(), of);
     }
 
     fn add_refused(&mut self, refused: &'s RefusedContract) {
@@ -382,7 +382,7 @@ impl<'s> Count<'s> {
             self.refused.add_refused(refused);
             return;
         };
-        let of = self.protocols.entry(protocol).or_default();
+        let of = self.protocols.entry(protocol.clone()).or_default();
         of.is_counted = true;
         of.tally.add_refused(refused);
         if let Some(name) = self.by.and_then(|by| by.of_refused(refused)) {

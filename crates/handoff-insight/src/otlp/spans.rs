@@ -97,7 +97,7 @@ fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractT
 pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
     let issue = IssueSurvey::of(&traced.issue, &traced.records);
     let trace = Trace {
-        id: TraceId::of(&origin.ledger, issue.key),
+        id: TraceId::of(&origin.ledger, &issue.key),
         issue: &issue,
         contracts: &traced.contracts,
         // After a clock was set back, nothing may end before it was recorded.

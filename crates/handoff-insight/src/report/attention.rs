@@ -113,7 +113,7 @@ fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey<'_>], now
     if alike.is_empty() {
         return;
     }
-    let surveys = issues.iter().map(|issue| (issue.key, *issue)).collect();
+    let surveys = issues.iter().map(|issue| (&issue.key, *issue)).collect();
     page.push_str("<ul class=\"sums\">\n");
     for ((need, agent), all) in &alike {
         let why = reason(all, &surveys).map_or_else(String::new, |why| format!(" ({why})"));

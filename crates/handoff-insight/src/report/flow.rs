@@ -25,7 +25,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
     let mut lanes: Vec<&AgentName> = Vec::new();
     for handoff in shown {
         for agent in [&handoff.from, &handoff.to] {
-            if !lanes.contains(agent) {
+            if !lanes.contains(&agent) {
                 lanes.push(agent);
             }
         }
@@ -57,7 +57,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
     let mut labels = String::new();
     for (row, handoff) in shown.iter().enumerate() {
         let y = TOP + ROW * row + 12;
-        let (from, to) = (middle(at(handoff.from)), middle(at(handoff.to)));
+        let (from, to) = (middle(at(&handoff.from)), middle(at(&handoff.to)));
         let class = handoff.state.as_str();
         *arrows.entry(class).or_default() += &arrow(from, to, y);
         let x = if from <= to { from + 6 } else { from - 6 };

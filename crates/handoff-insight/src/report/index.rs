@@ -57,7 +57,7 @@ pub(super) fn section(
          <th scope=\"col\" class=\"r\">Handoffs</th><th scope=\"col\" class=\"r\">Took</th><th scope=\"col\">Last step</th><th scope=\"col\">Newest handoff</th></tr></thead>\n<tbody>\n",
     );
     for issue in issues {
-        let needed = needed.get(issue.key).map_or(&[][..], Vec::as_slice);
+        let needed = needed.get(&issue.key).map_or(&[][..], Vec::as_slice);
         row(page, issue, needed, shown, now);
     }
     page.push_str("</tbody></table>\n</section>\n");

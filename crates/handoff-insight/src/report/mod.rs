@@ -113,7 +113,7 @@ impl<'a> Report<'a> {
         let only: HashSet<&IssueKey> = wanted.issues.iter().collect();
         let mut issues: Vec<&IssueSurvey<'_>> = all
             .iter()
-            .filter(|issue| only.is_empty() || only.contains(issue.key))
+            .filter(|issue| only.is_empty() || only.contains(&issue.key))
             .collect();
         // The sort is stable: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
         threads: usize,
         out: &mut impl Write,
     ) -> Result<Written, ReportError> {
-        let shown = Shown(self.sections.iter().map(|issue| issue.key).collect());
+        let shown = Shown(self.sections.iter().map(|issue| &issue.key).collect());
         let mut page = String::new();
         page::head(&mut page, self, frame);
         index::filters(&mut page, &self.issues, &self.stuck);

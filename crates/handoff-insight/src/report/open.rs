@@ -72,7 +72,7 @@ pub(super) fn section(
     for issue in issues {
         for handoff in issue.handoffs.iter().filter(|h| !h.state.is_terminal()) {
             if let Some(last) = handoff.changes.last() {
-                let held = agents.entry(handoff.to).or_default();
+                let held = agents.entry(&handoff.to).or_default();
                 held.push((issue, handoff, last.at));
             }
         }
@@ -132,7 +132,7 @@ pub(super) fn section(
                 (sign(handoff.state), state(handoff.state))
             };
             let name = title(issue.title, TITLE);
-            *page += &if shown.has(issue.key) {
+            *page += &if shown.has(&issue.key) {
                 format!("<li><a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> {name}")
             } else {
                 format!("<li>{sign} {id} {name}")

@@ -117,7 +117,7 @@ impl<'a, 'r> Reader<'a, 'r> {
     }
 
     fn issue(&mut self, page: &mut String, survey: &IssueSurvey<'_>) -> Result<(), LedgerError> {
-        let folder = self.tip.issue(survey.key)?;
+        let folder = self.tip.issue(&survey.key)?;
         let Some(issue) = folder.issue()? else {
             return Ok(());
         };
@@ -126,7 +126,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         let handoffs = handoffs.collect::<Result<Vec<HandoffDetails>, LedgerError>>()?;
         let now = self.report.now;
         let protocols = self.report.protocols;
-        let protocol = protocols.get(survey.protocol);
+        let protocol = protocols.get(&survey.protocol);
         let stuck = protocol.map(|protocol| of_folder(&folder, protocol, now));
         let stuck = stuck.transpose()?;
         let facts = Facts {

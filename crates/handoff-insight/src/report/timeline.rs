@@ -232,7 +232,7 @@ fn last_steps(
     let mut all = Vec::new();
     // An issue's last step is its newest.
     for survey in newest.into_iter().take(STEPS) {
-        let folder = tip.issue(survey.key)?;
+        let folder = tip.issue(&survey.key)?;
         let Some(issue) = folder.issue()? else {
             continue;
         };
@@ -245,7 +245,7 @@ fn last_steps(
     all.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
     page.push_str("<h3>Last steps</h3>\n<ol class=\"steps\">\n");
     for (at, survey, (id, told)) in all.into_iter().take(STEPS) {
-        let key = survey.key;
+        let key = &survey.key;
         let name = match id {
             Some(id) if shown.has(key) => format!("<a href=\"#h-{id}\">{id}</a>"),
             Some(id) => id,

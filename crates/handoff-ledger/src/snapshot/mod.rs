@@ -647,17 +647,27 @@ impl<'r> IssueFolder<'r> {
         repository: &'r Repository,
         line: &ArchivedIssue,
     ) -> Result<Self, LedgerError> {
-        let listing = Tree::new(repository, line.tree).listing();
+        Self::at(repository, &line.issue, line.tree, Some(line.commit))
+    }
+
+    /// Opens an issue's folder by its tree, in the tip or in the commit that has the archived issue.
+    pub(super) fn at(
+        repository: &'r Repository,
+        key: &IssueKey,
+        tree: ObjectId,
+        archived_in: Option<ObjectId>,
+    ) -> Result<Self, LedgerError> {
+        let listing = Tree::new(repository, tree).listing();
         let listing = listing.map_err(|source| DamageError::Object {
-            path: layout::issue_folder(&line.issue),
+            path: layout::issue_folder(key),
             source,
         })?;
         Ok(Self {
             repository,
-            key: line.issue.clone(),
+            key: key.clone(),
             top: None,
-            id: Some(line.tree),
-            archived_in: Some(line.commit),
+            id: Some(tree),
+            archived_in,
             listing,
             parsed: None,
         })

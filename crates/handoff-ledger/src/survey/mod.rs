@@ -2,26 +2,25 @@
 //! the whole ledger.
 //!
 //! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
-//! `brief` parses what is kept of the stored files and packs it, `packed` is the form, `issues` all of
-//! them; `read` finds and reads files on several threads, `note` keeps the last survey.
+//! `types` are the summaries, `issues` all of them, encoded; `read` reads them on several threads,
+//! `note` keeps the last survey.
 
-mod brief;
 mod issues;
 mod note;
-mod packed;
 mod read;
 mod types;
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
 
 use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
 use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
-use handoff_model::{ArchivedIssue, layout};
+use handoff_model::{ArchivedIssue, Record, StoredError, View, layout};
+use issues::Encoded;
 pub use issues::Issues;
-use issues::Stored;
-use note::{Remembered, Trees};
-use packed::{Names, Table};
-use read::{Folder, Place};
+use note::Trees;
+use read::Folder;
+use serde::ser::Error;
 pub use types::{
     ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
 };
@@ -50,96 +49,76 @@ impl Ledger<'_> {
     }
 }
 
+/// The depth of an issue's folder in the folder of all issues.
+const DEPTH: usize = 2;
+
 impl Survey {
     /// Reads what changed since the last note, or everything, and notes it.
     fn read(tip: &Snapshot<'_>, note: &Scratch, threads: usize) -> Result<Self, LedgerError> {
-        let whole = |issues: Issues| Self {
-            tip: tip.commit(),
-            issues,
-        };
-        let trees = Trees {
+        let now = Trees {
             issues: tip.issues_folder()?,
             archived: tip.archived_folder()?,
         };
-        if let Some(mut known) = Remembered::read(note)
-            && (known.trees == trees || known.update(tip, trees, note, threads)?.is_some())
-        {
-            return Ok(whole(known.issues));
+        let (before, mut issues) = note::read(note).unwrap_or_default();
+        if before != now {
+            let is_known = before.issues.is_some() && now.issues.is_some();
+            let known = is_known.then(|| changes(tip, before, now));
+            // The objects that the note was made from may be gone.
+            let (replaced, folders) = match known {
+                Some(Ok(changes)) => changes,
+                _ => {
+                    issues = Issues::default();
+                    changes(tip, Trees::default(), now)?
+                }
+            };
+            issues.update(&replaced, read::issues(&folders, threads)?);
+            note::write(note, now, &issues);
         }
-        let repository = tip.repository();
-        let places = match trees.issues {
-            Some(folder) => read::places(repository, folder, "")?,
-            None => Vec::new(),
-        };
-        let mut folders = read::folders(repository, places, threads)?;
-        folders.extend(found_in_history(tip, tip.all_archived()?)?);
-        let stored = stored(tip, folders, &[], &Table::default(), threads)?;
-        let known = Remembered::new(trees, stored, note);
-        Ok(whole(known.map(|known| known.issues).unwrap_or_default()))
+        Ok(Self {
+            tip: tip.commit(),
+            issues,
+        })
     }
 }
 
-/// The folders of archived issues, whose content is here.
-fn found_in_history(
+/// The issues that changed or are gone between two trees, and the folders of those that are there.
+fn changes(
     tip: &Snapshot<'_>,
-    archived: Vec<ArchivedIssue>,
-) -> Result<Vec<Folder>, LedgerError> {
+    before: Trees,
+    now: Trees,
+) -> Result<(HashSet<IssueKey>, Vec<Folder>), LedgerError> {
+    let archived = tip.archived_since(before.archived)?;
     tip.ensure_here(&archived)?;
-    let folder = |line: ArchivedIssue| Folder {
+    let archived = archived.into_iter().map(|line: ArchivedIssue| Folder {
         issue: line.issue,
         tree: line.tree,
-        is_archived: true,
+        archived_in: Some(line.commit),
+    });
+    let mut folders: Vec<Folder> = archived.collect();
+    let mut replaced: HashSet<IssueKey> = folders.iter().map(|one| one.issue.clone()).collect();
+    let shape = Shape::undivided(|path| path.matches('/').count() == DEPTH);
+    let repository = tip.repository();
+    let changes = match now.issues {
+        Some(now) => Tree::new(repository, now).changes_since(before.issues, shape, MOST_IN_ALL)?,
+        None => Vec::new(),
     };
-    Ok(archived.into_iter().map(folder).collect())
-}
-
-impl Remembered {
-    /// Reads what changed since; `None` if that can't be found out.
-    fn update(
-        &mut self,
-        tip: &Snapshot<'_>,
-        trees: Trees,
-        note: &Scratch,
-        threads: usize,
-    ) -> Result<Option<()>, LedgerError> {
-        let (Some(before), Some(now)) = (self.trees.issues, trees.issues) else {
-            return Ok(None);
+    for change in changes {
+        // An invalid name is reported by `verify`.
+        let name = change.path.rsplit('/').next().unwrap_or_default();
+        let Ok(issue) = name.parse::<IssueKey>() else {
+            continue;
         };
-        let changes = Tree::new(tip.repository(), now).changes_since(
-            Some(before),
-            Shape::undivided(read::is_issue),
-            MOST_IN_ALL,
-        );
-        // The objects that the note was made from may be gone.
-        let (Ok(changes), Ok(archived)) = (changes, tip.archived_since(self.trees.archived)) else {
-            return Ok(None);
-        };
-        let (mut gone, mut folders) = (Vec::new(), found_in_history(tip, archived)?);
-        for change in changes {
-            let name = change.path.rsplit('/').next().unwrap_or_default();
-            gone.push(name.to_owned());
-            if let Some(tree) = change.new {
-                let path = change.path;
-                folders.extend(Place { path, tree }.folder());
-            }
+        if format!("{}/{}", layout::ISSUES, change.path) != layout::issue_folder(&issue) {
+            continue;
         }
-        let stored = stored(tip, folders, &gone, self.issues.table(), threads)?;
-        Ok(self.add(trees, stored, note))
+        replaced.insert(issue.clone());
+        folders.extend(change.new.map(|tree| Folder {
+            issue,
+            tree,
+            archived_in: None,
+        }));
     }
-}
-
-/// Reads the issues in these folders into a part that follows others, which have the names of a
-/// table.
-fn stored(
-    tip: &Snapshot<'_>,
-    folders: Vec<Folder>,
-    gone: &[String],
-    before: &Table,
-    threads: usize,
-) -> Result<Stored, LedgerError> {
-    let mut table = before.clone();
-    let issues = read::issues(tip.repository(), folders, &mut table, threads)?;
-    Ok(Stored::new((before, &table), gone, issues))
+    Ok((replaced, folders))
 }
 
 impl IssueFolder<'_> {
@@ -148,30 +127,26 @@ impl IssueFolder<'_> {
     /// # Errors
     /// [`LedgerError`] if a record can't be read.
     pub fn survey(&self) -> Result<Option<Issues>, LedgerError> {
-        let read = |name: &str| -> Result<_, LedgerError> {
-            let path = || layout::in_issue(self.key(), name);
-            Ok(self.read(name)?.map(|(_, bytes)| (bytes, path())))
-        };
-        let Some((bytes, path)) = read("issue.json")? else {
+        Ok(self.encoded()?.map(|issue| vec![issue].into()))
+    }
+
+    fn encoded(&self) -> Result<Option<Encoded<'static>>, LedgerError> {
+        let Some(issue) = self.shared_issue()? else {
             return Ok(None);
         };
-        let table = Mutex::new(Table::default());
-        let mut names = Names::new(&table);
-        let is_archived = self.archived_in().is_some();
-        let issue = brief::issue(&bytes, is_archived, &mut names)
-            .map_err(|e| LedgerError::stored(&path, e))?;
-        let mut handoffs = Vec::new();
-        for number in 1_u32.. {
-            let Some((bytes, path)) = read(&layout::record_name(number))? else {
-                break;
-            };
-            let handoff = brief::handoff(&bytes, &mut names);
-            handoffs.push(handoff.map_err(|e| LedgerError::stored(&path, e))?);
+        let records = (1..=issue.handoffs).map(|number| self.record(number));
+        let records: Result<Vec<Record>, LedgerError> =
+            records.filter_map(Result::transpose).collect();
+        let records = records?;
+        let mut survey = IssueSurvey::of(&issue, &records);
+        if self.archived_in().is_some() {
+            // Nobody is told any more how it ended.
+            survey.to_tell.clear();
         }
-        let issue = read::packed(issue, handoffs).into_iter().collect();
-        let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut issues = Issues::default();
-        issues.add(Stored::new((&Table::default(), &table), &[], issue));
-        Ok(Some(issues))
+        let encoded = Encoded::new(&survey).map_err(|error| {
+            let form = StoredError::Form(serde_json::Error::custom(error));
+            LedgerError::stored(&layout::issue_file(self.key()), form)
+        })?;
+        Ok(Some(encoded))
     }
 }

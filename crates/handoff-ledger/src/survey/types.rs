@@ -1,5 +1,5 @@
 //! Summaries of issues and handoffs. They borrow their text, so that going through all of a ledger's
-//! copies none of it.
+//! copies little of it.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,17 @@ use handoff_model::{
     Usage, Verdict,
 };
 use handoff_protocol::{Action, Event, State};
+use serde::{Deserialize, Serialize};
 
 /// A summary of an issue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueSurvey<'a> {
     /// Its key.
-    pub key: &'a IssueKey,
+    pub key: IssueKey,
     /// Its title.
     pub title: &'a str,
     /// The protocol it is bound to.
-    pub protocol: &'a AgentName,
+    pub protocol: AgentName,
     /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
@@ -31,6 +32,7 @@ pub struct IssueSurvey<'a> {
     /// When it was completed, if it is.
     pub completed_at: Option<Moment>,
     /// Since when and why nobody is handed its work, if so.
+    #[serde(borrow)]
     pub paused: Option<PauseSurvey<'a>>,
     /// The number of commits that wrote to it.
     pub steps: u32,
@@ -39,13 +41,14 @@ pub struct IssueSurvey<'a> {
     /// The number of handoffs it had when it was last reopened: limits count from there.
     pub counts_after: u32,
     /// The handoffs that count as rounds, the oldest first.
+    #[serde(borrow)]
     pub rounds: Vec<RoundSurvey<'a>>,
     /// Completed handoffs that nothing was sent on from yet.
     pub unfollowed: Vec<u32>,
     /// Handoffs that ended and await somebody, and whom.
-    pub awaiting: Vec<(u32, &'a AgentName)>,
+    pub awaiting: Vec<(u32, AgentName)>,
     /// Handoffs that ended and of which these agents have yet to be told.
-    pub to_tell: Vec<(u32, &'a AgentName)>,
+    pub to_tell: Vec<(u32, AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// The number of findings of its reviews.
@@ -53,26 +56,28 @@ pub struct IssueSurvey<'a> {
     /// The number of those that no review has settled yet.
     pub unsettled: u32,
     /// What agents spent in it since its protocol has budgets.
+    #[serde(with = "spending")]
     pub spent: Spending,
     /// Its handoffs, the oldest first.
+    #[serde(borrow)]
     pub handoffs: Vec<HandoffSurvey<'a>>,
 }
 
 /// A pause of an issue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseSurvey<'a> {
     /// When it was paused.
     pub at: Moment,
     /// The agent that paused it.
-    pub by: &'a AgentName,
+    pub by: AgentName,
     /// Why.
     pub reason: &'a str,
     /// The agents that go on all the same.
-    pub except: Vec<&'a AgentName>,
+    pub except: Vec<AgentName>,
 }
 
 /// A handoff that counts as a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundSurvey<'a> {
     /// The name of the protocol's limit.
     pub name: &'a str,
@@ -81,7 +86,7 @@ pub struct RoundSurvey<'a> {
 }
 
 /// A decision about a handoff.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionSurvey {
     /// When it was made.
     pub at: Moment,
@@ -92,25 +97,27 @@ pub struct DecisionSurvey {
 }
 
 /// A summary of a handoff.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandoffSurvey<'a> {
     /// Its number in its issue, from 1.
     pub number: u32,
     /// The contract's type.
     pub contract_type: &'a str,
     /// The sender.
-    pub from: &'a AgentName,
+    pub from: AgentName,
     /// The current receiver, which a reassignment changes.
-    pub to: &'a AgentName,
+    pub to: AgentName,
     /// The receiver that it was sent to.
-    pub sent_to: Cow<'a, AgentName>,
+    pub sent_to: AgentName,
     /// The receiver that its contract names, if another agent decides first.
-    pub intended: Option<&'a AgentName>,
+    pub intended: Option<AgentName>,
     /// Its state.
     pub state: State,
     /// Its priority, in the protocol's words.
+    #[serde(borrow)]
     pub priority: Option<&'a str>,
     /// The status of its contract.
+    #[serde(borrow)]
     pub status: Option<&'a str>,
     /// One line about it.
     pub summary: &'a str,
@@ -121,6 +128,7 @@ pub struct HandoffSurvey<'a> {
     /// The number of the failed handoff whose contract it corrects.
     pub replaces: Option<u32>,
     /// The task that it is about.
+    #[serde(borrow)]
     pub task: Option<&'a str>,
     /// The numbers of the handoffs that must be completed before it can be claimed.
     pub waits_for: Vec<u32>,
@@ -137,18 +145,20 @@ pub struct HandoffSurvey<'a> {
     /// The number of role violations of its sender.
     pub violations: u32,
     /// What work on it took, by claim and model.
+    #[serde(borrow)]
     pub usage: Vec<UsageSurvey<'a>>,
     /// Every transition, the oldest first.
+    #[serde(borrow)]
     pub changes: Vec<ChangeSurvey<'a>>,
 }
 
 /// What a claim took of one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSurvey<'a> {
     /// When it was reported last.
     pub at: Moment,
     /// The agent.
-    pub by: &'a AgentName,
+    pub by: AgentName,
     /// The number of the claim; 0 for work without one.
     pub token: u32,
     /// Who runs the model; empty if that was not said.
@@ -160,19 +170,20 @@ pub struct UsageSurvey<'a> {
 }
 
 /// A summary of a transition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSurvey<'a> {
     /// When it happened.
     pub at: Moment,
     /// The agent that caused it.
-    pub by: &'a AgentName,
+    pub by: AgentName,
     /// The event; `None` for the sending that started the handoff.
     pub event: Option<Event>,
     /// The state after.
     pub to: State,
     /// The agent that takes over from now on, if that changed.
-    pub receiver: Option<&'a AgentName>,
+    pub receiver: Option<AgentName>,
     /// The code of the failure, if it failed.
+    #[serde(borrow)]
     pub failure: Option<&'a str>,
     /// The failure, the question or the reason, in one line.
     pub reason: Option<Cow<'a, str>>,
@@ -195,12 +206,12 @@ impl<'a> IssueSurvey<'a> {
             let named = counted.rounds.iter().map(String::as_str);
             named.map(move |name| RoundSurvey { name, number })
         });
-        let pair = |one: &'a Awaiting| (one.id.number(), &one.agent);
+        let pair = |one: &Awaiting| (one.id.number(), one.agent.clone());
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Self {
-            key: &issue.issue,
+            key: issue.issue.clone(),
             title: &issue.title,
-            protocol: &issue.protocol,
+            protocol: issue.protocol.clone(),
             status: issue.status,
             opened_at: issue.opened_at,
             counts_since: issue.counts_since(),
@@ -208,9 +219,9 @@ impl<'a> IssueSurvey<'a> {
             completed_at: issue.completed_at,
             paused: issue.paused.as_ref().map(|paused| PauseSurvey {
                 at: paused.at,
-                by: &paused.by,
+                by: paused.by.clone(),
                 reason: &paused.reason,
-                except: paused.except.iter().collect(),
+                except: paused.except.iter().cloned().collect(),
             }),
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
@@ -235,7 +246,33 @@ impl<'a> IssueSurvey<'a> {
     /// Whether a pause keeps an agent from being handed its work.
     pub fn holds_back(&self, agent: &AgentName) -> bool {
         let paused = self.paused.as_ref();
-        paused.is_some_and(|paused| !paused.except.contains(&agent))
+        paused.is_some_and(|paused| !paused.except.contains(agent))
+    }
+
+    /// Whether something in it may still need somebody: it is open, has an open handoff, or awaits
+    /// somebody or has yet to tell somebody.
+    pub(super) fn is_active(&self) -> bool {
+        let is_over = |handoff: &HandoffSurvey<'_>| handoff.state.is_terminal();
+        self.status == IssueStatus::Open
+            || !(self.awaiting.is_empty() && self.to_tell.is_empty())
+            || !self.handoffs.iter().all(is_over)
+    }
+
+    /// The last of all times in it.
+    pub(super) fn newest(&self) -> Moment {
+        let paused = self.paused.as_ref().map(|paused| paused.at);
+        let own = [self.completed_at, paused].into_iter().flatten();
+        let decisions = self.decisions.iter().map(|decision| decision.at);
+        let handoffs = self.handoffs.iter().flat_map(|handoff| {
+            let changes = handoff.changes.iter();
+            let times = changes.flat_map(|change| [Some(change.at), change.ran_out_at]);
+            let usage = handoff.usage.iter().map(|usage| Some(usage.at));
+            let waits = [handoff.not_before, handoff.expires_at];
+            times.chain(usage).chain(waits).flatten()
+        });
+        own.chain(decisions)
+            .chain(handoffs)
+            .fold(self.updated_at, Moment::max)
     }
 
     /// A handoff by its number.
@@ -259,10 +296,10 @@ impl<'a> HandoffSurvey<'a> {
         Self {
             number: record.id.number(),
             contract_type: &record.contract_type,
-            from: &record.from,
-            to: &record.to,
-            sent_to: sent_to().map_or(Cow::Borrowed(&record.to), Cow::Owned),
-            intended: record.intended.as_ref(),
+            from: record.from.clone(),
+            to: record.to.clone(),
+            sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
+            intended: record.intended.clone(),
             state: record.state,
             priority: record.priority.as_deref(),
             status: record.status.as_deref(),
@@ -308,7 +345,7 @@ impl<'a> UsageSurvey<'a> {
     fn of(usage: &'a Usage) -> impl Iterator<Item = Self> {
         usage.models.iter().map(|model| Self {
             at: usage.at,
-            by: &usage.by,
+            by: usage.by.clone(),
             token: usage.token,
             provider: model.provider.as_deref().unwrap_or_default(),
             model: model.model.as_deref().unwrap_or_default(),
@@ -324,10 +361,10 @@ impl<'a> ChangeSurvey<'a> {
         let reason = reason.or_else(|| transition.answer_text().map(Cow::Owned));
         Self {
             at: transition.at,
-            by: &transition.by,
+            by: transition.by.clone(),
             event: transition.event,
             to: transition.to,
-            receiver: transition.receiver.as_ref(),
+            receiver: transition.receiver.clone(),
             failure: failure.map(|failure| failure.code.as_str()),
             ran_out_at: transition.ran_out_at,
             reason: reason.and_then(first_line),
@@ -337,9 +374,35 @@ impl<'a> ChangeSurvey<'a> {
 }
 
 /// The first line of a text; `None` if it is empty.
-pub(super) fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
+fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
     match text {
         Cow::Borrowed(text) => text.lines().next().map(Cow::Borrowed),
         Cow::Owned(text) => text.lines().next().map(|line| Cow::Owned(line.to_owned())),
+    }
+}
+
+/// What agents spent, in a binary form: each with all of its fields, also those that a stored file
+/// leaves out.
+mod spending {
+    use std::collections::BTreeMap;
+
+    use handoff_base::ids::{AgentName, HandoffId};
+    use handoff_model::spending::AgentSpending;
+    use handoff_model::{Spending, Spent};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        all: &Spending,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(all.iter().map(|(agent, of)| (agent, &of.ended, &of.held)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Spending, D::Error> {
+        type Fields = (AgentName, Spent, BTreeMap<HandoffId, Spent>);
+        let all = Vec::<Fields>::deserialize(from)?.into_iter();
+        Ok(all
+            .map(|(agent, ended, held)| (agent, AgentSpending { ended, held }))
+            .collect())
     }
 }

@@ -28,8 +28,6 @@ pub struct NoTraceParent;
 #[derive(Deserialize)]
 struct Stored(String);
 
-/// The length in bytes of the trace, the span and the flags.
-const BYTES: usize = 25;
 /// `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const LENGTH: usize = 55;
 /// The flag defined by version 00: the trace is recorded.
@@ -49,26 +47,6 @@ impl TraceParent {
     /// The flags: the lowest bit means that the trace is recorded.
     pub fn flags(&self) -> u8 {
         self.flags
-    }
-
-    /// Its bytes: the trace, the span and the flags.
-    pub fn to_bytes(self) -> [u8; BYTES] {
-        let mut bytes = [self.flags; BYTES];
-        bytes[..16].copy_from_slice(&self.trace);
-        bytes[16..24].copy_from_slice(&self.span);
-        bytes
-    }
-
-    /// The one with these bytes; `None` if an id is all zero.
-    pub fn from_bytes(bytes: [u8; BYTES]) -> Option<Self> {
-        let (trace, rest) = bytes.split_first_chunk()?;
-        let (span, flags) = rest.split_first_chunk()?;
-        let parent = Self {
-            trace: *trace,
-            span: *span,
-            flags: *flags.first()?,
-        };
-        (parent.trace != [0; 16] && parent.span != [0; 8]).then_some(parent)
     }
 }
 
