@@ -331,6 +331,11 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
     let unit = |count, noun: &str| format!("{noun}{}", if count == 1 { "" } else { "s" });
     let handoffs = figures.handoffs;
     row("handoffs", handoffs.to_string(), &unit(handoffs, "handoff"));
+    row(
+        "  notes",
+        figures.notes.to_string(),
+        &unit(figures.notes, "contract"),
+    );
     for state in State::ALL {
         let count = figures.states.get(&state).copied().unwrap_or(0);
         row(
@@ -340,7 +345,6 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
         );
     }
     for (name, count, noun) in [
-        ("notes", figures.notes, "contract"),
         ("failures", figures.failures, "attempt"),
         ("timeouts", figures.timeouts, "attempt"),
         ("retries", figures.retries, "attempt"),

@@ -13,6 +13,7 @@ use test_support::contracts::opening;
 use test_support::exchange::lived;
 use test_support::hooks::every_step;
 use test_support::team::BUILT_IN;
+use test_support::time::{RESEARCH, WRITER, answers, asks, traced};
 
 /// The survey of the ledger in the current folder, on this many threads.
 fn survey(threads: usize) -> Survey {
@@ -85,6 +86,38 @@ impl Records {
 fn enter(repo: &Path) -> PathBuf {
     std::env::set_current_dir(repo).unwrap();
     repo.join(".git/handoff/survey/refs/heads/handoffs")
+}
+
+/// How many handoffs `metrics` and `verify` count, and how many of them are notes.
+#[track_caller]
+fn counted(env: &TestEnvironment) -> (u64, u64) {
+    let figures = &env.data(&["metrics"])["figures"];
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!(env.data(&["verify"])["handoffs"], count("handoffs"));
+    let states = figures["states"].as_object().unwrap().values();
+    let in_states: u64 = states.map(|number| number.as_u64().unwrap()).sum();
+    assert_eq!(in_states + count("notes"), count("handoffs"));
+    (count("handoffs"), count("notes"))
+}
+
+#[test]
+fn metrics_and_verify_count_the_same_handoffs() {
+    let mut notes = 0;
+    for protocol in BUILT_IN {
+        notes += counted(&lived(protocol)).1;
+    }
+    assert!(notes > 0);
+    // Cancelled and rejected work, a second protocol, and an archive.
+    let env = every_step();
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    env.pace(1);
+    env.send(asks(WRITER, RESEARCH, &[])).success();
+    env.claim(&traced(1), RESEARCH).success();
+    env.send(answers(RESEARCH, "resolved", &[])).success();
+    let before = counted(&env);
+    env.wait_minutes(60);
+    env.handoff(&["archive", "--older", "1m"]).success();
+    assert_eq!(counted(&env), before);
 }
 
 #[test]

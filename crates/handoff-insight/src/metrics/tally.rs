@@ -19,6 +19,7 @@ pub(super) type Counts = [u64; EVENTS.len()];
 /// The counts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
+    /// Without notes.
     handoffs: u64,
     notes: u64,
     claimed: u64,
@@ -138,7 +139,7 @@ impl Tally {
             State::Rejected,
         ];
         Figures {
-            handoffs: self.handoffs,
+            handoffs: self.handoffs + self.notes,
             notes: self.notes,
             states: State::ALL.map(|state| (state, in_state(state))).into(),
             failures: count(Metric::Failures),
@@ -175,12 +176,12 @@ fn position(state: State) -> Option<usize> {
 /// The figures of a group of handoffs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
-    /// How many were sent; what is completed on arrival counts as `notes` instead.
+    /// How many were sent: as many as `verify` finds.
     pub handoffs: u64,
-    /// Contracts that were completed on arrival; below, only `escalated`, `contradicted` and
-    /// `violations` count them.
+    /// Those of them that were completed on arrival, which nobody claims; below, only `escalated`,
+    /// `contradicted` and `violations` count them.
     pub notes: u64,
-    /// How many handoffs are now in each state.
+    /// How many of the others are now in each state.
     pub states: BTreeMap<State, u64>,
     /// Attempts that failed: the events `fail` and `expire`.
     pub failures: u64,

@@ -68,7 +68,7 @@ impl Parent {
 pub struct Audit {
     /// How many commits were checked.
     pub commits: usize,
-    /// How many of them handed work on.
+    /// How many handoffs were sent in them.
     pub handoffs: usize,
     /// The newest of them.
     pub tip: String,
