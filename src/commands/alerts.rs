@@ -27,7 +27,8 @@ use crate::view::Look;
 ///
 /// Exits 1 if a threshold is crossed, 0 if none is, and 6 if no protocol has any. Each protocol
 /// defines its own thresholds (`alerts` in protocol.json); docs/metrics.md describes what
-/// each metric counts and what the built-in protocols watch.
+/// each metric counts and what the built-in protocols watch. What waits for a person is listed at
+/// once under every protocol: work that was escalated, past its deadline or out of budget.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff alerts
@@ -97,7 +98,7 @@ impl Arguments {
             firing,
             without_alerts: &without,
         };
-        if without.len() == rules.len() {
+        if view.firing.is_empty() && without.len() == rules.len() {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
             let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();

@@ -2,9 +2,7 @@
 
 use handoff_insight::metrics::Local;
 use handoff_ledger::Ledger;
-use handoff_model::spending::day;
 
-use crate::environment::now;
 use crate::failure::Failure;
 
 /// Reads this clone's notes.
@@ -13,7 +11,6 @@ use crate::failure::Failure;
 /// A [`Failure`] if the steps refused at a sync can't be read.
 pub(crate) fn local(ledger: &Ledger<'_>) -> Result<Local, Failure> {
     Ok(Local {
-        spent_today: ledger.tip()?.spent_on(&day(now()?))?,
         refused: ledger.refused(),
         rejected_steps: ledger.rejected()?.len(),
         audited: ledger.audited(),

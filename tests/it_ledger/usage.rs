@@ -221,6 +221,10 @@ fn an_issue_is_claimed_until_its_budget_is_spent() {
     // What another issue has is not spent.
     done(&env, "claim --next --as prep-agent");
     insta::assert_snapshot!(attempt(&env, "alerts").exits(1).stdout, @r#"
+    critical needs-person: needs_person is 1, not below 1 (issue-to-pr)
+      since 2026-03-02 09:11:00Z (6m)
+      87.2
+      `git handoff next ISSUE` says what a person has to decide, or which limit to raise
     warning budget: budget_spent is 125.0 %, not below 80.0 % (issue-to-pr)
       since 2026-03-02 09:11:00Z (6m)
       issue 87

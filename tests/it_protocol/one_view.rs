@@ -9,7 +9,8 @@ use test_support::contracts::{Format, opening, prepared, sample, value};
 use test_support::team::with_protocol;
 use test_support::time::{done, own};
 
-/// What the views that a person reads say: `status`, `next`, `inbox`, `prime`, and whether a wait ends.
+/// What the views that a person reads say: `status`, `next`, `inbox`, `prime`, whether a wait ends, and
+/// `alerts`.
 fn told(env: &TestEnvironment, person: &str) -> String {
     let status = env.data(&["status"]);
     let needs = status["attention"].as_array().unwrap().iter();
@@ -20,14 +21,20 @@ fn told(env: &TestEnvironment, person: &str) -> String {
     let inbox = env.handoff(&["inbox", "--as", person]).shown;
     let prime = env.data(&["prime", "--as", person]);
     let wait = env.handoff(&["wait", "--inbox", "--as", person, "--timeout", "0s"]);
+    let alerts = env.handoff(&["alerts", "--json"]);
+    let document = alerts.json();
+    let firing = document["data"]["firing"].as_array().unwrap();
+    assert_eq!(alerts.status, i32::from(!firing.is_empty()));
+    let alert = firing.iter().find(|one| one["name"] == "needs-person");
     format!(
-        "{}\nnext: {} with {}\ninbox: {}\nprime: {}\nwait exits {}",
+        "{}\nnext: {} with {}\ninbox: {}\nprime: {}\nwait exits {}\nalert: {}",
         needs.join("\n"),
         next["agent"].as_str().unwrap(),
         next["handoff"].as_str().unwrap(),
         inbox.lines().nth(1).unwrap(),
         prime["attention"][0]["need"].as_str().unwrap_or("nothing"),
-        wait.status
+        wait.status,
+        alert.map_or("nothing", |alert| alert["handoffs"][0].as_str().unwrap())
     )
 }
 
@@ -58,6 +65,7 @@ fn a_person_learns_from_every_view_what_was_escalated() {
     inbox: nothing waits for maintainer
     prime: nothing
     wait exits 7
+    alert: nothing
     ");
     let apply = ["next", "7", "--apply", "--as", "orchestrator"];
     env.handoff(&apply).success();
@@ -67,7 +75,11 @@ fn a_person_learns_from_every_view_what_was_escalated() {
     inbox: needs attention
     prime: escalated
     wait exits 0
+    alert: 7.1
     ");
+    env.handoff(&["alerts", "--issue", "7"])
+        .exits(1)
+        .says("critical needs-person: needs_person is 1, not below 1 (issue-to-pr)");
     // Once something is done about it, it is not with the person any more.
     let retry = [
         "retry",
@@ -79,6 +91,7 @@ fn a_person_learns_from_every_view_what_was_escalated() {
     ];
     env.handoff(&retry).success();
     assert_eq!(env.data(&["status"])["attention"], json!([]));
+    env.handoff(&["alerts"]).success();
     env.assert_sound();
 }
 
@@ -93,6 +106,7 @@ fn a_person_learns_from_every_view_that_the_deadline_has_passed() {
     inbox: needs attention
     prime: past_deadline
     wait exits 0
+    alert: 7.1
     ");
     let prime = env.data(&["prime", "--as", "prep-agent"]);
     assert_eq!(prime["contract"], Value::Null, "what would be refused");
@@ -132,6 +146,7 @@ fn a_person_learns_from_every_view_that_a_budget_is_spent() {
     inbox: needs attention
     prime: budget_spent
     wait exits 0
+    alert: 7.1
     ");
     let prime = env.data(&["prime", "--as", "prep-agent"]);
     assert_eq!(

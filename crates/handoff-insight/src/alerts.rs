@@ -10,8 +10,8 @@ use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
-use handoff_model::IssueStatus;
 use handoff_model::spending::used;
+use handoff_model::{IssueStatus, Spending};
 use handoff_protocol::{
     Alert, Event, Level, Measure, Metric, Per, Protocol, Side, State, Threshold,
 };
@@ -22,7 +22,7 @@ use serde_json::Number;
 use super::events::events;
 use super::metrics::{Local, average, rank};
 use super::times;
-use handoff_ledger::attention::Protocols;
+use handoff_ledger::attention::{Protocols, of_issue};
 
 /// A threshold that is crossed now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -73,37 +73,51 @@ pub fn firing(
         let input = AlertInput {
             name,
             protocol,
+            today: protocols.spent_today(name),
             all: issues,
             local,
             issue,
             now,
         };
         let definition = protocol.definition();
-        let own = definition.alerts.iter();
-        let watches = |alert: &Alert| alert.metric == Metric::BudgetSpent;
-        let is_open = !definition.budgets.is_empty() && !definition.alerts.iter().any(watches);
-        let budget = is_open.then(budget_alert);
-        found.extend(own.chain(&budget).filter_map(|alert| input.judge(alert)));
+        let (own, usual) = (&definition.alerts, usual_alerts());
+        let lacks = |alert: &&Alert| !own.iter().any(|known| known.metric == alert.metric);
+        let all = own.iter().chain(usual.iter().filter(lacks));
+        found.extend(all.filter_map(|alert| input.judge(alert)));
     }
     found.sort_by(|a, b| (b.severity, a.since).cmp(&(a.severity, b.since)));
     found
 }
 
-/// The alert of a protocol that has budgets, and no alert about them.
-fn budget_alert() -> Alert {
-    Alert {
-        name: "budget".to_owned(),
-        metric: Metric::BudgetSpent,
+/// The alerts of every protocol that has none about their metrics.
+fn usual_alerts() -> [Alert; 2] {
+    let alert = |name: &str, metric, at_least, severity, action: &str| Alert {
+        name: name.to_owned(),
+        metric,
         above: None,
-        at_least: Number::from_f64(0.8),
+        at_least: Number::from_f64(at_least),
         below: None,
         at_most: None,
         within_seconds: None,
         longer_than_seconds: None,
         quantile: None,
-        severity: Level::Warning,
-        action: "see what it was spent on, and raise the budget or end the work".to_owned(),
-    }
+        severity,
+        action: action.to_owned(),
+    };
+    let (budget, person) = (
+        "see what it was spent on, and raise the budget or end the work",
+        "`git handoff next ISSUE` says what a person has to decide, or which limit to raise",
+    );
+    [
+        alert("budget", Metric::BudgetSpent, 0.8, Level::Warning, budget),
+        alert(
+            "needs-person",
+            Metric::NeedsPerson,
+            1.0,
+            Level::Critical,
+            person,
+        ),
+    ]
 }
 
 /// A value with a beginning and an end.
@@ -145,6 +159,8 @@ enum Extent {
 struct AlertInput<'s> {
     name: &'s AgentName,
     protocol: &'s Protocol,
+    /// What was spent today under it, if a budget counts by the day.
+    today: Option<&'s Spending>,
     all: &'s Issues,
     local: &'s Local,
     issue: Option<&'s IssueKey>,
@@ -312,6 +328,7 @@ impl<'s> AlertInput<'s> {
             Metric::CyclesBlocked | Metric::ContractsRefused => self.refused(alert.metric),
             Metric::Corruption => self.corruption(),
             Metric::BudgetSpent => self.budgets(self.issues(alert, extent)),
+            Metric::NeedsPerson => self.hindered(self.issues(alert, extent), patience),
             Metric::IdleIssues => self.idle(self.issues(alert, extent), patience),
             Metric::RoundsLeft => self.rounds_left(|| self.issues(alert, extent)),
             Metric::CycleTime => self.cycle_times(self.issues(alert, extent)),
@@ -506,6 +523,27 @@ impl<'s> AlertInput<'s> {
         sample.into_iter().collect()
     }
 
+    /// What attention says of handoffs that wait for a person.
+    fn hindered(
+        &self,
+        issues: impl Iterator<Item = IssueSurvey<'s>>,
+        patience: TimeDelta,
+    ) -> Vec<Sample> {
+        let needed = issues.flat_map(|issue| of_issue(&issue, self.protocol, self.today, self.now));
+        let sample = needed
+            .filter(|one| one.need.is_hindrance())
+            .filter_map(|one| {
+                Some(Sample {
+                    from: self.past(one.since).checked_add_signed(patience)?,
+                    until: None,
+                    amount: ONE,
+                    number: Some(one.id.number()),
+                    issue: Some(one.issue),
+                })
+            });
+        sample.collect()
+    }
+
     /// Open issues without open handoffs in which something awaits somebody.
     fn idle(
         &self,
@@ -583,8 +621,7 @@ impl<'s> AlertInput<'s> {
         });
         let mut found: Vec<Sample> = in_issues.collect();
         // A day belongs to all issues.
-        let today = self.local.spent_today.protocols.get(self.name);
-        let today = today.filter(|_| self.issue.is_none());
+        let today = self.today.filter(|_| self.issue.is_none());
         if let Some(share) = today.and_then(|today| used(definition, Per::Day, today)) {
             found.push(sample(self.now, share, None));
         }

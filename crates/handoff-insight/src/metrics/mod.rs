@@ -22,7 +22,7 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::attention::{Attention, Protocols};
 use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
-use handoff_model::{DaySpending, IssueStatus};
+use handoff_model::IssueStatus;
 use handoff_protocol::Need;
 use handoff_protocol::Protocol;
 use tally::{Counts, Tally};
@@ -31,8 +31,6 @@ use usage::UsageTally;
 /// What only this clone knows.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
-    /// What is spent today, in UTC, on budgets per day.
-    pub spent_today: DaySpending,
     /// The contracts refused in this clone.
     pub refused: Vec<RefusedContract>,
     /// How many offline steps were refused and await a decision.

@@ -47,6 +47,8 @@ pub enum Metric {
     Dead,
     /// Handoffs in progress whose lease ran out.
     LeasesExpired,
+    /// Handoffs that wait for a person: escalated, past their issue's deadline, or out of budget.
+    NeedsPerson,
     /// Open issues without an open handoff.
     IdleIssues,
     /// From sending to the end.
@@ -102,6 +104,7 @@ impl Metric {
             Self::Failed => "failed",
             Self::Dead => "dead",
             Self::LeasesExpired => "leases_expired",
+            Self::NeedsPerson => "needs_person",
             Self::IdleIssues => "idle_issues",
             Self::Duration => "duration",
             Self::AcknowledgmentTime => "acknowledgment_time",
@@ -132,6 +135,7 @@ impl Metric {
             | Self::Failed
             | Self::Dead
             | Self::LeasesExpired
+            | Self::NeedsPerson
             | Self::IdleIssues => Measure::WaitStatus,
             Self::Duration | Self::AcknowledgmentTime | Self::RecoveryTime | Self::CycleTime => {
                 Measure::Times

@@ -98,6 +98,15 @@ impl Need {
         }
     }
 
+    /// Whether only a person can let the work go on, although the handoff may be in any state: every
+    /// protocol has an alert about it.
+    pub fn is_hindrance(self) -> bool {
+        matches!(
+            self,
+            Self::Escalated | Self::PastDeadline | Self::BudgetSpent
+        )
+    }
+
     /// Who is told if the protocol does not say, beginning with the agent whose turn it is.
     pub fn told(self) -> &'static [&'static str] {
         match self {
