@@ -5,6 +5,7 @@
 //! since which a threshold is crossed.
 
 use std::collections::BinaryHeap;
+use std::convert::Infallible;
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -529,7 +530,12 @@ impl<'s> AlertInput<'s> {
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
     ) -> Vec<Sample> {
-        let needed = issues.flat_map(|issue| of_issue(&issue, self.protocol, self.today, self.now));
+        // Who decides about stuck work is not counted.
+        let decides = |_| Ok::<_, Infallible>(None);
+        let needed = issues.flat_map(|issue| {
+            let Ok(needed) = of_issue(&issue, self.protocol, self.today, self.now, decides);
+            needed
+        });
         let sample = needed
             .filter(|one| one.need.is_hindrance())
             .filter_map(|one| {

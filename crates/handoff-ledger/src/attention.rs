@@ -170,7 +170,7 @@ pub fn of_survey(
     for issue in survey.issues.active() {
         if let Some(protocol) = protocols.get(&issue.protocol) {
             let today = protocols.spent_today(&issue.protocol);
-            let decides = |number| deciding(&tip.issue(issue.key)?, protocol, number, now);
+            let decides = |number| deciding(&tip.issue(&issue.key)?, protocol, number, now);
             found.extend(of_issue(&issue, protocol, today, now, decides)?);
         }
     }
