@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
@@ -406,4 +407,47 @@ fn what_cannot_be_written_is_refused() {
     hint: with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`; agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, maintainer
     --- exit 2
     ");
+}
+
+#[test]
+fn the_workspace_is_the_worktree_of_the_branch() {
+    let env = code();
+    let (repo, tree) = (env.repo(), env.root().join("tree"));
+    env.send(opening(87)).success();
+    let words = ["worktree", "add", "-q", "-b", "issue-87"];
+    env.git(&repo, &[&words[..], &[tree.to_str().unwrap()]].concat());
+    env.git(&repo, &["branch", "nowhere"]);
+    let workspace = |folder: &Path, branch: &str| {
+        let set = format!("branch={branch}");
+        let args = [
+            "new",
+            "--issue",
+            "87",
+            "--from",
+            "prep-agent",
+            "--to",
+            "implementer-agent",
+            "--format",
+            "json",
+            "--set",
+            &set,
+        ];
+        let made = env.handoff_in(folder, &args).success().stdout;
+        let made: Value = serde_json::from_str(&made).unwrap();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        (text("workspace_path"), text("workspace_type"))
+    };
+    let path = |folder: &Path| folder.to_str().unwrap().to_owned();
+    // Wherever it is typed.
+    for folder in [&repo, &tree] {
+        let linked = (path(&tree), "worktree".to_owned());
+        assert_eq!(workspace(folder, "issue-87"), linked);
+        let main = (path(&repo), "in-place".to_owned());
+        assert_eq!(workspace(folder, "enhancement/87-export"), main);
+        let (left, kind) = workspace(folder, "nowhere");
+        assert!(
+            left.starts_with("{{fill") && kind.starts_with("{{fill"),
+            "{left} {kind}"
+        );
+    }
 }

@@ -1,7 +1,5 @@
 //! Values for skeletons, from the ledger and the repository, by their names in templates.
 
-use std::path::Path;
-
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -44,7 +42,8 @@ pub fn known(
     if let Some(branch) = branch {
         known.insert("branch".to_owned(), json!(branch));
     }
-    let mut known = with_current_branch(repository, known);
+    let known = with_current_branch(repository, known);
+    let mut known = with_workspace(repository, known);
     let branch = known.get("branch").and_then(Value::as_str);
     let of_issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
     known.base = base_branch(repository, of_issue, branch, None);
@@ -76,9 +75,12 @@ pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
     known
 }
 
-/// Adds where the code branch is checked out, if it is known and is.
+/// Adds the worktree in which the code branch is checked out, if it is known and is, and no other
+/// is known.
 pub fn with_workspace(repository: &Repository, mut known: Known) -> Known {
+    let is_known = known.get("workspace_path").is_some();
     let branch = known.get("branch").and_then(Value::as_str);
+    let branch = branch.filter(|_| !is_known);
     let path = branch.and_then(|b| repository.checked_out_at(&format!("refs/heads/{b}")));
     if let Some(path) = path {
         let is_linked = path.join(".git").is_file();
@@ -98,7 +100,6 @@ fn on_branch(
     base: &str,
 ) -> Result<Known, LedgerError> {
     known.insert_new("branch", json!(branch));
-    let mut known = with_workspace(repository, known);
     let mut set = |name: &str, value: Value| known.insert_new(name, value);
     if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
@@ -224,9 +225,6 @@ pub fn known_at_tip(
         .and_then(|url| web_address(&url))
     {
         set("issue_url", json!(format!("{url}/issues/{key}")));
-    }
-    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
-        set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     let branch = known.get("branch").and_then(Value::as_str);
     let of_issue = issue.map(|issue| (issue, protocol.definition()));
