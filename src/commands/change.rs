@@ -145,7 +145,7 @@ pub(crate) struct Reassign {
     id: String,
     /// The new receiver
     #[arg(long, value_name = "AGENT")]
-    to: AgentName,
+    to: String,
     #[command(flatten)]
     why: OptionalReason,
 }
@@ -220,11 +220,19 @@ changes! {
         token: a.token,
         ..because(a.why.reason.clone())
     }, |a| Some(&a.usage);
-    Reassign: Reassign, |a| EventArgs {
-        receiver: Some(a.to.clone()),
-        ..because(a.why.reason.clone())
-    }, |_| None;
     Reject: Reject, |a| because(a.why.reason.clone()), |_| None;
+}
+
+impl Reassign {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let args = EventArgs {
+            receiver: Some(context.named(&repository, &self.to)?),
+            ..because(self.why.reason.clone())
+        };
+        let change_to = (Event::Reassign, args);
+        change(context, output, &self.id, change_to, Vec::new())
+    }
 }
 
 impl Retry {

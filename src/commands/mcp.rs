@@ -1,7 +1,6 @@
 use std::io::IsTerminal;
 
 use clap::Args;
-use handoff_base::ids::AgentName;
 
 use crate::context::Context;
 use crate::context::worker::random_worker;
@@ -36,7 +35,10 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         if let Some(agent) = context.named_agent() {
-            agent.parse::<AgentName>()?;
+            match context.repository() {
+                Ok(repository) => context.named(&repository, agent)?,
+                Err(_) => agent.parse()?,
+            };
         }
         if std::io::stdin().is_terminal() {
             output.say("this reads JSON from a harness, one message per line; Ctrl-D ends it");

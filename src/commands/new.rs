@@ -59,11 +59,11 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
-        let to: AgentName = self.to.parse()?;
         let repository = context.repository()?;
+        let to = context.named(&repository, &self.to)?;
         let clock = SystemClock::from_environment()?;
         let from = match &self.from {
-            Some(from) => from.parse()?,
+            Some(from) => context.named(&repository, from)?,
             None => context.acting_agent(&repository)?,
         };
         let tip = context.tip(&repository)?;

@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     task: Option<String>,
     /// The agents that could act; by default those that have an open handoff
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
-    between: Vec<AgentName>,
+    between: Vec<String>,
 }
 
 impl Arguments {
@@ -74,10 +74,11 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
+        let between = context.all_named(&repository, &self.between)?;
         let mut attention = of_folder(&folder, protocol, now()?)?;
         output.complete(&mut attention);
         if asks_for_turn {
-            return self.turn(&issue, attention, protocol, (fresh, output));
+            return self.turn(&issue, &between, attention, protocol, (fresh, output));
         }
         let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
         let Some((next, (advice, record))) = next
@@ -165,12 +166,13 @@ impl Arguments {
     fn turn(
         &self,
         issue: &Issue,
+        between: &[AgentName],
         attention: Vec<Attention>,
         protocol: &Protocol,
         (fresh, output): (Option<Fresh>, &mut Output),
     ) -> Result<(), Failure> {
         let key = &issue.issue;
-        for agent in &self.between {
+        for agent in between {
             if protocol.agent(agent.as_str()).is_none() {
                 return Err(Refusal::unknown_agent(agent, protocol).into());
             }
@@ -185,7 +187,7 @@ impl Arguments {
         if self.apply {
             return Err(nothing_to_apply(key, attention.first()));
         }
-        let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
+        let turn = turn(protocol, issue, self.task.as_deref(), between);
         let turn = Turn {
             issue: key,
             action: turn.as_ref().map(|_| Action::Advance),

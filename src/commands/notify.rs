@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use handoff_base::ids::AgentName;
 use handoff_protocol::Need;
 
 use crate::args::duration;
@@ -53,7 +52,7 @@ pub(crate) struct Arguments {
     format: Form,
     /// Whom to tell: what an agent is told of is told here
     #[arg(long = "for", value_name = "AGENT,…", value_delimiter = ',')]
-    agents: Vec<AgentName>,
+    agents: Vec<String>,
     /// Only these needs, such as blocked, dead, failed, unclaimed
     #[arg(long = "need", value_name = "NEED,…", value_delimiter = ',', value_parser = need)]
     needs: Vec<Need>,
@@ -69,9 +68,10 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
         let plan = Plan {
             channel: self.channel()?,
-            agents: self.agents.clone(),
+            agents: context.all_named(&repository, &self.agents)?,
             needs: self.needs.clone(),
             after: self.after.unwrap_or_default(),
             once: self.once,

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     issue: String,
     /// Agents that go on all the same
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
-    except: Vec<AgentName>,
+    except: Vec<String>,
     #[command(flatten)]
     why: Reason,
 }
@@ -32,12 +32,12 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let issue: IssueKey = self.issue.parse()?;
+        let repository = context.repository()?;
         let pause = Update::Pause {
             reason: text::kept(&self.why.reason)?,
-            except: self.except.clone(),
+            except: context.all_named(&repository, &self.except)?,
             said_at: None,
         };
-        let repository = context.repository()?;
         let agent = context.acting_agent(&repository)?;
         let (mut ledger, session) = context.writer(&repository, output)?;
         let done = ledger.update(&session, &agent, &issue, &pause)?;

@@ -1,7 +1,6 @@
 use clap::Args;
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::AgentName;
 use handoff_contract::Input;
 use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 
@@ -61,7 +60,7 @@ pub(crate) struct Arguments {
     file: Option<String>,
     /// Write a contract to this agent, from the acting one
     #[arg(long, value_name = "AGENT")]
-    to: Option<AgentName>,
+    to: Option<String>,
     /// Fill in a field of it, by name or path; each adds an entry to a list
     #[arg(long, value_name = "FIELD=VALUE", requires = "to")]
     set: Vec<Setting>,
@@ -97,7 +96,7 @@ impl Arguments {
                 let offer = options.offer(&input);
                 return deliver(&mut ledger, &session, &offer, None, output);
             }
-            (None, Some(to)) => to,
+            (None, Some(to)) => context.named(&repository, to)?,
             (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
         };
         let from = context.acting_agent(&repository)?;
@@ -109,7 +108,7 @@ impl Arguments {
         options.issue = Some(key.clone());
         let wanted = Wanted {
             from: &from,
-            to,
+            to: &to,
             kind: self.kind.as_deref(),
             format: self.format,
             protocol: options.protocol.as_ref(),
@@ -167,10 +166,11 @@ impl Arguments {
             (Some(file), _) => input::contract(context, file)?,
             (None, Some(to)) => {
                 let from = context.acting_agent(repository)?;
+                let to = context.named(repository, to)?;
                 let worker = context.worker(repository)?;
                 let wanted = Wanted {
                     from: &from,
-                    to,
+                    to: &to,
                     kind: self.kind.as_deref(),
                     format: self.format,
                     protocol: options.protocol.as_ref(),

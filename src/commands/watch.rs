@@ -57,12 +57,18 @@ pub(crate) struct Arguments {
     format: Format,
     /// Only events by this agent, or of handoffs it sent or receives
     #[arg(long = "agent", value_name = "AGENT")]
-    involved: Option<AgentName>,
+    involved: Option<String>,
     /// Print the events so far and exit, instead of waiting for more
     #[arg(long, visible_alias = "no-follow")]
     once: bool,
     #[command(flatten)]
     looks: PollArgs,
+}
+
+/// Which events are printed.
+struct Wanted {
+    issue: Option<IssueKey>,
+    involved: Option<AgentName>,
 }
 
 /// The format of the lines.
@@ -96,18 +102,18 @@ impl Arguments {
         let issue = self.issue.as_deref().map(str::parse::<IssueKey>);
         let issue = issue.transpose()?;
         let repository = context.repository()?;
+        let involved = self.involved.as_deref();
+        let involved = involved.map(|name| context.named(&repository, name));
+        let wanted = Wanted {
+            issue,
+            involved: involved.transpose()?,
+        };
         let ledger = context.ledger(&repository)?;
         let place = Place::of(self.looks, context, &repository)?;
         let mut lookout = Lookout::open(ledger, place, self.looks.poll, None)?;
         let (waker, interruption) = (lookout.waker(), lookout.catch()?);
         interruption.or_reader_gone(move || waker.wake());
-        let ended = self.follow(
-            &repository,
-            issue.as_ref(),
-            &mut lookout,
-            &interruption,
-            output,
-        );
+        let ended = self.follow(&repository, &wanted, &mut lookout, &interruption, output);
         lookout.leave_fetched();
         ended
     }
@@ -116,7 +122,7 @@ impl Arguments {
     fn follow(
         &self,
         repository: &Repository,
-        issue: Option<&IssueKey>,
+        wanted: &Wanted,
         lookout: &mut Lookout<'_>,
         interruption: &Interruption,
         output: &mut Output,
@@ -133,7 +139,7 @@ impl Arguments {
             }
         };
         let tip = Snapshot::at(repository, newest, lookout.ledger().branch())?;
-        if let Some(key) = issue
+        if let Some(key) = &wanted.issue
             && tip.issue(key)?.issue()?.is_none()
         {
             return Err(Refusal::no_issue(key).into());
@@ -152,7 +158,7 @@ impl Arguments {
             if seen != Some(newest) {
                 let commits = commits_after(&history, seen, newest);
                 for id in commits.map_err(|error| self.lost(lookout, error))? {
-                    let text = self.lines(&history, id, issue, source.as_deref())?;
+                    let text = self.lines(&history, id, wanted, source.as_deref())?;
                     let is_read = output.stream(text.as_bytes())?;
                     if !is_read || is_asked() {
                         return Ok(());
@@ -182,14 +188,14 @@ impl Arguments {
         &self,
         history: &Repository,
         id: ObjectId,
-        issue: Option<&IssueKey>,
+        wanted: &Wanted,
         source: Option<&str>,
     ) -> Result<String, Failure> {
         let commit = history.commit(id).map_err(LedgerError::from)?;
         let all = happenings(history, &commit)?.into_iter();
         let mut all: Vec<(usize, Happening)> = (1..).zip(all).collect();
-        all.retain(|(_, h)| issue.is_none() || h.issue.as_ref() == issue);
-        let involved = self.involved.as_ref();
+        all.retain(|(_, h)| wanted.issue.is_none() || h.issue == wanted.issue);
+        let involved = wanted.involved.as_ref();
         all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
         let (of, mut text) = (all.len(), String::new());
         for (i, (n, happening)) in all.iter().enumerate() {

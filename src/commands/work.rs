@@ -163,9 +163,9 @@ impl Arguments {
                 (vec![role], None)
             }
         };
-        let tip = context.tip(&repository)?;
+        context.tip(&repository)?;
         for role in &mut roles {
-            role.agent = tip.receiver(&role.agent)?;
+            role.agent = context.named(&repository, role.agent.as_str())?;
             role.find_command()?;
             role.ensure_room(&repository)?;
         }

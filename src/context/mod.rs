@@ -251,7 +251,32 @@ impl Context {
             .clone()
             .or_else(environment)
             .or_else(configured);
-        Ok(name.map(|name| name.parse()).transpose()?)
+        name.map(|name| self.named(repository, &name)).transpose()
+    }
+
+    /// The agent of this name, by the protocol's own name for it: every name of an agent that is
+    /// typed comes through here.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if no agent can have the name.
+    pub(crate) fn named(&self, repository: &Repository, name: &str) -> Result<AgentName, Failure> {
+        // What can't be read is reported by whoever needs it.
+        let tip = self.tip(repository).ok();
+        let own = tip.and_then(|tip| tip.own_name(name).ok()).flatten();
+        Ok(own.map_or_else(|| name.parse(), Ok)?)
+    }
+
+    /// The same for several.
+    ///
+    /// # Errors
+    /// As for one.
+    pub(crate) fn all_named(
+        &self,
+        repository: &Repository,
+        names: &[String],
+    ) -> Result<Vec<AgentName>, Failure> {
+        let names = names.iter();
+        names.map(|name| self.named(repository, name)).collect()
     }
 
     /// The acting agent, which the command requires.

@@ -77,10 +77,7 @@ impl Context {
     pub(crate) fn carried_at(&self, repository: &Repository, tip: &Snapshot<'_>) -> Carried {
         let mut carried = self.carried(repository);
         if let Some(agent) = &carried.agent {
-            let names = tip.protocols().unwrap_or_default();
-            let mut rules = names.iter().filter_map(|name| tip.rules(name).ok());
-            let own =
-                rules.find_map(|rules| Some(rules.protocol().agent(agent.as_str())?.id.clone()));
+            let own = tip.own_name(agent.as_str()).ok().flatten();
             carried.agent = own.or(carried.agent);
         }
         carried

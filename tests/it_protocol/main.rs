@@ -19,6 +19,7 @@ mod foreign_text;
 mod mutations;
 mod new_protocol;
 mod one_view;
+mod other_names;
 #[cfg(unix)]
 mod own_protocol;
 mod printed_commands;
@@ -32,5 +33,6 @@ mod schemas;
 mod secrets;
 mod skeletons;
 mod tasks;
+mod two_workers;
 mod xml_forms;
 mod xsd;

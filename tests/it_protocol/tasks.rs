@@ -54,7 +54,7 @@ fn plan(parent: &str, parts: &[(&str, &[&str])]) -> Value {
 }
 
 /// A part is done.
-fn done(parent: &str, part: &str) -> String {
+pub(crate) fn done(parent: &str, part: &str) -> String {
     json!({
         "handoff_type": "execution_to_planning",
         "timestamp": "2026-03-02T07:20:00Z",
@@ -85,7 +85,7 @@ fn three_parts() -> Value {
 }
 
 /// A ledger in which 021 and 022 were handed over; 021 is worked on.
-fn begun() -> TestEnvironment {
+pub(crate) fn begun() -> TestEnvironment {
     let env = with_protocol("task-breakdown");
     sent(&env, environment(&[("021", 8.0), ("022", 7.5)]));
     run(&env, "claim environment.1 --as task-orchestrator");
@@ -93,7 +93,7 @@ fn begun() -> TestEnvironment {
 }
 
 /// The same, with 021 broken down in three parts: handoffs 3, 4 and 5.
-fn broken_down() -> TestEnvironment {
+pub(crate) fn broken_down() -> TestEnvironment {
     let env = begun();
     sent(&env, three_parts().to_string());
     env

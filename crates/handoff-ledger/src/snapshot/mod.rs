@@ -459,18 +459,43 @@ impl<'r> Snapshot<'r> {
         Ok(keys)
     }
 
-    /// The name by which an agent receives handoffs; the agent may be given by any name that a
-    /// protocol has for it.
-    pub fn receiver(&self, agent: &AgentName) -> Result<AgentName, LedgerError> {
-        if self.open_with(agent)?.from("").next().is_none() {
-            for name in self.protocols()? {
-                let rules = self.rules(&name)?;
-                if let Some(known) = rules.protocol().agent(agent.as_str()) {
-                    return Ok(known.id.clone());
-                }
+    /// An agent's own name, where it is called by another one that a protocol in force has for it.
+    /// None for a name that is an agent's own in some protocol, or that means several agents.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a protocol can't be read.
+    pub fn own_name(&self, name: &str) -> Result<Option<AgentName>, LedgerError> {
+        let (names, quoted) = (self.protocols()?, format!("\"{name}\""));
+        let mut called = BTreeSet::new();
+        for protocol in &names {
+            // Most protocols have no other names, and are not parsed to find that out.
+            let path = layout::protocol_file(protocol, DEFINITION);
+            let file = self.tree.file(&path)?.unwrap_or_default();
+            let text = String::from_utf8_lossy(&file);
+            if text.contains("\"aliases\"") && text.contains(&quoted) {
+                let rules = self.rules(protocol)?;
+                called.extend(rules.protocol().agent(name).map(|agent| agent.id.clone()));
             }
         }
-        Ok(agent.clone())
+        let [own] = &Vec::from_iter(called)[..] else {
+            return Ok(None);
+        };
+        for protocol in &names {
+            let rules = self.rules(protocol)?;
+            let mut agents = rules.protocol().definition().agents.iter();
+            if agents.any(|agent| agent.id.as_str() == name) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(own.clone()))
+    }
+
+    /// The name by which an agent receives handoffs.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a protocol can't be read.
+    pub fn receiver(&self, agent: &AgentName) -> Result<AgentName, LedgerError> {
+        Ok(self.own_name(agent.as_str())?.unwrap_or(agent.clone()))
     }
 
     /// The record of a listed handoff.

@@ -1,0 +1,113 @@
+//! Two workers of one agent, each in a worktree of its own: neither is told to do the other's work.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::team::{run, sent, with_protocol};
+
+const GUARDIAN: &str = "execution-guardian";
+
+/// Task 021 is broken down in two parts; a guardian works on the first in the main worktree.
+fn begun(parts: &[&str]) -> (TestEnvironment, PathBuf) {
+    let env = with_protocol("task-breakdown");
+    let opened = json!({
+        "handoff_type": "environment_to_planning",
+        "timestamp": "2026-03-02T06:15:00Z",
+        "from_agent": "environment-architect",
+        "to_agent": "task-orchestrator",
+        "data": {
+            "task_ids": ["021"],
+            "difficulties": [8.0],
+            "template_used": "greenhouse",
+            "assumptions_made": ["Valves answer within a second"],
+            "confidence_score": 0.7,
+        },
+    });
+    sent(&env, opened.to_string());
+    run(&env, "claim environment.1 --as task-orchestrator");
+    let graph: Value = parts
+        .iter()
+        .map(|part| ((*part).to_owned(), json!([])))
+        .collect();
+    let plan = json!({
+        "handoff_type": "planning_to_execution",
+        "timestamp": "2026-03-02T06:40:00Z",
+        "from_agent": "task-orchestrator",
+        "to_agent": GUARDIAN,
+        "data": {
+            "parent_task_id": "021",
+            "subtask_ids": parts,
+            "dependency_graph": graph,
+            "execution_order": parts,
+            "parallel_groups": [],
+        },
+    });
+    sent(&env, plan.to_string());
+    let other = env.root().join("other");
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", "--detach", other.to_str().unwrap()],
+    );
+    run(&env, "claim environment.2 --as execution-guardian");
+    (env, other)
+}
+
+/// What the five commands tell the guardian in a worktree.
+fn told(env: &TestEnvironment, folder: &Path) -> Vec<(String, String)> {
+    let lines = [
+        "prime --as execution-guardian",
+        "new --issue environment --to task-orchestrator --as execution-guardian",
+        "status --as execution-guardian",
+        "inbox --as execution-guardian",
+        "claim --next --as execution-guardian",
+    ];
+    let told = lines.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ran = env.handoff_in(folder, &words);
+        (line.to_owned(), ran.stdout.clone() + &ran.stderr)
+    });
+    told.into()
+}
+
+#[test]
+fn the_second_worker_is_not_told_to_do_the_firsts_work() {
+    let (env, other) = begun(&["021_1"]);
+    for (line, text) in told(&env, &other) {
+        assert!(!text.contains("--take-over"), "{line}: {text}");
+        for verb in [
+            "extend", "fail", "complete", "block", "release", "send", "claim",
+        ] {
+            let command = format!("git handoff {verb} environment.2");
+            assert!(!text.contains(&command), "{line}: {text}");
+        }
+        if line.starts_with("new") {
+            assert!(
+                !text.contains("021_1"),
+                "{line} fills in the other's task: {text}"
+            );
+        }
+    }
+    // The lease of one that is gone ends, and is recorded as that: nobody takes over.
+    let first = env.data(&["inbox", "--as", GUARDIAN]);
+    assert_eq!(first["handoffs"][0]["id"], "environment.2");
+}
+
+#[test]
+fn the_second_worker_gets_its_own_part() {
+    let (env, other) = begun(&["021_1", "021_2"]);
+    let all = told(&env, &other);
+    let (_, claimed) = &all[4];
+    assert!(claimed.contains("environment.3"), "{claimed}");
+    let filled = |folder: &Path| {
+        let words = ["new", "--issue", "environment", "--to", "task-orchestrator"];
+        let words = [&words[..], &["--as", GUARDIAN, "--format", "json"]].concat();
+        let made = env.handoff_in(folder, &words).success().stdout;
+        let made: Value = serde_json::from_str(&made).unwrap();
+        made["data"]["completed_task_id"].clone()
+    };
+    assert_eq!(
+        (filled(&env.repo()), filled(&other)),
+        (json!("021_1"), json!("021_2"))
+    );
+}
