@@ -191,6 +191,7 @@ fn perform(
     output: &mut Output,
     arguments: &[OsString],
 ) -> u8 {
+    output.was_typed(arguments);
     if command.is_none_or(commands::Command::only_reads) {
         output.only_reads();
     }

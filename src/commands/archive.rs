@@ -9,6 +9,7 @@ use handoff_model::ArchivedIssue;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::{ROWS, rest};
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::environment::now;
@@ -81,7 +82,9 @@ impl Arguments {
         if steps.is_empty() {
             return Err(nothing(&requests));
         }
-        output.answer(&ArchiveView::new(self.dry_run, steps))
+        let mut view = ArchiveView::new(self.dry_run, steps);
+        view.rest = rest(view.count, &output.typed(&["--json"]));
+        output.answer(&view)
     }
 
     /// The moment before which issues are archived, if one is given.
@@ -161,6 +164,9 @@ pub(crate) struct ArchiveView {
     count: usize,
     /// the steps that archived them
     steps: Vec<ArchiveStepView>,
+    /// What lists the issues that its text leaves out.
+    #[serde(skip)]
+    rest: String,
 }
 
 /// A step that archived issues.
@@ -181,6 +187,7 @@ impl ArchiveView {
             dry_run,
             count: counted_in(&steps),
             steps: steps.into_iter().map(ArchiveStepView::from).collect(),
+            rest: String::new(),
         }
     }
 }
@@ -200,7 +207,7 @@ impl Answer for ArchiveView {
         let count = counted(self.count, "issue");
         if self.dry_run {
             let issues = self.steps.iter().flat_map(|step| &step.issues);
-            let rows = issues.map(|issue| {
+            let rows = issues.take(ROWS).map(|issue| {
                 vec![
                     issue.issue.to_string(),
                     issue.status.as_str().to_owned(),
@@ -209,7 +216,7 @@ impl Answer for ArchiveView {
                 ]
             });
             let rows = columns(&rows.collect::<Vec<_>>());
-            return format!("{rows}would archive {count}\n");
+            return format!("{rows}would archive {count}\n{}", self.rest);
         }
         let mut text = format!("archived {count}\n");
         for step in &self.steps {

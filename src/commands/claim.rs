@@ -142,9 +142,10 @@ impl Arguments {
         agent: &AgentName,
         failure: Failure,
     ) -> Failure {
-        const FIRST: OverviewLimits = OverviewLimits {
+        const FIRST: OverviewLimits<'_> = OverviewLimits {
             records: 400,
             each: 1,
+            after: None,
         };
         if !self.next || failure.exit != exit::NOT_FOUND {
             return failure;

@@ -1,8 +1,11 @@
 use clap::Args;
 use handoff_base::text::fenced;
-use handoff_ledger::IssueContext;
+use handoff_ledger::{HandoffContext, IssueContext};
 use handoff_model::{Refusal, View};
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
@@ -20,6 +23,8 @@ pub(crate) struct Arguments {
     /// The issue; by default the branch's
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 impl Arguments {
@@ -35,25 +40,42 @@ impl Arguments {
         let found = handoff_ledger::context(&folder, &rules, now()?)?;
         let mut found = found.ok_or_else(no_issue)?;
         output.complete(&mut found.attention);
-        output.answer(&found)
+        let usage = render::issue_usage(found.handoffs.iter().map(|h| &h.record));
+        let name = |handoff: &HandoffContext| handoff.record.id.to_string();
+        let page = self.page.cut(&mut found.handoffs, name, output)?;
+        output.answer(&ContextView { found, page, usage })
     }
 }
 
-impl Answer for IssueContext {
+/// What an issue's contracts have accumulated.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Context")]
+pub(crate) struct ContextView {
+    #[serde(flatten)]
+    found: IssueContext,
+    #[serde(flatten)]
+    page: Page,
+    /// What was spent on all of its handoffs.
+    #[serde(skip)]
+    usage: String,
+}
+
+impl Answer for ContextView {
     fn text(&self, look: &Look) -> String {
-        let records = self.handoffs.iter().map(|handoff| &handoff.record);
+        let IssueContext { handoffs, .. } = &self.found;
+        let records = handoffs.iter().map(|handoff| &handoff.record);
         let mut text = render::issue_text(
-            &self.issue,
-            (&self.known, &self.said),
-            &self.attention,
-            records,
+            &self.found.issue,
+            (&self.found.known, &self.found.said),
+            &self.found.attention,
+            (records, &self.usage),
             look,
         );
-        for handoff in &self.handoffs {
+        for handoff in handoffs {
             let headline = render::headline(&handoff.record);
             let contract = fenced(&handoff.text, handoff.record.contract.format.extension());
             text += &format!("\n{headline}\n\n{contract}");
         }
-        text
+        text + self.page.text()
     }
 }

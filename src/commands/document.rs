@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure, hint};
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
 enum Action {
     /// List the documents and whether each is set
     #[command(after_help = "Example:\n  git handoff document list")]
-    List,
+    List(PageArgs),
     /// Print a document
     #[command(after_help = "Example:\n  git handoff document show tech-stack")]
     Show {
@@ -62,12 +63,12 @@ impl Arguments {
         let repository = context.repository()?;
         let writer = match self.action {
             Action::Set { .. } => context.writer(&repository, output)?,
-            Action::List | Action::Show { .. } => context.writer_apart(&repository, output)?,
+            Action::List(_) | Action::Show { .. } => context.writer_apart(&repository, output)?,
         };
         let (mut ledger, session) = writer;
         let tip = ledger.tip()?;
         match &self.action {
-            Action::List => self.list(&tip, output),
+            Action::List(page) => self.list(&tip, page, output),
             Action::Show { name } => {
                 let rules = self.rules(&tip, Some(name))?;
                 let known = documents(&tip, &rules)?;
@@ -100,7 +101,12 @@ impl Arguments {
         }
     }
 
-    fn list(&self, tip: &Snapshot<'_>, output: &mut Output) -> Result<(), Failure> {
+    fn list(
+        &self,
+        tip: &Snapshot<'_>,
+        page: &PageArgs,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         let mut listed = Vec::new();
         for name in tip.protocols()? {
             if self.protocol.as_ref().is_some_and(|p| p.as_str() != name) {
@@ -117,7 +123,12 @@ impl Arguments {
                 });
             }
         }
-        output.answer(&DocumentsView { documents: listed })
+        let name = |one: &ListedDocument| format!("{}/{}", one.protocol, one.document);
+        let page = page.cut(&mut listed, name, output)?;
+        output.answer(&DocumentsView {
+            documents: listed,
+            page,
+        })
     }
 
     /// The protocol that was named, or the first that shares this document.
@@ -149,6 +160,8 @@ impl Arguments {
 pub(crate) struct DocumentsView {
     /// each document
     documents: Vec<ListedDocument>,
+    #[serde(flatten)]
+    page: Page,
 }
 
 /// A document that a protocol shares.
@@ -178,7 +191,7 @@ impl Answer for DocumentsView {
                 continued(&listed.title),
             ]
         });
-        columns(&rows.collect::<Vec<_>>())
+        columns(&rows.collect::<Vec<_>>()) + self.page.text()
     }
 }
 

@@ -21,9 +21,10 @@ use crate::view::Look;
 const DEMO: &str = "git handoff demo      (a whole workflow in a scratch repository)";
 
 /// How much is read: more would take too long.
-const LOOK: OverviewLimits = OverviewLimits {
+const LOOK: OverviewLimits<'_> = OverviewLimits {
     records: 400,
     each: 3,
+    after: None,
 };
 
 /// Where one is.

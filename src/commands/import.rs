@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::exchange::Format;
+use crate::args::page::{ROWS, rest};
 use crate::context::Context;
 use crate::context::writer::say_synced;
 use crate::environment::now;
@@ -130,6 +131,7 @@ impl Arguments {
             skipped: done.skipped,
             commits: done.commits,
             refused,
+            rest: rest(done.left_out.len(), &output.typed(&["--json"])),
             left_out: done.left_out,
         };
         let Some(first) = first else {
@@ -137,7 +139,9 @@ impl Arguments {
         };
         if !output.is_json() {
             output.raw(view.text(&output.look(now()?)).as_bytes())?;
-            let lines: String = view.refused.iter().map(RefusedView::text).collect();
+            let refused = view.refused.iter().take(ROWS);
+            let lines: String = refused.map(RefusedView::text).collect();
+            let lines = lines + &rest(view.refused.len(), &output.typed(&["--json"]));
             output.say(lines.trim_end());
         }
         let exit = match first {
@@ -173,6 +177,9 @@ pub(crate) struct ImportView {
     refused: Vec<RefusedView>,
     /// each file of the folder that was not read, since it is not of the format; for `steps`, none
     left_out: Vec<String>,
+    /// What lists those that its text does not name.
+    #[serde(skip)]
+    rest: String,
 }
 
 impl Answer for ImportView {
@@ -182,12 +189,15 @@ impl Answer for ImportView {
             0 => String::new(),
             refused => format!(", {refused} refused"),
         };
-        let left_out = self.left_out.iter();
+        let left_out = self.left_out.iter().take(ROWS);
         let left_out: String = left_out
             .map(|file| format!("left out: {}\n", continued(file)))
             .collect();
         if self.commits == 0 {
-            return format!("{there} there already{refused}; nothing was written\n{left_out}");
+            return format!(
+                "{there} there already{refused}; nothing was written\n{left_out}{}",
+                self.rest
+            );
         }
         let (verb, made) = if self.dry_run {
             ("would import", "would make")

@@ -7,6 +7,7 @@ use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::{Page, PageArgs};
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::worker::holder;
@@ -30,9 +31,8 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {
-    /// List at most so many of each kind, 0 for all; on a terminal 50, otherwise all
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     asks: AskArgs,
 }
@@ -40,24 +40,26 @@ pub(crate) struct Arguments {
 /// How much of what needs an agent is printed.
 const PRINTED: usize = 20;
 
-/// How many handoffs of each kind are listed on a terminal.
-const LISTED: usize = 50;
-
 /// The work of an agent.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Inbox")]
 pub(crate) struct InboxView {
     /// the acting agent
     agent: AgentName,
-    /// what it is told of, the most urgent first; some of it is another agent's turn
+    /// what it is told of, the most urgent first; some of it is another agent's turn. At most
+    /// `--limit`, and empty with `--after`
     attention: Vec<Attention>,
+    /// how much it is told of in all
+    attention_total: usize,
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
     handoffs: Vec<RecordView>,
-    /// how many more there are than `--limit` lets through
-    more: usize,
+    #[serde(flatten)]
+    page: Page,
     /// whether the remote was asked first; null if the ledger has no remote
     fresh: Option<Fresh>,
+    #[serde(skip)]
+    printed: usize,
 }
 
 impl Answer for InboxView {
@@ -71,13 +73,9 @@ impl Answer for InboxView {
             !stuck.contains(&handoff.record.state) || !told.any(|a| a.id == handoff.record.id)
         };
         let handoffs = self.handoffs.iter().filter(is_new);
-        let more = match self.more {
-            0 => String::new(),
-            more => format!("and {more} more: --limit 0 lists all\n"),
-        };
-        attention_text(&self.attention, PRINTED, look)
+        attention_text(&self.attention, (self.printed, self.attention_total), look)
             + &rows::table(handoffs.map(|h| &h.record), look)
-            + &more
+            + self.page.text()
     }
 }
 
@@ -92,33 +90,27 @@ impl Arguments {
             protocols.push(tip.rules(&name)?.protocol().clone());
         }
         let knows = |p: &&Protocol| p.agent(agent.as_str()).is_some();
-        let Some(known) = protocols.iter().find(knows) else {
+        if !protocols.iter().any(|p| knows(&p)) {
             let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
             return Err(first
                 .unwrap_or_else(|| Claimable::default().refusal(&agent))
                 .into());
-        };
-        // Use the protocol's own name for the agent.
-        let agent = known
-            .agent(agent.as_str())
-            .map_or(&agent, |a| &a.id)
-            .clone();
+        }
         let knowing: Vec<&Protocol> = protocols.iter().filter(knows).collect();
         let now = now()?;
         let worker = context.worker(&repository)?;
         let who = holder(&agent, worker.as_ref());
-        let each = match self.limit {
-            Some(0) => usize::MAX,
-            Some(limit) => limit,
-            None if output.is_on_terminal() => LISTED,
-            None => usize::MAX,
-        };
+        let most = self.page.most(output);
+        let after = self.page.after.as_deref().map(str::parse).transpose()?;
         let limits = OverviewLimits {
-            each,
+            each: most,
+            after: after.as_ref(),
             ..OverviewLimits::ALL
         };
         let mut found = overview(&tip, who, &knowing, now, limits)?;
         output.complete(&mut found.attention);
+        let attention_total = found.attention.len();
+        found.attention.truncate(self.page.most_before(most));
         let buckets = [
             found.held,
             found.held_by_others,
@@ -127,13 +119,20 @@ impl Arguments {
             found.stuck,
             found.to_decide,
         ];
-        let more = buckets.iter().map(|b| b.count - b.first.len()).sum();
-        let records: Vec<Record> = buckets.into_iter().flat_map(|b| b.first).collect();
+        let skipped = found.skipped.ok_or_else(|| self.page.gone(output))?;
+        let total = buckets.iter().map(|b| b.count).sum();
+        let mut records: Vec<Record> = buckets.into_iter().flat_map(|b| b.first).collect();
+        records.truncate(most);
+        let last = records.last().map(|record| record.id.to_string());
+        let cursor = last.filter(|_| skipped + records.len() < total);
+        let page = Page::new(Some(total), records.len(), cursor, output);
         let view = InboxView {
             agent,
             attention: found.attention,
+            attention_total,
+            printed: self.page.most_before(PRINTED),
             handoffs: RecordView::all(records, now),
-            more,
+            page,
             fresh,
         };
         output.answer(&view)?;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
+use crate::args::page::{Page, PageArgs};
 use crate::context::{Context, ensure_agent};
 use crate::environment::now;
 use crate::failure::Failure;
@@ -51,6 +52,8 @@ pub(crate) struct Arguments {
     /// Only handoffs sent before this time
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     until: Option<Moment>,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 /// The handoffs that meet every condition.
@@ -65,6 +68,8 @@ pub(crate) struct ListView {
     /// the pauses of those of their issues that are paused
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     paused: BTreeMap<IssueKey, Paused>,
+    #[serde(flatten)]
+    page: Page,
     #[serde(skip)]
     is_one_issue: bool,
 }
@@ -87,6 +92,7 @@ impl Answer for ListView {
         table
             + &pauses_text(&self.paused)
             + &self.other_protocols.iter().map(other).collect::<String>()
+            + self.page.text()
     }
 }
 
@@ -135,15 +141,15 @@ impl Arguments {
                 }
             }
         }
-        records.retain(|record| self.wants(record));
+        let agent = self.agent.as_deref();
+        let agent = agent.map(|name| context.named(&repository, name));
+        let agent = agent.transpose()?;
+        records.retain(|record| self.wants(record, agent.as_ref()));
         if records.is_empty() {
-            self.know(&tip)?;
+            self.know(&tip, agent.as_ref())?;
         }
-        // Within a second, by issue key (numbers by value), then by number.
-        records.sort_by_key(|r| {
-            let key = r.id.issue().as_str().to_owned();
-            (r.sent_at(), key.len(), key, r.id.number())
-        });
+        records.sort_by(|a, b| (a.sent_at(), &a.id).cmp(&(b.sent_at(), &b.id)));
+        let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
         let handoffs = RecordView::all(records, now()?);
         let paused = tip.paused_among(handoffs.iter().map(|h| h.record.id.issue()))?;
         let is_one_issue = self.issue.is_some();
@@ -152,15 +158,16 @@ impl Arguments {
             handoffs,
             other_protocols,
             paused,
+            page,
             is_one_issue,
         })
     }
 
     /// Refuses an agent or a type that no protocol here has, instead of finding
     /// nothing.
-    fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
-        if let Some(agent) = &self.agent {
-            ensure_agent(tip, agent)?;
+    fn know(&self, tip: &Snapshot<'_>, agent: Option<&AgentName>) -> Result<(), Failure> {
+        if let Some(agent) = agent {
+            ensure_agent(tip, agent.as_str())?;
         }
         let mut types = Vec::new();
         for name in tip.protocols()? {
@@ -175,10 +182,10 @@ impl Arguments {
         Ok(())
     }
 
-    fn wants(&self, record: &Record) -> bool {
-        let agent = |name: &String| record.from.as_str() == name || record.to.as_str() == name;
+    fn wants(&self, record: &Record, agent: Option<&AgentName>) -> bool {
+        let has = |name: &AgentName| record.from == *name || record.to == *name;
         (self.state.is_empty() || self.state.contains(&record.state))
-            && self.agent.as_ref().is_none_or(agent)
+            && agent.is_none_or(has)
             && self
                 .kind
                 .as_ref()

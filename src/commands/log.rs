@@ -11,6 +11,7 @@ use handoff_model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::{Page, PageArgs};
 use crate::args::{duration, moment as moments};
 use crate::context::{Context, ensure_agent};
 use crate::failure::{ErrorCode, Failure};
@@ -32,9 +33,6 @@ pub(crate) struct Arguments {
     /// The issue; all issues by default
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Show at most this many steps
-    #[arg(short = 'n', long, value_name = "COUNT")]
-    limit: Option<usize>,
     /// Only steps of this agent
     #[arg(long, value_name = "AGENT")]
     author: Option<String>,
@@ -55,6 +53,18 @@ pub(crate) struct Arguments {
     /// Show only each step's commit and subject
     #[arg(long)]
     oneline: bool,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// A page of history.
+#[derive(Default)]
+struct Steps {
+    steps: Vec<StepView>,
+    /// Whether there may be more after them.
+    more: bool,
+    /// Whether older ones are not in this clone.
+    cut_off: bool,
 }
 
 impl Arguments {
@@ -70,20 +80,36 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        let (steps, cut_off) = self.steps(&repository, &tip, key.as_ref())?;
+        let most = self.page.most(output);
+        // The first commit's author is a person.
+        let own = |name: &String| -> Result<String, Failure> {
+            Ok(tip.own_name(name)?.map_or(name.clone(), String::from))
+        };
+        let author = self.author.as_ref().map(own).transpose()?;
+        let author = author.as_deref();
+        let found = self.steps(&repository, &tip, (key.as_ref(), author), most)?;
+        let Steps {
+            steps,
+            more,
+            cut_off,
+        } = found.ok_or_else(|| self.page.gone(output))?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
             return Err(Failure::new(ErrorCode::Shallow, text).hint(DEEPEN));
         }
-        if let (Some(author), []) = (&self.author, &steps[..]) {
+        if let (Some(author), []) = (author, &steps[..]) {
             ensure_agent(&tip, author)?;
         }
-        let command = self.git_command(ledger.branch(), key.as_ref());
+        let command = self.git_command(ledger.branch(), (key.as_ref(), author), most);
+        let last = steps.last().filter(|_| more);
+        let cursor = last.map(|step| step.commit.to_string());
+        let page = Page::new(None, steps.len(), cursor, output);
         output.answer(&LogView {
             steps,
             git: &command,
             cut_off,
             oneline: self.oneline,
+            page,
         })?;
         if cut_off {
             output.say(&format!("older steps are not in this clone: {DEEPEN}"));
@@ -92,15 +118,15 @@ impl Arguments {
         Ok(())
     }
 
-    /// The steps that match every filter, the newest first, and whether older ones are missing from
-    /// this clone. The walk ends as soon as no other step can match.
+    /// The steps that match every filter, the newest first, at most this many; `None` if the one
+    /// after which they begin is not there. The walk ends as soon as no other step can match.
     fn steps(
         &self,
         repository: &Repository,
         tip: &Snapshot<'_>,
-        key: Option<&IssueKey>,
-    ) -> Result<(Vec<StepView>, bool), Failure> {
-        let wanted = self.limit.unwrap_or(usize::MAX);
+        (key, author): (Option<&IssueKey>, Option<&str>),
+        most: usize,
+    ) -> Result<Option<Steps>, Failure> {
         // An issue records how many steps it has.
         let mut left = match key {
             None => usize::MAX,
@@ -110,17 +136,22 @@ impl Arguments {
                 usize::try_from(issue.steps).unwrap_or(usize::MAX)
             }
         };
-        let mut steps = Vec::new();
+        let mut found = Steps::default();
+        let mut after = self.page.after.as_deref();
         for id in repository.first_parents(tip.commit()) {
-            if steps.len() >= wanted || left == 0 {
-                return Ok((steps, false));
+            let id = id?;
+            found.more = left > 0 && found.steps.len() >= most;
+            if left == 0 || found.more {
+                return Ok(after.is_none().then_some(found));
             }
-            let commit = repository.commit(id?)?;
+            let commit = repository.commit(id)?;
             // A step is never recorded before it was made, nor before the one it follows.
             let recorded = to_second(commit.committer.at);
             if self.since.is_some_and(|since| recorded < since) {
-                return Ok((steps, false));
+                return Ok(after.is_none().then_some(found));
             }
+            let is_skipped = after.is_some();
+            after = after.filter(|after| *after != id.to_string());
             let step = StepView::new(commit);
             if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
                 continue;
@@ -129,27 +160,33 @@ impl Arguments {
             if step.event.as_deref() != Some(StepEvent::Unarchive.as_str()) {
                 left -= 1;
             }
-            if self.wants(&step) {
-                steps.push(step);
+            if !is_skipped && self.wants(&step, author) {
+                found.steps.push(step);
             }
         }
-        let complete = steps.len() >= wanted || key.is_some() && left == 0;
-        Ok((steps, !complete && repository.is_cut_off(tip.commit())?))
+        let complete = found.steps.len() >= most || key.is_some() && left == 0;
+        found.cut_off = !complete && repository.is_cut_off(tip.commit())?;
+        Ok(after.is_none().then_some(found))
     }
 
-    fn wants(&self, step: &StepView) -> bool {
+    fn wants(&self, step: &StepView, author: Option<&str>) -> bool {
         let has = |event: &String| step.event.as_ref() == Some(event);
-        self.author.as_ref().is_none_or(|name| *name == step.author)
+        author.is_none_or(|name| name == step.author)
             && self.since.is_none_or(|since| step.at >= since)
             && self.until.is_none_or(|until| step.at < until)
             && (self.event.is_empty() || self.event.iter().any(has))
     }
 
     /// The git command that shows the same steps.
-    fn git_command(&self, branch: &str, key: Option<&IssueKey>) -> String {
+    fn git_command(
+        &self,
+        branch: &str,
+        (key, author): (Option<&IssueKey>, Option<&str>),
+        most: usize,
+    ) -> String {
         let mut words = vec!["git log".to_owned()];
-        words.extend(self.limit.map(|limit| format!("-n {limit}")));
-        let author = self.author.as_ref().map(|name| format!("^{name} <"));
+        words.extend((most < usize::MAX).then(|| format!("-n {most}")));
+        let author = author.map(|name| format!("^{name} <"));
         words.extend(author.map(|name| format!("--author={}", word(&name))));
         let times = [("since", self.since), ("until", self.until)];
         let times = times.into_iter().filter_map(|(name, at)| Some((name, at?)));
@@ -157,7 +194,10 @@ impl Arguments {
         let events = self.event.iter();
         words.extend(events.map(|event| format!("--grep='^Event: {event}$'")));
         words.extend(self.oneline.then(|| "--oneline".to_owned()));
-        words.push(word(branch).into_owned());
+        words.push(match &self.page.after {
+            Some(after) => format!("{after}^"),
+            None => word(branch).into_owned(),
+        });
         words.extend(key.map(|key| format!("-- {}", issue_folder(key))));
         words.join(" ")
     }
@@ -173,6 +213,8 @@ pub(crate) struct LogView<'a> {
     git: &'a str,
     /// older steps are not in this clone
     cut_off: bool,
+    #[serde(flatten)]
+    page: Page,
     /// Whether to show only commits and subjects.
     #[serde(skip)]
     oneline: bool,
@@ -181,7 +223,7 @@ pub(crate) struct LogView<'a> {
 impl Answer for LogView<'_> {
     fn text(&self, look: &Look) -> String {
         let rows = self.steps.iter().map(|step| step.row(look, self.oneline));
-        look.table(&rows.collect::<Vec<_>>())
+        look.table(&rows.collect::<Vec<_>>()) + self.page.text()
     }
 }
 

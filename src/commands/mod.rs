@@ -13,7 +13,7 @@ mod change;
 pub(crate) mod check;
 pub(crate) mod claim;
 mod completions;
-mod context;
+pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod document;
 mod exchange;

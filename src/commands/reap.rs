@@ -3,6 +3,7 @@ use handoff_model::Handoff;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::{ROWS, rest};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted};
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {}
 pub(crate) struct ReapView<'a> {
     /// each handoff whose lease, or whose time to be claimed, expired and which has now failed
     handoffs: Vec<ReapedView<'a>>,
+    /// What lists those that its text leaves out.
+    #[serde(skip)]
+    rest: String,
 }
 
 /// A handoff that has failed now: its receipt, with what that lacks of a [`Handoff`].
@@ -68,7 +72,11 @@ impl Answer for ReapView<'_> {
     fn text(&self, look: &Look) -> String {
         match &self.handoffs[..] {
             [] => "no lease ran out, and nothing waited too long to be claimed\n".to_owned(),
-            reaped => reaped.iter().map(|one| one.receipt.text(look)).collect(),
+            reaped => {
+                let first = reaped.iter().take(ROWS);
+                let text: String = first.map(|one| one.receipt.text(look)).collect();
+                text + &self.rest
+            }
         }
     }
 }
@@ -84,14 +92,18 @@ impl Arguments {
             .iter()
             .map(|done| ReceiptView::new(done, output).map(ReapedView::new))
             .collect::<Result<_, _>>()?;
-        let answer = ReapView { handoffs };
+        let rest = rest(
+            reaped.len(),
+            &output.command("git handoff log --event expire"),
+        );
+        let answer = ReapView { handoffs, rest };
         if let Err(error) = outcome {
             let done = (!reaped.is_empty())
                 .then(|| format!("recorded {}", counted(reaped.len(), "handoff")));
             return Err(Failure::from(error).half_way(done, &answer));
         }
         output.answer(&answer)?;
-        for reaped in &answer.handoffs {
+        for reaped in answer.handoffs.iter().take(ROWS) {
             reaped.receipt.say_next(output);
         }
         Ok(())

@@ -5,6 +5,7 @@ use handoff_ledger::{Ledger, Rejected};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -23,13 +24,15 @@ use crate::view::Look;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 #[derive(Subcommand)]
 enum Action {
     /// List the refused steps
     #[command(after_help = "Example:\n  git handoff refused list --json")]
-    List,
+    List(PageArgs),
     /// Show a refused step: what it did, why it was refused, and its contract
     #[command(after_help = "Example:\n  git handoff refused show 7.3-1a2b3c4d5e")]
     Show {
@@ -57,10 +60,8 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         match &self.action {
-            None | Some(Action::List) => {
-                output.paged();
-                list(&context.ledger(&repository)?, output)
-            }
+            None => list(&context.ledger(&repository)?, &self.page, output),
+            Some(Action::List(page)) => list(&context.ledger(&repository)?, page, output),
             Some(Action::Show { name }) => {
                 output.paged();
                 show(&context.ledger(&repository)?, name, output)
@@ -86,9 +87,11 @@ impl Arguments {
     }
 }
 
-fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
-    let rejected = ledger.rejected()?;
-    let view = RejectedView { rejected };
+fn list(ledger: &Ledger<'_>, page: &PageArgs, output: &mut Output) -> Result<(), Failure> {
+    output.paged();
+    let mut rejected = ledger.rejected()?;
+    let page = page.cut(&mut rejected, |step| step.name.clone(), output)?;
+    let view = RejectedView { rejected, page };
     output.answer(&view)?;
     if let Some(first) = view.rejected.first() {
         let name = word(&first.name);
@@ -115,13 +118,18 @@ fn show(ledger: &Ledger<'_>, name: &str, output: &mut Output) -> Result<(), Fail
 pub(crate) struct RejectedView {
     /// each refused step that is kept
     rejected: Vec<Rejected>,
+    #[serde(flatten)]
+    page: Page,
 }
 
 impl Answer for RejectedView {
     fn text(&self, look: &Look) -> String {
         match &self.rejected[..] {
             [] => "no step was refused\n".to_owned(),
-            rejected => look.sentences(&rejected.iter().map(text).collect::<String>()),
+            rejected => {
+                let text: String = rejected.iter().map(text).collect();
+                look.sentences(&text) + self.page.text()
+            }
         }
     }
 }

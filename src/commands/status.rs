@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use clap::Args;
 use handoff_base::ObjectId;
@@ -6,12 +6,13 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
 use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Said, Snapshot};
-use handoff_model::{Issue, IssueStatus, Paused, Record, Refusal, View, issue_folder};
+use handoff_model::{Issue, IssueStatus, Paused, Record, Refusal, View};
 use handoff_protocol::{Check, Policy, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::args::page::{Page, PageArgs};
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
@@ -39,6 +40,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "issue")]
     idle: bool,
     #[command(flatten)]
+    page: PageArgs,
+    #[command(flatten)]
     asks: AskArgs,
 }
 
@@ -56,13 +59,17 @@ impl Arguments {
             let protocol = tip.rules(issue.protocol.as_str())?;
             let mut attention = attention::of_folder(&folder, protocol.protocol(), now)?;
             output.complete(&mut attention);
-            let handoffs = RecordView::all(folder.records()?, now);
+            let mut records = folder.records()?;
+            let usage = render::issue_usage(&records);
+            let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
             let view = IssueView {
                 known: issue.known(protocol.protocol().definition()),
                 said: Said::of(&issue, protocol.protocol()),
                 attention,
                 issue,
-                handoffs,
+                handoffs: RecordView::all(records, now),
+                page,
+                usage,
                 fresh,
             };
             output.answer(&view)?;
@@ -85,13 +92,30 @@ impl Arguments {
             .is_some_and(|remote| repository.is_promised_by(&remote.remote));
         let counts_all = records.is_empty() && !is_partial;
         let completed = counts_all.then(|| completed_issues(&tip)).flatten();
-        let paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
+        let mut paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
         let is_over = |record: &&Record| {
             let paused = paused.get(record.id.issue());
             let waits = paused.is_some_and(|paused| paused.holds_back(&record.to));
             record.is_expired(now) && !waits
         };
         let expired = records.iter().filter(is_over).count();
+        let open = open_states.map(|state| (state, count(state))).collect();
+        let attention_total = attention.len();
+        attention.truncate(self.page.most_before(self.page.most(output)));
+        let mut rows: Vec<Row> = records.into_iter().map(Row::Handoff).collect();
+        if self.idle {
+            rows.extend(idle_issues(&ledger, &tip)?.into_iter().map(Row::Idle));
+        }
+        let page = self.page.cut(&mut rows, Row::name, output)?;
+        let (mut records, mut idle) = (Vec::new(), Vec::new());
+        for row in rows {
+            match row {
+                Row::Handoff(record) => records.push(record),
+                Row::Idle(issue) => idle.push(issue),
+            }
+        }
+        let shown: HashSet<&IssueKey> = records.iter().map(|r| r.id.issue()).collect();
+        paused.retain(|issue, _| shown.contains(issue));
         let view = StatusView {
             completed,
             branch: ledger.branch(),
@@ -99,15 +123,14 @@ impl Arguments {
             protocol: &tip.manifest().default_protocol,
             evidence: tip.manifest().evidence,
             policies: policies(&protocols, tip.manifest().evidence),
-            open: open_states.map(|state| (state, count(state))).collect(),
+            open,
             expired,
             paused,
             attention,
-            idle: if self.idle {
-                idle_issues(&ledger, &tip)?
-            } else {
-                Vec::new()
-            },
+            attention_total,
+            printed: self.page.most_before(PRINTED),
+            idle,
+            page,
             remote: remote.map(RemoteView::from),
             rejected: ledger.rejected()?,
             handoffs: RecordView::all(records, now),
@@ -159,8 +182,13 @@ pub(crate) struct IssueView {
     said: Vec<Said>,
     /// what needs somebody in it, and whom, the most urgent first
     attention: Vec<Attention>,
-    /// all of its handoffs, open and closed, by number
+    /// its handoffs, open and closed, by number
     handoffs: Vec<RecordView>,
+    #[serde(flatten)]
+    page: Page,
+    /// What was spent on all of them.
+    #[serde(skip)]
+    usage: String,
     /// whether the remote was asked first; null if the ledger has no remote
     fresh: Option<Fresh>,
 }
@@ -172,9 +200,9 @@ impl Answer for IssueView {
             &self.issue,
             (&self.known, &self.said),
             &self.attention,
-            records,
+            (records, &self.usage),
             look,
-        )
+        ) + self.page.text()
     }
 }
 
@@ -200,18 +228,23 @@ pub(crate) struct StatusView<'a> {
     open: Vec<(State, usize)>,
     /// how many of them have an expired lease, or time to claim them, that nobody has recorded yet
     expired: usize,
-    /// the pauses of the paused issues among those with open handoffs
+    /// the pauses of the paused issues among those of `handoffs`
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     paused: BTreeMap<IssueKey, Paused>,
     /// how many issues are completed; null if a handoff is open, some are archived or there are
     /// very many, and in a partial clone
     completed: Option<usize>,
-    /// what needs somebody, and whom, the most urgent first
+    /// what needs somebody, and whom, the most urgent first; at most `--limit`, and empty with
+    /// `--after`
     attention: Vec<Attention>,
-    /// every open handoff
+    /// how much needs somebody in all
+    attention_total: usize,
+    /// the open handoffs, by id
     handoffs: Vec<RecordView>,
-    /// with `--idle`: each open issue without open handoffs
+    /// with `--idle`: the open issues without open handoffs, which come after all handoffs
     idle: Vec<IdleIssue>,
+    #[serde(flatten)]
+    page: Page,
     /// how this clone's ledger compares with its remote's as last seen; null if the ledger has no
     /// remote
     remote: Option<RemoteView>,
@@ -219,6 +252,23 @@ pub(crate) struct StatusView<'a> {
     rejected: Vec<Rejected>,
     /// whether the remote was asked first; null if the ledger has no remote
     fresh: Option<Fresh>,
+    #[serde(skip)]
+    printed: usize,
+}
+
+/// A row of what is open.
+enum Row {
+    Handoff(Record),
+    Idle(IdleIssue),
+}
+
+impl Row {
+    fn name(&self) -> String {
+        match self {
+            Self::Handoff(record) => record.id.to_string(),
+            Self::Idle(idle) => idle.issue.to_string(),
+        }
+    }
 }
 
 /// An open issue without an open handoff.
@@ -284,7 +334,7 @@ impl Answer for StatusView<'_> {
             head += &format!("  contracts' statements are checked: {checked}\n");
         }
         let table = look.sentences(&head)
-            + &attention_text(&self.attention, PRINTED, look)
+            + &attention_text(&self.attention, (self.printed, self.attention_total), look)
             + &rows::table(self.handoffs.iter().map(|h| &h.record), look);
         let mut more = render::pauses_text(&self.paused);
         if self.expired > 0 {
@@ -303,6 +353,7 @@ impl Answer for StatusView<'_> {
         }
         let rejected = rejected_text(self.rejected.len());
         more.extend(rejected.map(|line| format!("{line}\n")));
+        more += self.page.text();
         table + &look.sentences(&more)
     }
 }
@@ -344,7 +395,7 @@ fn completed_issues(tip: &Snapshot<'_>) -> Option<usize> {
 }
 
 /// Open issues without an open handoff, each with the agents that may send on from a handoff they
-/// completed, in the order of their folders.
+/// completed, by key.
 fn idle_issues(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>, Failure> {
     let survey = ledger.survey(tip, Context::threads())?;
     let is_idle = |issue: &IssueSurvey<'_>| {
@@ -359,6 +410,6 @@ fn idle_issues(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>
         }
     });
     let mut idle: Vec<IdleIssue> = idle.collect();
-    idle.sort_by_cached_key(|idle| format!("{}/", issue_folder(&idle.issue)));
+    idle.sort_by(|one, other| one.issue.cmp(&other.issue));
     Ok(idle)
 }

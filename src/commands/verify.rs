@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
+use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
@@ -59,6 +60,8 @@ pub(crate) struct Arguments {
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 impl Arguments {
@@ -117,17 +120,27 @@ impl Arguments {
                 Err(Failure::reported(exit::INTEGRITY))
             };
         }
+        let (verdict, hint) = (audit::verdict(&audit), hint_for(&audit.findings));
+        let is_clean = audit.is_clean();
+        let mut numbered: Vec<(usize, Finding)> = (1..).zip(audit.findings).collect();
+        let page = self
+            .page
+            .cut(&mut numbered, |(number, _)| number.to_string(), output)?;
+        audit.findings = numbered.into_iter().map(|(_, finding)| finding).collect();
         let other_protocols = other_protocols(&ledger, key.as_ref());
+        let about = (ledger.branch(), key.as_ref());
         let view = VerifyView {
-            report: audit::report(&audit, &repository, ledger.branch(), key.as_ref())
+            report: audit::report(&verdict, &audit, &repository, about)
+                + page.text()
                 + &other_protocols
                     .iter()
                     .map(|other| render::other_protocol(Some(other)))
                     .collect::<String>(),
             other_protocols,
             audit: &audit,
+            page,
         };
-        if audit.is_clean() {
+        if is_clean {
             return output.answer(&view);
         }
         // Objects that are not here can't be verified.
@@ -137,9 +150,7 @@ impl Arguments {
             let failure = failure.data(&view);
             return Err(failure.findings(audit.findings));
         }
-        let verdict = audit::verdict(&audit);
-        let mut failure =
-            Failure::new(ErrorCode::LedgerDamaged, verdict).hint(hint_for(&audit.findings));
+        let mut failure = Failure::new(ErrorCode::LedgerDamaged, verdict).hint(hint);
         if output.is_json() {
             failure = failure.data(&view).findings(audit.findings);
         } else {
@@ -155,6 +166,8 @@ impl Arguments {
 pub(crate) struct VerifyView<'a> {
     #[serde(flatten)]
     audit: &'a Audit,
+    #[serde(flatten)]
+    page: Page,
     /// the protocol, if it is not the ledger's default one; of a whole ledger, its protocols
     /// that are unsigned while the default one is not
     #[serde(skip_serializing_if = "Vec::is_empty")]

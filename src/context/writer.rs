@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Context;
+use crate::args::page::{ROWS, rest};
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
@@ -159,13 +160,17 @@ pub(crate) struct ReplayedView<'a> {
 
 /// Prints the outcome of offline steps.
 pub(crate) fn say_synced(synced: &Synced, output: &mut Output) {
-    for renamed in &synced.renamed {
+    for renamed in synced.renamed.iter().take(ROWS) {
         output.say(&format!(
             "{} was taken meanwhile: what was {} here is {} now",
             renamed.was, renamed.was, renamed.is
         ));
     }
-    for rejected in &synced.rejected {
+    let more = rest(synced.renamed.len(), &output.command("git handoff log"));
+    if !more.is_empty() {
+        output.say(more.trim_end());
+    }
+    for rejected in synced.rejected.iter().take(ROWS) {
         output.say(&continued(&format!(
             "refused, and kept as {}: {}: {}",
             rejected.name, rejected.subject, rejected.reason

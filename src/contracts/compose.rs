@@ -21,9 +21,10 @@ use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, hint};
 
 /// How much is read to find what an agent holds.
-const LOOK: OverviewLimits = OverviewLimits {
+const LOOK: OverviewLimits<'_> = OverviewLimits {
     records: 400,
     each: 100,
+    after: None,
 };
 
 /// The issue of the handoff that an agent holds.

@@ -29,7 +29,7 @@ pub(super) fn list(fixed: &Fixed, cursor: Option<&str>, interruption: &Interrupt
         Some(Ok(begin)) => begin,
         Some(Err(_)) => return Err(error(INVALID_PARAMS, "that is no cursor")),
     };
-    let status = data(run(fixed, &["status"], interruption)?)?;
+    let status = data(run(fixed, &["status", "--limit", "0"], interruption)?)?;
     let protocols = data(run(fixed, &["protocol", "list"], interruption)?)?;
     let ledger = "What is open and needs attention";
     let mut all = vec![resource("uri", "ledger", "ledger", ledger)];

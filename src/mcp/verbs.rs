@@ -139,7 +139,7 @@ impl Verb {
 /// The tools, in the order in which an agent needs them.
 pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["prime"]).worker().without(&["quiet"]),
-    Verb::reads(&["inbox"]).lead().without(&["limit"]),
+    Verb::reads(&["inbox"]).lead(),
     Verb::writes(&["claim"]).worker(),
     Verb::reads(&["new"]).worker().without(&["set"]),
     Verb::reads(&["check"]).worker().takes("files").without(&[

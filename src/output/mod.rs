@@ -17,6 +17,7 @@ mod reference_xsd;
 pub(crate) mod replace;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::io::Write;
 
@@ -38,6 +39,7 @@ use serde_with::skip_serializing_none;
 pub(crate) use answer::{Answer, as_object};
 pub(crate) use carried::Carried;
 
+use crate::args::page::retyped;
 use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
@@ -92,6 +94,8 @@ pub(crate) struct Output {
     annotates: bool,
     /// Whether the command writes nothing but its answer.
     only_reads: bool,
+    /// The arguments that the user typed.
+    arguments: Vec<String>,
     /// The terminal that answers are for.
     screen: Option<Screen>,
     wishes: Wishes,
@@ -156,6 +160,7 @@ impl Output {
             one_line: false,
             annotates: false,
             only_reads: false,
+            arguments: Vec::new(),
             screen: None,
             wishes: Wishes::default(),
             is_view: false,
@@ -238,6 +243,29 @@ impl Output {
         self.screen.is_some()
     }
 
+    /// Whether a pager shows the answer.
+    pub(crate) fn has_pager(&self) -> bool {
+        self.pager().is_some()
+    }
+
+    fn pager(&self) -> Option<Pager> {
+        let pages = self.is_view && self.may_page;
+        let own = self.wishes.pager.as_deref();
+        pages.then(|| Pager::of_user(own)).flatten()
+    }
+
+    /// From now on, printed commands may repeat these arguments.
+    pub(crate) fn was_typed(&mut self, arguments: &[OsString]) {
+        let words = arguments.iter().skip(1);
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        self.arguments = words.collect();
+    }
+
+    /// The command that was typed, with these options instead of its `--after`.
+    pub(crate) fn typed(&self, options: &[&str]) -> String {
+        self.command(&retyped(&self.arguments, options))
+    }
+
     /// Whether answers have colours.
     pub(crate) fn has_colors(&self) -> bool {
         self.stdout.has_colors()
@@ -278,13 +306,7 @@ impl Output {
 
     /// Prints a text, through a pager if one is due.
     fn show(&mut self, text: &str) -> Result<(), Failure> {
-        let own = self.wishes.pager.as_deref();
-        let pager = if self.is_view && self.may_page {
-            Pager::of_user(own)
-        } else {
-            None
-        };
-        let Some(pager) = pager else {
+        let Some(pager) = self.pager() else {
             return self.raw(text.as_bytes());
         };
         let colors = self.stdout.has_colors();

@@ -49,7 +49,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;
         "claim" => commands::claim::ClaimView, ReplayedView;
-        "context" => handoff_ledger::IssueContext;
+        "context" => commands::context::ContextView;
         "demo" => commands::demo::DemoView;
         "document list" => commands::document::DocumentsView;
         "document set" => commands::document::DocumentSetView, ReplayedView;

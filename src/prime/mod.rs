@@ -33,9 +33,10 @@ use crate::output::{Answer, Output};
 use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
-const LOOK: OverviewLimits = OverviewLimits {
+const LOOK: OverviewLimits<'_> = OverviewLimits {
     records: 400,
     each: 8,
+    after: None,
 };
 
 /// How many handoffs of a bucket are shown; of the others, only the ids.

@@ -13,18 +13,22 @@ const INDENT: &str = "    ";
 /// The most columns of an agent's name.
 const NAME: usize = 30;
 
-/// Lists the most urgent of them, at most this many.
-pub(crate) fn attention_text(attention: &[Attention], most: usize, look: &Look) -> String {
-    if attention.is_empty() {
+/// Lists the most urgent of them, at most this many, and counts the rest of `total`.
+pub(crate) fn attention_text(
+    attention: &[Attention],
+    (most, total): (usize, usize),
+    look: &Look,
+) -> String {
+    if attention.is_empty() || most == 0 {
         return String::new();
     }
     let mut text = format!("{}\n", look.heading("needs attention"));
     for one in attention.iter().take(most) {
         text += &entry(one, look);
     }
-    match attention.len().saturating_sub(most) {
+    match total.saturating_sub(most) {
         0 => {}
-        more => text += &format!("  and {more} more\n"),
+        more => text += &format!("  and {more} more (--limit 0 lists all)\n"),
     }
     text + "\n"
 }

@@ -9,14 +9,15 @@ use handoff_ledger::{Audit, DEEPEN};
 
 use crate::output::{counted, render};
 
-/// The report of an audit of the ledger on this branch, or of one issue in it.
+/// The report of an audit of the ledger on this branch, or of one issue in it: after its verdict,
+/// the findings that are on the page.
 pub(crate) fn report(
+    verdict: &str,
     audit: &Audit,
     repository: &Repository,
-    branch: &str,
-    issue: Option<&IssueKey>,
+    (branch, issue): (&str, Option<&IssueKey>),
 ) -> String {
-    let mut text = format!("{}\n", verdict(audit));
+    let mut text = format!("{verdict}\n");
     text += &checked(audit, repository, branch, issue);
     let mut commits: Vec<Option<&str>> = Vec::new();
     for finding in &audit.findings {

@@ -599,10 +599,10 @@ fn note(note: &Annotation) -> String {
 }
 
 /// What an issue took, in all and by agent; nothing if no usage was reported.
-fn issue_usage(handoffs: &[&Record]) -> String {
+pub(crate) fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) -> String {
     let mut all = Spent::default();
     let mut agents: BTreeMap<&AgentName, Spent> = BTreeMap::new();
-    for usage in handoffs.iter().flat_map(|record| &record.usage) {
+    for usage in handoffs.into_iter().flat_map(|record| &record.usage) {
         let spent = Spent::of(&usage.models);
         all.add(&spent);
         agents.entry(&usage.by).or_default().add(&spent);
@@ -621,7 +621,7 @@ pub(crate) fn issue_text<'a>(
     issue: &Issue,
     (known, said): (&Map<String, Value>, &[Said]),
     attention: &[Attention],
-    handoffs: impl Iterator<Item = &'a Record>,
+    (handoffs, usage): (impl Iterator<Item = &'a Record>, &str),
     look: &Look,
 ) -> String {
     let paused = issue.paused.as_ref().map_or("", |_| ", paused");
@@ -640,8 +640,7 @@ pub(crate) fn issue_text<'a>(
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }
-    let handoffs: Vec<&Record> = handoffs.collect();
-    text += &issue_usage(&handoffs);
+    text += usage;
     if let Some(paused) = &issue.paused {
         text += &format!("  {paused}\n");
     }
@@ -697,6 +696,6 @@ pub(crate) fn issue_text<'a>(
     text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
     look.sentences(&text)
-        + &attention_text(attention, NEEDS_PRINTED, look)
+        + &attention_text(attention, (NEEDS_PRINTED, attention.len()), look)
         + &rows::issue_table(handoffs.into_iter(), look)
 }

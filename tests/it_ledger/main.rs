@@ -33,6 +33,7 @@ mod on_record;
 mod one_shape;
 mod outcomes;
 mod own_needs;
+mod pages;
 mod pause;
 mod refusals;
 mod release;

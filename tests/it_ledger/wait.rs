@@ -568,20 +568,17 @@ fn the_most_urgent_of_very_many_comes_first_then_the_oldest() {
     assert!(open.lines().count() > 1, "it is divided: {open}");
     env.assert_sound();
     let inbox = ["inbox", "--as", "prep-agent", "--limit", "2"];
-    env.handoff(&inbox).success().says("and 148 more");
+    env.handoff(&inbox)
+        .success()
+        .says("2 of 150 shown; the rest: git handoff ");
     let first = env.data(&inbox);
     assert_eq!(
-        (first["more"].as_u64(), &first["handoffs"][1]["id"]),
-        (Some(148), &"5.1".into())
+        (first["total"].as_u64(), &first["handoffs"][1]["id"]),
+        (Some(150), &"5.1".into())
     );
-    let all = env.data(&["inbox", "--as", "prep-agent"]);
-    assert_eq!(
-        (
-            all["more"].as_u64(),
-            all["handoffs"].as_array().unwrap().len()
-        ),
-        (Some(0), 150)
-    );
+    let all = env.data(&["inbox", "--as", "prep-agent", "-n", "0"]);
+    assert_eq!(all["handoffs"].as_array().unwrap().len(), 150);
+    assert!(all["cursor"].is_null());
     for (_, issue) in wanted {
         let id = format!("{issue}.1 issue-manager");
         next(&env).success().says(&id);

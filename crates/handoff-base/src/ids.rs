@@ -3,6 +3,7 @@
 //! Every constructor refuses text that could leave its folder or break a commit message or a path,
 //! so later code need not check again. Serde uses the same constructors.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codes::ErrorCode;
 use crate::explained::{Explained, Explanation};
-use crate::text::quoted;
+use crate::text::{natural_order, quoted};
 
 /// The longest issue key, agent name and worker id, in bytes.
 pub const MAX_NAME: usize = 64;
@@ -141,12 +142,25 @@ macro_rules! name_type {
     };
 }
 
-/// The key of one piece of work: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+/// The key of one piece of work: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. Keys are ordered by number where
+/// they have one: 2 is before 10.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct IssueKey(String);
 
 name_type!(IssueKey);
+
+impl Ord for IssueKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        natural_order(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for IssueKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl IssueKey {
     fn check(text: &str) -> Result<(), IdError> {

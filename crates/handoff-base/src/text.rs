@@ -1,6 +1,7 @@
-//! Makes untrusted text safe to show, and shortens it.
+//! Makes untrusted text safe to show, shortens it, and orders names.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// Shows untrusted text in quotes, escaped and cut to 64 characters, the length of the longest id.
 pub fn quoted(text: &str) -> String {
@@ -243,6 +244,34 @@ pub fn grouped(number: u64) -> String {
     shown
 }
 
+/// Orders names with runs of digits by their value: `7` is before `10`, and `a2.9` before `a2.10`.
+pub fn natural_order(one: &str, other: &str) -> Ordering {
+    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let zeros = |run: &[u8]| run.iter().take_while(|b| **b == b'0').count();
+    let (mut a, mut b) = (one.as_bytes(), other.as_bytes());
+    loop {
+        let (own, its) = (digits(a), digits(b));
+        let order = if own > 0 && its > 0 {
+            let ((run, rest), (its_run, its_rest)) = (a.split_at(own), b.split_at(its));
+            (a, b) = (rest, its_rest);
+            let run = &run[zeros(run)..];
+            let its_run = &its_run[zeros(its_run)..];
+            run.len().cmp(&its_run.len()).then_with(|| run.cmp(its_run))
+        } else {
+            let (Some((first, rest)), Some((its_first, its_rest))) =
+                (a.split_first(), b.split_first())
+            else {
+                return a.len().cmp(&b.len()).then_with(|| one.cmp(other));
+            };
+            (a, b) = (rest, its_rest);
+            first.cmp(its_first)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -252,6 +281,32 @@ mod tests {
     fn foreign_text_is_shown_escaped_and_short() {
         assert_eq!(quoted("a\n\u{1b}b"), "\"a\\n\\u{1b}b\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 70);
+    }
+
+    #[test]
+    fn names_are_ordered_by_their_numbers() {
+        let ordered = [
+            "1",
+            "2",
+            "10",
+            "a",
+            "a-2",
+            "a-02",
+            "a-10",
+            "a-10.9",
+            "a-10.10",
+            "b",
+            "b1c2",
+            "b1c10",
+            "b18446744073709551616",
+        ];
+        let mut names = ordered;
+        names.reverse();
+        names.sort_by(|one, other| natural_order(one, other));
+        // What is equal but for leading zeros is in the order of bytes.
+        names[4..6].reverse();
+        assert_eq!(names, ordered);
+        assert_eq!(natural_order("a1", "a1"), Ordering::Equal);
     }
 
     #[test]

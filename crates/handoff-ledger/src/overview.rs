@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_model::claim_queue::hindrance;
 use handoff_model::open_entry::{Stamp, Standing};
 use handoff_model::planner::Holder;
@@ -39,6 +39,9 @@ pub struct Overview {
     pub next_change: Option<Moment>,
     /// The number of handoffs that were not read, and may need it.
     pub unread: usize,
+    /// The number of handoffs in the buckets up to the one after which they begin; `None` if it is
+    /// in none of them.
+    pub skipped: Option<usize>,
 }
 
 /// Handoffs of one kind: their number, and the first records.
@@ -52,18 +55,21 @@ pub struct Bucket {
 
 /// How much an overview reads.
 #[derive(Clone, Copy, Debug)]
-pub struct OverviewLimits {
+pub struct OverviewLimits<'a> {
     /// The maximum number of records to read to see whether they need somebody.
     pub records: usize,
     /// The maximum number of records in each bucket.
     pub each: usize,
+    /// The handoff after which the buckets begin.
+    pub after: Option<&'a HandoffId>,
 }
 
-impl OverviewLimits {
+impl OverviewLimits<'_> {
     /// Reads everything.
     pub const ALL: Self = Self {
         records: usize::MAX,
         each: usize::MAX,
+        after: None,
     };
 }
 
@@ -77,7 +83,7 @@ pub fn overview(
     who: Holder<'_>,
     protocols: &[&Protocol],
     now: Moment,
-    limits: OverviewLimits,
+    limits: OverviewLimits<'_>,
 ) -> Result<Overview, LedgerError> {
     let mut viewer = Overviewer {
         tip,
@@ -85,8 +91,12 @@ pub fn overview(
         known: protocols.iter().map(|p| (p.name(), *p)).collect(),
         now,
         limits,
+        skipped: 0,
         read: 0,
-        overview: Overview::default(),
+        overview: Overview {
+            skipped: limits.after.is_none().then_some(0),
+            ..Overview::default()
+        },
     };
     let (mut own, mut others) = (viewer.own()?, Vec::new());
     let everywhere = viewer.hears_of_others();
@@ -121,13 +131,25 @@ pub fn overview(
     Ok(overview)
 }
 
+/// One of an overview's buckets.
+type BucketOf = fn(&mut Overview) -> &mut Bucket;
+
+const HELD: BucketOf = |overview| &mut overview.held;
+const HELD_BY_OTHERS: BucketOf = |overview| &mut overview.held_by_others;
+const WAITING: BucketOf = |overview| &mut overview.waiting;
+const LATER: BucketOf = |overview| &mut overview.later;
+const STUCK: BucketOf = |overview| &mut overview.stuck;
+const TO_DECIDE: BucketOf = |overview| &mut overview.to_decide;
+
 /// What an overview is built for, and what it has so far.
 struct Overviewer<'a, 'r> {
     tip: &'a Snapshot<'r>,
     who: Holder<'a>,
     known: HashMap<&'a str, &'a Protocol>,
     now: Moment,
-    limits: OverviewLimits,
+    limits: OverviewLimits<'a>,
+    /// The number of handoffs in the buckets so far, while the first of them is still to come.
+    skipped: usize,
     /// The number of records read to see whether they need somebody.
     read: usize,
     overview: Overview,
@@ -186,35 +208,47 @@ impl Overviewer<'_, '_> {
         }
         held.sort_by(|(a, _), (b, _)| (&a.sent, &a.id).cmp(&(&b.sent, &b.id)));
         // Only the records show which worker holds them.
+        let mut records = Vec::with_capacity(held.len());
         for (_, listed) in held {
-            let record = self.tip.open_record(&listed)?;
-            let bucket = if self.who.holds(&record) {
-                &mut self.overview.held
-            } else {
-                &mut self.overview.held_by_others
-            };
-            bucket.count += 1;
-            if bucket.first.len() < self.limits.each {
-                bucket.first.push(record);
+            records.push(self.tip.open_record(&listed)?);
+        }
+        let who = self.who;
+        let (own, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| who.holds(r));
+        for (bucket, records) in [(HELD, own), (HELD_BY_OTHERS, others)] {
+            for record in records {
+                if self.counts(bucket, &record.id) {
+                    bucket(&mut self.overview).first.push(record);
+                }
             }
         }
-        let each = self.limits.each;
-        let counted = [
-            &mut self.overview.waiting,
-            &mut self.overview.later,
-            &mut self.overview.stuck,
-        ];
-        for (counted, mut places) in counted.into_iter().zip(buckets) {
+        for (bucket, mut places) in [WAITING, LATER, STUCK].into_iter().zip(buckets) {
             let key = |(rank, entry, _): &(usize, OpenEntry, Listed)| {
                 (*rank, entry.sent.clone(), entry.id.clone())
             };
             places.sort_by_cached_key(key);
-            counted.count = places.len();
-            for (_, _, listed) in places.iter().take(each) {
-                counted.first.push(self.tip.open_record(listed)?);
+            for (_, _, listed) in &places {
+                if self.counts(bucket, &listed.id) {
+                    let record = self.tip.open_record(listed)?;
+                    bucket(&mut self.overview).first.push(record);
+                }
             }
         }
         Ok(candidates)
+    }
+
+    /// Counts a handoff in a bucket, and says whether its record belongs to the first ones.
+    fn counts(&mut self, bucket: BucketOf, id: &HandoffId) -> bool {
+        let found = bucket(&mut self.overview);
+        found.count += 1;
+        let has_room = found.first.len() < self.limits.each;
+        if self.overview.skipped.is_some() {
+            return has_room;
+        }
+        self.skipped += 1;
+        if self.limits.after == Some(id) {
+            self.overview.skipped = Some(self.skipped);
+        }
+        false
     }
 
     /// What another agent has that may need this one.
@@ -276,10 +310,8 @@ impl Overviewer<'_, '_> {
         };
         let stuck = [Need::Dead, Need::Failed, Need::Blocked];
         if stuck.contains(&found.need) && record.to != *self.who.agent {
-            let to_decide = &mut self.overview.to_decide;
-            to_decide.count += 1;
-            if to_decide.first.len() < self.limits.each {
-                to_decide.first.push(record);
+            if self.counts(TO_DECIDE, &record.id) {
+                self.overview.to_decide.first.push(record);
             }
         }
         self.overview.attention.push(found);

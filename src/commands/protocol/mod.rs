@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::args::page::{Page, PageArgs};
 use crate::args::protocols;
 use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
@@ -50,7 +51,7 @@ pub(crate) struct Arguments {
 enum Action {
     /// List the protocols in force here, and the built-in ones
     #[command(after_help = "Example:\n  git handoff protocol list --json")]
-    List,
+    List(PageArgs),
     /// Show a protocol: its agents, routes, contract types and signers
     ///
     /// With --type, shows each field of a contract of that type. With --json,
@@ -141,7 +142,7 @@ enum Action {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.action {
-            Action::List => list(context, output),
+            Action::List(page) => list(context, page, output),
             Action::Show {
                 name,
                 contract_type,
@@ -179,7 +180,7 @@ fn files(context: &Context, name: &str) -> Result<Vec<(String, Vec<u8>)>, Failur
     Ok(protocols::folder(name)?.into_files())
 }
 
-fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
+fn list(context: &Context, page: &PageArgs, output: &mut Output) -> Result<(), Failure> {
     let mut listed: Vec<ListedProtocol> = Vec::new();
     let repository = context.repository().ok();
     if let Some(repository) = &repository {
@@ -204,7 +205,11 @@ fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
         let protocol = protocols::load(&built_in(name).unwrap_or_default())?;
         listed.push(ListedProtocol::built_in(protocol.definition()));
     }
-    output.answer(&ProtocolsView { protocols: listed })
+    let page = page.cut(&mut listed, |one| one.name.to_string(), output)?;
+    output.answer(&ProtocolsView {
+        protocols: listed,
+        page,
+    })
 }
 
 /// The protocols that there are.
@@ -213,6 +218,8 @@ fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
 pub(crate) struct ProtocolsView {
     /// each protocol, those in force first
     protocols: Vec<ListedProtocol>,
+    #[serde(flatten)]
+    page: Page,
 }
 
 /// A protocol in force, or a built-in one.
@@ -264,7 +271,7 @@ impl Answer for ProtocolsView {
                 one_line(&protocol.title),
             ]
         });
-        columns(&rows.collect::<Vec<_>>())
+        columns(&rows.collect::<Vec<_>>()) + self.page.text()
     }
 }
 

@@ -86,10 +86,7 @@ impl Issues {
 
     /// An issue by its key.
     pub fn get(&self, key: &IssueKey) -> Option<IssueSurvey<'_>> {
-        let order = order(key);
-        let found = self
-            .0
-            .binary_search_by(|issue| self::order(&issue.key).cmp(&order));
+        let found = self.0.binary_search_by(|issue| issue.key.cmp(key));
         self.0.get(found.ok()?)?.decoded()
     }
 
@@ -101,7 +98,7 @@ impl Issues {
     pub(super) fn update(&mut self, gone: &HashSet<IssueKey>, read: Vec<Encoded<'static>>) {
         self.0.retain(|issue| !gone.contains(&issue.key));
         self.0.extend(read);
-        self.0.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
+        self.0.sort_by(|a, b| a.key.cmp(&b.key));
     }
 }
 
@@ -110,11 +107,4 @@ impl From<Vec<Encoded<'static>>> for Issues {
     fn from(sorted: Vec<Encoded<'static>>) -> Self {
         Self(sorted)
     }
-}
-
-/// Sorts numbers by value, then names.
-fn order(key: &IssueKey) -> (usize, &str) {
-    let text = key.as_str();
-    let is_number = text.bytes().all(|b| b.is_ascii_digit());
-    (if is_number { text.len() } else { usize::MAX }, text)
 }
