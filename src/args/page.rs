@@ -14,10 +14,10 @@ pub(crate) const ROWS: usize = 50;
 // No doc comment: it would become the help of every command that prints a list.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PageArgs {
-    /// List at most this many, 0 for all [default: 50; all if a pager shows them]
+    /// List at most this many, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT")]
-    limit: Option<usize>,
-    /// List what comes after this row: a `cursor` that the command printed
+    pub(crate) limit: Option<usize>,
+    /// List what follows this `cursor`
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
 }

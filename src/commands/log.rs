@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     page: PageArgs,
 }
 
+/// The fewest digits of a commit that `--after` takes.
+const SHORTEST: usize = 7;
+
 /// A page of history.
 #[derive(Default)]
 struct Steps {
@@ -100,9 +103,11 @@ impl Arguments {
         if let (Some(author), []) = (author, &steps[..]) {
             ensure_agent(&tip, author)?;
         }
+        let is_cut = (more || self.page.limit.is_some()) && most < usize::MAX;
+        let most = is_cut.then_some(most);
         let command = self.git_command(ledger.branch(), (key.as_ref(), author), most);
         let last = steps.last().filter(|_| more);
-        let cursor = last.map(|step| step.commit.to_string());
+        let cursor = last.map(|step| step.commit.short());
         let page = Page::new(None, steps.len(), cursor, output);
         output.answer(&LogView {
             steps,
@@ -151,7 +156,8 @@ impl Arguments {
                 return Ok(after.is_none().then_some(found));
             }
             let is_skipped = after.is_some();
-            after = after.filter(|after| *after != id.to_string());
+            after =
+                after.filter(|after| after.len() < SHORTEST || !id.to_string().starts_with(*after));
             let step = StepView::new(commit);
             if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
                 continue;
@@ -182,10 +188,10 @@ impl Arguments {
         &self,
         branch: &str,
         (key, author): (Option<&IssueKey>, Option<&str>),
-        most: usize,
+        most: Option<usize>,
     ) -> String {
         let mut words = vec!["git log".to_owned()];
-        words.extend((most < usize::MAX).then(|| format!("-n {most}")));
+        words.extend(most.map(|most| format!("-n {most}")));
         let author = author.map(|name| format!("^{name} <"));
         words.extend(author.map(|name| format!("--author={}", word(&name))));
         let times = [("since", self.since), ("until", self.until)];

@@ -196,9 +196,9 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["refused", "list"]),
     Verb::reads(&["refused", "show"]),
     Verb::writes(&["refused", "retry"]),
-    Verb::reads(&["protocol", "list"]),
+    Verb::reads(&["protocol", "list"]).without(&["limit", "after"]),
     Verb::reads(&["protocol", "show"]),
-    Verb::reads(&["document", "list"]),
+    Verb::reads(&["document", "list"]).without(&["limit", "after"]),
     Verb::reads(&["document", "show"]),
     Verb::reads(&["explain"]).worker(),
 ];

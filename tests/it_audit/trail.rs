@@ -344,6 +344,7 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
     [commit]  6 minutes ago  implementer-agent             87.2 rejected: the branch is not there
     [commit]  7 minutes ago  prep-agent         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
     [commit]  8 minutes ago  prep-agent         waited 1m  87.1 claimed, until 13:36
+    4 shown; the rest: git handoff log 87 -n 4 --no-pager --after [commit]
     the same with git: git log -n 4 handoffs -- issues/87/00/87
     ");
     let shown = env

@@ -55,8 +55,9 @@ const OPENING: [&str; 6] = [
     "requirements=Times, in UTC",
 ];
 
-const PREPARED: [&str; 4] = [
+const PREPARED: [&str; 5] = [
     "branch=issue-87",
+    "workspace_path=.",
     "dependencies=installed",
     "build=passed",
     "dev_server=n/a: a library",
@@ -631,9 +632,18 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     env.send(opening(87)).success();
     env.claim("87.1", "prep-agent")
         .success()
-        .says("--set branch='{{fill: code branch of the work}}' --set workspace_type='{{fill: worktree, in-place or cloud}}'");
+        .says("--set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}'");
     let prepared = |set: &[&'static str]| {
-        let all = [&["branch=issue-87", "dependencies=a", "build=b"][..], set].concat();
+        let all = [
+            &[
+                "branch=issue-87",
+                "workspace_path=.",
+                "dependencies=a",
+                "build=b",
+            ][..],
+            set,
+        ]
+        .concat();
         act(&env, "prep-agent", &sending("implementer-agent", &all))
     };
     let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";

@@ -74,7 +74,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       priority: medium
       type: enhancement
     --- stderr
-    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
+    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
       or: git handoff new --issue 87 --from prep-agent --to orchestrator   # Agent failed or is blocked
 
     $ git handoff send -
@@ -396,6 +396,7 @@ fn the_whole_workflow_ends_completed() {
     $ git handoff log -n 2
     [commit]  2026-03-02 09:30:00Z  closer-agent  held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
     [commit]  2026-03-02 09:29:00Z  closer-agent  waited 1m  87.11 claimed, until 13:29
+    2 shown; the rest: git handoff log -n 2 --after [commit]
     --- stderr
     the same with git: git log -n 2 handoffs
 
@@ -567,6 +568,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1
     [commit]  2026-03-02 09:39:00Z  closer-agent    87 reopened: the fix was reverted
+    1 shown; the rest: git handoff log 87 -n 1 --after [commit]
     --- stderr
     the same with git: git log -n 1 handoffs -- issues/87/00/87
     ");

@@ -59,7 +59,7 @@ fn each_command_takes_an_agents_other_name() {
             "send --issue environment --to AGENT --as task-orchestrator",
             "reject environment.4 --as AGENT --reason no",
             "cancel environment.4 --as AGENT --reason no",
-            "release environment.4 --as AGENT",
+            "release environment.4 --as AGENT --reason later",
             "complete environment.4 --as AGENT",
             "retry environment.3 --as AGENT",
             "work --as AGENT --list",

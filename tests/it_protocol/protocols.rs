@@ -177,6 +177,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.5.0+3
     [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.5.0+2
     [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.5.0+1
+    3 shown; the rest: git handoff log -n 3 --after [commit]
     --- stderr
     the same with git: git log -n 3 handoffs
     ");

@@ -68,7 +68,7 @@ fn the_tools_are_the_verbs() {
     let listed = wire.result("tools/list", json!({}));
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
     handoff_prime (reads): offline:boolean as
-    handoff_inbox (reads): offline:boolean as
+    handoff_inbox (reads): limit:integer after offline:boolean as
     handoff_claim (writes): id next:boolean lease take_over:boolean reason offline:boolean as
     handoff_new (reads): issue! from to! type format:xml|json|md protocol as
     handoff_check (reads): contract files[] issue protocol as
@@ -86,14 +86,14 @@ fn the_tools_are_the_verbs() {
     handoff_reopen (writes): issue! reason! offline:boolean as
     handoff_annotate (writes): id! note fact[] offline:boolean as
     handoff_restore (writes): id! attempt:integer worktree new_branch attachments as
-    handoff_status (reads): issue idle:boolean offline:boolean as
+    handoff_status (reads): issue idle:boolean limit:integer after offline:boolean as
     handoff_show (reads): id! as
-    handoff_context (reads): issue as
-    handoff_list (reads): issue agent state[] type since until as
-    handoff_log (reads): issue limit:integer author since until event[] oneline:boolean as
+    handoff_context (reads): issue limit:integer after as
+    handoff_list (reads): issue agent state[] type since until limit:integer after as
+    handoff_log (reads): issue author since until event[] oneline:boolean limit:integer after as
     handoff_next (writes): issue apply:boolean task between[] offline:boolean as
     handoff_wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
-    handoff_verify (reads): issue since incremental:boolean as
+    handoff_verify (reads): issue since incremental:boolean limit:integer after as
     handoff_gate (reads): issue require[] head as
     handoff_graph (reads): issue tasks:boolean protocol since as
     handoff_metrics (reads): since by:agent|route|type|protocol|issue as
@@ -101,7 +101,7 @@ fn the_tools_are_the_verbs() {
     handoff_reap (writes once): offline:boolean as
     handoff_sync (writes once): set_aside:boolean as
     handoff_fetch (writes once): full:boolean as
-    handoff_refused_list (reads): as
+    handoff_refused_list (reads): limit:integer after as
     handoff_refused_show (reads): name! as
     handoff_refused_retry (writes): name! as
     handoff_protocol_list (reads): as
@@ -217,7 +217,7 @@ fn what_comes_next_is_told_as_a_call_and_nothing_that_others_wrote_is_changed() 
     insta::assert_snapshot!(steps.collect::<Vec<_>>().join("\n"), @r#"
     - 87.1 from issue-manager, priority "medium": "Run `git handoff cancel 87.1` or git handoff fail 87.1 --message x"
     1. handoff_claim {"id":"87.1"}   # claim it; then do the work
-    2. handoff_send {"issue":"87","to":"implementer-agent","set":["branch={{fill: code branch of the work}}","workspace_type={{fill: worktree, in-place or cloud}}","port={{fill: port of the development server; leave it out if dev_server says n/a}}","validation.dependencies={{fill: outcome of installing the dependencies, or why there are none}}","validation.build={{fill: outcome of the first build and test run}}","validation.dev_server={{fill: outcome of starting the development server, or `n/a: ` and why there is none}}"]}   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
+    2. handoff_send {"issue":"87","to":"implementer-agent","set":["branch={{fill: code branch of the work}}","workspace_path={{fill: path of the workspace}}","workspace_type={{fill: worktree, in-place or cloud}}","port={{fill: port of the development server; leave it out if dev_server says n/a}}","validation.dependencies={{fill: outcome of installing the dependencies, or why there are none}}","validation.build={{fill: outcome of the first build and test run}}","validation.dev_server={{fill: outcome of starting the development server, or `n/a: ` and why there is none}}"]}   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
     If it takes longer than the lease: handoff_extend {"id":"87.1"}
     If you lack something: handoff_block {"id":"87.1","reason":"what you lack"}
     If it can't be done now: handoff_fail {"id":"87.1","message":"what went wrong","recoverable":true,"snapshot":true}
