@@ -60,9 +60,11 @@ pub(crate) fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
         && protocol.steps_in(&work.to)
 }
 
-/// Whether a protocol limits what is handed over.
-fn is_limited(rules: &Rules<'_>) -> bool {
-    rules.protocol().definition().limits.is_some()
+/// Whether a protocol may refuse a type of contract in the state of an issue.
+fn may_refuse(rules: &Rules<'_>) -> bool {
+    let definition = rules.protocol().definition();
+    let mut kinds = definition.contracts.iter();
+    definition.limits.is_some() || kinds.any(|kind| kind.tasks.is_some())
 }
 
 /// Makes the contracts that could be sent next.
@@ -82,7 +84,7 @@ pub(crate) struct Onward<'a, 'r> {
 impl Onward<'_, '_> {
     /// The contracts that an agent may send from its current work, the likeliest first, with the
     /// command that sends it for the first and the usual ones; without work, those that open an
-    /// issue. None is one that a limit of the issue refuses now.
+    /// issue. None is one that is refused in the state of the issue.
     pub(crate) fn contracts(
         &self,
         agent: &AgentName,
@@ -93,10 +95,10 @@ impl Onward<'_, '_> {
             Some(work) => self.tip.issue(work.id.issue())?.shared_issue()?,
             None => None,
         };
-        if let Some(issue) = issue.filter(|_| is_limited(self.rules)) {
+        if let Some(issue) = issue.filter(|_| may_refuse(self.rules)) {
             let mut allowed = Vec::new();
             for next in all {
-                if !self.exceeds(&next, agent, work, &issue)? {
+                if !self.is_hopeless(&next, agent, work, &issue)? {
                     allowed.push(next);
                 }
             }
@@ -178,8 +180,8 @@ impl Onward<'_, '_> {
         Ok(contracts.into_iter().map(|(_, next)| next).collect())
     }
 
-    /// Whether it would be refused for a limit of the issue.
-    fn exceeds(
+    /// Whether it would be refused in the state of the issue.
+    fn is_hopeless(
         &self,
         next: &NextContract,
         agent: &AgentName,
@@ -196,7 +198,7 @@ impl Onward<'_, '_> {
             to: &next.to,
             at: self.now,
         };
-        Ok(sending.exceeds().is_some())
+        Ok(sending.is_hopeless())
     }
 
     /// What is known for this contract, and its issue.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::contract::Contract;
 use crate::planner::Planner;
+use crate::planner::tasks::lacks_task;
 use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
@@ -80,6 +81,13 @@ impl Sending<'_> {
         let limits = self.protocol.definition().limits.as_ref()?;
         let limits = Some(limits).filter(|_| !ends_work(self.protocol, self.to))?;
         self.reached(limits, &self.counted(limits))
+    }
+
+    /// Whether it would be refused, whatever else it says: for a limit, or for want of a task.
+    pub fn is_hopeless(&self) -> bool {
+        let kind = self.protocol.contract_type(self.kind);
+        let lacks_task = |kind| lacks_task(self.issue, kind, self.from);
+        kind.is_some_and(lacks_task) || self.exceeds().is_some()
     }
 
     /// It as the limits count it.

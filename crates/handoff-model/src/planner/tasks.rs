@@ -419,6 +419,18 @@ fn open_handoff<'i>(issue: &'i Issue, task: &Task) -> Option<&'i OpenHandoff> {
     issue.open.iter().find(|open| open.id == task.handoff)
 }
 
+/// Whether no contract of this type can be sent, because it breaks a task down and its sender has none
+/// to break down.
+pub(super) fn lacks_task(issue: &Issue, kind: &ContractType, from: &AgentName) -> bool {
+    let breaks_down = |fields: &TaskFields| fields.parent.is_some() && fields.opens.is_some();
+    let is_with_sender = |task: &Task| {
+        let open = open_handoff(issue, task);
+        task.state != TaskState::Completed && open.is_some_and(|open| open.to == *from)
+    };
+    let mut whole = issue.tasks.iter().filter(|task| task.parent.is_none());
+    kind.tasks.as_ref().is_some_and(breaks_down) && !whole.any(is_with_sender)
+}
+
 /// Why a sender does not work on the task of an open handoff, if so.
 fn not_at_work(task: &Task, open: &OpenHandoff, from: &AgentName) -> Option<String> {
     let OpenHandoff { to, state, .. } = open;
