@@ -20,7 +20,7 @@ def handoff(*words):
 
 
 agent = sys.argv[1]
-claimed = handoff("claim", "--next", "--as", agent)
+claimed = handoff("claim", "--next", "--as", agent)["handoff"]
 # Here the work is done; a bot that hands it on runs `send --to NEXT --set FIELD=VALUE`.
 done = handoff("complete", claimed["id"], "--as", agent, "--token", str(claimed["token"]))
-print(f"completed {done['id']}: {claimed['record']['summary']}")
+print(f"completed {done['handoff']['id']}: {claimed['summary']}")

@@ -6,9 +6,7 @@
 import { spawnSync } from "node:child_process";
 
 interface Claim {
-  id: string;
-  token: number;
-  record: { summary: string };
+  handoff: { id: string; token: number; summary: string };
 }
 
 /** Runs a command, and returns what it answers. */
@@ -23,7 +21,7 @@ function handoff<Answer>(...words: string[]): Answer {
 }
 
 const agent = process.argv[2];
-const claimed = handoff<Claim>("claim", "--next", "--as", agent);
+const { handoff: claimed } = handoff<Claim>("claim", "--next", "--as", agent);
 // Here the work is done; a bot that hands it on runs `send --to NEXT --set FIELD=VALUE`.
 handoff("complete", claimed.id, "--as", agent, "--token", String(claimed.token));
-console.log(`completed ${claimed.id}: ${claimed.record.summary}`);
+console.log(`completed ${claimed.id}: ${claimed.summary}`);

@@ -214,11 +214,11 @@ fn shown(alert: &Firing, look: &Look) -> String {
     );
     let ago = duration::shown((look.now() - alert.since).num_seconds());
     text += &format!("  since {} ({ago})\n", alert.since);
-    let ids = alert.handoffs.iter().map(ToString::to_string);
+    let ids = alert.ids.iter().map(ToString::to_string);
     let mut ids: Vec<String> = ids.collect();
     if ids.is_empty() {
         ids = alert
-            .issues
+            .keys
             .iter()
             .map(|key| format!("issue {key}"))
             .collect();

@@ -2,10 +2,9 @@ use std::num::NonZero;
 
 use chrono::Duration;
 use clap::Args;
+use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_base::{Moment, ObjectId};
 use handoff_ledger::{ArchiveRequest, ArchivedTogether, Snapshot, end_of_second};
-use handoff_model::ArchivedIssue;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -163,22 +162,10 @@ pub(crate) struct ArchiveView {
     /// how many issues were archived
     count: usize,
     /// the steps that archived them
-    steps: Vec<ArchiveStepView>,
+    steps: Vec<ArchivedTogether>,
     /// What lists the issues that its text leaves out.
     #[serde(skip)]
     rest: String,
-}
-
-/// A step that archived issues.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ArchiveStep")]
-struct ArchiveStepView {
-    /// the commit; null with `--dry-run`
-    commit: Option<ObjectId>,
-    /// the moment before which the last step of each issue was made
-    before: Moment,
-    /// the issues, as the index has them, in the order of their folders
-    issues: Vec<ArchivedIssue>,
 }
 
 impl ArchiveView {
@@ -186,18 +173,8 @@ impl ArchiveView {
         Self {
             dry_run,
             count: counted_in(&steps),
-            steps: steps.into_iter().map(ArchiveStepView::from).collect(),
+            steps,
             rest: String::new(),
-        }
-    }
-}
-
-impl From<ArchivedTogether> for ArchiveStepView {
-    fn from(step: ArchivedTogether) -> Self {
-        Self {
-            commit: step.commit,
-            before: step.before,
-            issues: step.issues,
         }
     }
 }
@@ -209,7 +186,7 @@ impl Answer for ArchiveView {
             let issues = self.steps.iter().flat_map(|step| &step.issues);
             let rows = issues.take(ROWS).map(|issue| {
                 vec![
-                    issue.issue.to_string(),
+                    issue.key.to_string(),
                     issue.status.as_str().to_owned(),
                     look.time(issue.updated_at),
                     look.cell(&issue.title),

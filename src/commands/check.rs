@@ -79,10 +79,11 @@ struct FileView {
     file: String,
     /// its contract's type
     contract_type: Option<String>,
-    /// its issue; null if it names none
+    /// its issue's key; null if it names none
     issue: Option<IssueKey>,
-    /// the handoff that it would begin, or that it began; null if only the document was judged
-    handoff: Option<HandoffId>,
+    /// the id of the handoff that it would begin, or that it began; null if only the document was
+    /// judged
+    id: Option<HandoffId>,
     /// Which of the findings are in it.
     #[serde(skip)]
     found: Range<usize>,
@@ -286,7 +287,7 @@ impl CheckView {
             file: name.to_owned(),
             contract_type: verdict.kind,
             issue: verdict.issue,
-            handoff: verdict.handoff,
+            id: verdict.handoff,
             found: start..self.findings.len(),
             refusal: verdict.refusal,
         });

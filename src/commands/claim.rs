@@ -2,7 +2,7 @@ use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::continued;
 use handoff_ledger::{Briefing, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview};
-use handoff_model::{EventArgs, Record, View};
+use handoff_model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
 use handoff_protocol::{Event, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::exit;
 use crate::failure::{Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render;
-use crate::render::receipt::ReceiptView;
+use crate::render::receipt::WrittenView;
 use crate::view::Look;
 
 /// Claim a handoff that is waiting for you, and print its contract
@@ -117,18 +117,19 @@ impl Arguments {
         let leases = rules.protocol().definition().leases.as_ref();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
-            receipt: ReceiptView::new(&done, output)?.with_artifacts(&brief.artifacts),
-            record,
+            handoff: Handoff::new(record, now()?),
+            issue: IssueSummary::from(&done.receipt.issue),
+            written: WrittenView::new(&done, output),
+            record: Detail(record.clone()),
             role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,
             longest_run_seconds: leases.and_then(|leases| leases.longest_run_seconds),
             briefing: &brief,
-            hand_on: contracts.first().and_then(|next| next.send.as_deref()),
             contracts: &contracts,
         };
         output.answer(&claimed)?;
-        claimed.receipt.say_warnings(output);
-        claimed.receipt.say_next_contracts(&contracts, output);
+        claimed.written.say_warnings(output);
+        claimed.written.say_next_contracts(&contracts, output);
         Ok(())
     }
 }
@@ -181,10 +182,14 @@ impl Arguments {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Claim")]
 pub(crate) struct ClaimView<'a> {
+    /// the handoff
+    handoff: Handoff,
+    /// its issue
+    issue: IssueSummary,
     #[serde(flatten)]
-    receipt: ReceiptView<'a>,
-    /// the whole record: who sent it, what happened before
-    record: &'a Record,
+    written: WrittenView<'a>,
+    /// what else is stored of it: what happened before
+    record: Detail<Record>,
     /// what the agent's part is, in the protocol's words
     role: Option<&'a str>,
     /// its protocol, if it is not the ledger's default one
@@ -195,9 +200,6 @@ pub(crate) struct ClaimView<'a> {
     longest_run_seconds: Option<u64>,
     #[serde(flatten)]
     briefing: &'a Briefing,
-    /// the command that usually hands the work on once it is done: replace each `{{fill: …}}`; null
-    /// if nothing is usually sent
-    hand_on: Option<&'a str>,
     /// the contracts that can be sent from it, the likeliest first; replace each `{{fill: …}}`
     contracts: &'a [NextContract],
 }
@@ -205,10 +207,11 @@ pub(crate) struct ClaimView<'a> {
 impl Answer for ClaimView<'_> {
     fn text(&self, look: &Look) -> String {
         // An agent that resumes a handoff needs its history: the failure, the answer.
-        let outcome = if self.record.transitions.len() > 2 {
-            render::record_text(self.record, look)
+        let record = &self.record.0;
+        let outcome = if record.transitions.len() > 2 {
+            render::record_text(record, look)
         } else {
-            self.receipt.text(look)
+            self.written.outcome()
         };
         let role = self
             .role
@@ -216,6 +219,6 @@ impl Answer for ClaimView<'_> {
         outcome
             + &role.unwrap_or_default()
             + &render::other_protocol(self.other_protocol.as_ref())
-            + &render::briefing_text(self.briefing, self.record)
+            + &render::briefing_text(self.briefing, record)
     }
 }

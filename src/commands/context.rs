@@ -39,9 +39,9 @@ impl Arguments {
         output.paged();
         let found = handoff_ledger::context(&folder, &rules, now()?)?;
         let mut found = found.ok_or_else(no_issue)?;
-        output.complete(&mut found.attention);
-        let usage = render::issue_usage(found.handoffs.iter().map(|h| &h.record));
-        let name = |handoff: &HandoffContext| handoff.record.id.to_string();
+        output.complete(&mut found.report.attention);
+        let usage = render::issue_usage(found.handoffs.iter().map(|h| &h.record.0));
+        let name = |handoff: &HandoffContext| handoff.record.0.id.to_string();
         let page = self.page.cut(&mut found.handoffs, name, output)?;
         output.answer(&ContextView { found, page, usage })
     }
@@ -62,18 +62,12 @@ pub(crate) struct ContextView {
 
 impl Answer for ContextView {
     fn text(&self, look: &Look) -> String {
-        let IssueContext { handoffs, .. } = &self.found;
-        let records = handoffs.iter().map(|handoff| &handoff.record);
-        let mut text = render::issue_text(
-            &self.found.issue,
-            (&self.found.known, &self.found.said),
-            &self.found.attention,
-            (records, &self.usage),
-            look,
-        );
-        for handoff in handoffs {
-            let headline = render::headline(&handoff.record);
-            let contract = fenced(&handoff.text, handoff.record.contract.format.extension());
+        let records = self.found.handoffs.iter().map(|handoff| &handoff.record.0);
+        let mut text = render::issue_text(&self.found.report, (records, &self.usage), look);
+        for handoff in &self.found.handoffs {
+            let record = &handoff.record.0;
+            let headline = render::headline(record);
+            let contract = fenced(&handoff.text, record.contract.format.extension());
             text += &format!("\n{headline}\n\n{contract}");
         }
         text + self.page.text()

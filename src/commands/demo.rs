@@ -65,7 +65,7 @@ impl Arguments {
         }
         let folder = stage.folder.display().to_string();
         let issue = ISSUE;
-        stage.output.answer(&DemoView { folder, issue })
+        stage.output.answer(&DemoView { folder, key: issue })
     }
 }
 
@@ -75,8 +75,8 @@ impl Arguments {
 pub(crate) struct DemoView {
     /// the scratch repository
     folder: String,
-    /// the issue in it
-    issue: &'static str,
+    /// the key of the issue in it
+    key: &'static str,
 }
 
 impl Answer for DemoView {

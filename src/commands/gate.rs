@@ -1,11 +1,10 @@
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_github::annotations::{Annotation, Weight};
 use handoff_ledger::attention::of_folder;
 use handoff_ledger::{OtherProtocol, judge_gate};
-use handoff_model::{Answered, Remedy, View};
+use handoff_model::{Answered, IssueSummary, Remedy, View};
 use handoff_protocol::{AgentKind, PERSON, Protocol};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,8 +70,7 @@ impl Arguments {
         let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
         let now = now()?;
         let view = GateView {
-            issue: &key,
-            protocol: &issue.protocol,
+            issue: IssueSummary::from(&issue),
             other_protocol: tip.other_protocol(&issue.protocol)?,
             passed: judgement.passes(),
             head: judgement.head,
@@ -125,7 +123,7 @@ impl Arguments {
 }
 
 /// What a person can do about the first requirement that lacks an approval.
-fn person_asked(protocol: &Protocol, view: &GateView<'_>) -> Option<String> {
+fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
     let definition = protocol.definition();
     let mut missing = view.requirements.iter().filter(|one| !one.met);
     let one = missing.find(|one| one.remedy != Remedy::None)?;
@@ -163,12 +161,10 @@ fn person_asked(protocol: &Protocol, view: &GateView<'_>) -> Option<String> {
 /// Whether an issue meets the requirements of a merge.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Gate")]
-pub(crate) struct GateView<'a> {
+pub(crate) struct GateView {
     /// the issue
-    issue: &'a IssueKey,
-    /// the protocol that it follows
-    protocol: &'a AgentName,
-    /// the same, if it is not the ledger's default one
+    issue: IssueSummary,
+    /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
     /// it meets all requirements
@@ -179,7 +175,7 @@ pub(crate) struct GateView<'a> {
     requirements: Vec<Answered>,
 }
 
-impl Answer for GateView<'_> {
+impl Answer for GateView {
     fn text(&self, _: &Look) -> String {
         let line = |one: &Answered| {
             let (mark, not) = if one.met {

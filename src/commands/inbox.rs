@@ -16,7 +16,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render::attention::attention_text;
-use crate::render::rows::{self, RecordView};
+use crate::render::rows::{self, ListedHandoff};
 use crate::view::Look;
 
 /// List what you hold, what waits for you, and what came back to you
@@ -53,7 +53,7 @@ pub(crate) struct InboxView {
     attention_total: usize,
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
-    handoffs: Vec<RecordView>,
+    handoffs: Vec<ListedHandoff>,
     #[serde(flatten)]
     page: Page,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -67,14 +67,14 @@ impl Answer for InboxView {
         if self.handoffs.is_empty() && self.attention.is_empty() {
             return format!("nothing waits for {}\n", self.agent);
         }
-        let is_new = |handoff: &&RecordView| {
+        let is_new = |handoff: &&ListedHandoff| {
             let mut told = self.attention.iter();
             let stuck = [State::Failed, State::Blocked, State::Dead];
-            !stuck.contains(&handoff.record.state) || !told.any(|a| a.id == handoff.record.id)
+            !stuck.contains(&handoff.record().state) || !told.any(|a| a.id == handoff.record().id)
         };
         let handoffs = self.handoffs.iter().filter(is_new);
         attention_text(&self.attention, (self.printed, self.attention_total), look)
-            + &rows::table(handoffs.map(|h| &h.record), look)
+            + &rows::table(handoffs.map(ListedHandoff::record), look)
             + self.page.text()
     }
 }
@@ -131,7 +131,7 @@ impl Arguments {
             attention: found.attention,
             attention_total,
             printed: self.page.most_before(PRINTED),
-            handoffs: RecordView::all(records, now),
+            handoffs: ListedHandoff::all(records, now),
             page,
             fresh,
         };

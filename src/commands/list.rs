@@ -17,7 +17,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render::pauses_text;
-use crate::render::rows::{self, RecordView};
+use crate::render::rows::{self, ListedHandoff};
 use crate::view::Look;
 
 /// List handoffs, open and closed
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
 #[schemars(rename = "List")]
 pub(crate) struct ListView {
     /// those that meet every condition, the oldest first
-    handoffs: Vec<RecordView>,
+    handoffs: Vec<ListedHandoff>,
     /// their protocols other than the ledger's default one
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_protocols: Vec<OtherProtocol>,
@@ -76,14 +76,14 @@ pub(crate) struct ListView {
 
 impl Answer for ListView {
     fn text(&self, look: &Look) -> String {
-        let records = self.handoffs.iter().map(|handoff| &handoff.record);
+        let records = self.handoffs.iter().map(ListedHandoff::record);
         let table = match self.handoffs[..] {
             [] => return "no handoff matches\n".to_owned(),
             _ if self.is_one_issue => rows::issue_table(records, look),
             _ => rows::table(records, look),
         };
         let other = |other: &OtherProtocol| {
-            let records = self.handoffs.iter().map(|handoff| &handoff.record);
+            let records = self.handoffs.iter().map(ListedHandoff::record);
             let own = records.filter(|record| record.protocol == other.protocol);
             let issues: BTreeSet<&str> = own.map(|record| record.id.issue().as_str()).collect();
             let issues = issues.into_iter().collect::<Vec<_>>().join(", ");
@@ -97,8 +97,8 @@ impl Answer for ListView {
 }
 
 /// The protocols of handoffs other than the default one.
-fn others(tip: &Snapshot<'_>, handoffs: &[RecordView]) -> Result<Vec<OtherProtocol>, Failure> {
-    let names: BTreeSet<&AgentName> = handoffs.iter().map(|h| &h.record.protocol).collect();
+fn others(tip: &Snapshot<'_>, handoffs: &[ListedHandoff]) -> Result<Vec<OtherProtocol>, Failure> {
+    let names: BTreeSet<&AgentName> = handoffs.iter().map(|h| &h.record().protocol).collect();
     let others = names.into_iter().map(|name| tip.other_protocol(name));
     Ok(others
         .filter_map(Result::transpose)
@@ -150,8 +150,8 @@ impl Arguments {
         }
         records.sort_by(|a, b| (a.sent_at(), &a.id).cmp(&(b.sent_at(), &b.id)));
         let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
-        let handoffs = RecordView::all(records, now()?);
-        let paused = tip.paused_among(handoffs.iter().map(|h| h.record.id.issue()))?;
+        let handoffs = ListedHandoff::all(records, now()?);
+        let paused = tip.paused_among(handoffs.iter().map(|h| h.record().id.issue()))?;
         let is_one_issue = self.issue.is_some();
         let other_protocols = others(&tip, &handoffs)?;
         output.answer(&ListView {

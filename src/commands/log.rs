@@ -247,9 +247,9 @@ struct StepView {
     committer: String,
     /// the first line of the commit's message
     subject: String,
-    /// the handoff
-    handoff: Option<String>,
-    /// the issue
+    /// the handoff's id
+    id: Option<String>,
+    /// the issue's key
     issue: Option<String>,
     /// each change: `87.2 in_progress..failed`, or `87 completed..open` for a reopened issue
     transitions: Vec<String>,
@@ -286,7 +286,7 @@ impl StepView {
             commit: commit.id,
             at: to_second(commit.author.at),
             subject: subject.to_owned(),
-            handoff: value("Handoff-Id"),
+            id: value("Handoff-Id"),
             issue: value("Issue"),
             transitions: values("Transition").collect(),
             event: value("Event"),

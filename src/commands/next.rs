@@ -1,10 +1,11 @@
 use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{continued, quoted};
-use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_folder};
+use handoff_ledger::IssueFolder;
+use handoff_ledger::attention::{Attention, next_turn, of_folder};
 use handoff_model::{
-    Advice, Decision, Issue, OpenHandoff, Paused, Question, Record, Refusal, View, decider,
-    issue_folder, turn,
+    Advice, Decision, Handoff, Issue, IssueSummary, OpenHandoff, Paused, Question, Record, Refusal,
+    View, decider, issue_folder, turn,
 };
 use handoff_protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -16,7 +17,7 @@ use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render::advice::{commands, questions_text};
-use crate::render::receipt::ReceiptView;
+use crate::render::receipt::WrittenView;
 use crate::render::{RESUMED, resume};
 use crate::view::Look;
 
@@ -78,7 +79,8 @@ impl Arguments {
         let mut attention = of_folder(&folder, protocol, now()?)?;
         output.complete(&mut attention);
         if asks_for_turn {
-            return self.turn(&issue, &between, attention, protocol, (fresh, output));
+            let about = (&folder, &issue);
+            return self.turn(about, &between, attention, protocol, (fresh, output));
         }
         let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
         let Some((next, (advice, record))) = next
@@ -95,11 +97,12 @@ impl Arguments {
             if self.apply {
                 return Err(nothing_to_apply(&key, attention.first()));
             }
+            let id = next.as_ref().and_then(|next| next.id.as_ref());
             let turn = Turn {
-                issue: &key,
+                issue: IssueSummary::from(&issue),
                 action: next.as_ref().map(|next| next.action),
                 agent: next.as_ref().map(|next| &next.agent),
-                handoff: next.as_ref().and_then(|next| next.id.as_ref()),
+                handoff: handoff(&folder, id)?,
                 why: match &next {
                     Some(next) => next.why.clone(),
                     None => "nothing is open".to_owned(),
@@ -109,8 +112,15 @@ impl Arguments {
             let command = command.map(|command| output.command(command));
             return answer_turn(turn, attention, command.as_ref(), (fresh, output));
         };
+        let turn = Turn {
+            issue: IssueSummary::from(&issue),
+            action: Some(next.action),
+            agent: Some(&next.agent),
+            handoff: handoff(&folder, next.id.as_ref())?,
+            why: next.why.clone(),
+        };
         let commands = commands((advice, record), &folder, protocol, now()?)?;
-        let mut view = NextView::of_advice(next, (advice, record), commands);
+        let mut view = NextView::of_advice(turn, (advice, record), commands);
         view.attention = attention;
         let shown = view.commands.iter_mut().flatten();
         shown.for_each(|command| *command = output.command(command));
@@ -120,14 +130,16 @@ impl Arguments {
             let update = advice.update(drawn());
             let done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             output.follow(&ledger);
-            view.applied = Some(ReceiptView::new(&done, output)?);
+            view.turn.issue = IssueSummary::from(&done.receipt.issue);
+            view.turn.handoff = Some(Handoff::new(&done.receipt.record, now()?));
+            view.applied = Some(WrittenView::new(&done, output));
             output.answer(&view)?;
-            if let Some(receipt) = &view.applied {
+            if let Some(written) = &view.applied {
                 if done.receipt.record.state == State::Blocked {
                     let id = &advice.id;
                     output.say(&format!("{id} stays blocked until it is answered"));
                 }
-                receipt.say_next(output);
+                written.say_next(output);
             }
             return Ok(());
         }
@@ -153,7 +165,7 @@ impl Arguments {
             return Err(Failure::new(ErrorCode::IssuePaused, why).hint(format!("run `{command}`")));
         }
         let turn = Turn {
-            issue: key,
+            issue: IssueSummary::from(issue),
             action: None,
             agent: Some(lead),
             handoff: None,
@@ -165,7 +177,7 @@ impl Arguments {
     /// Reports whose turn it is, if nothing needs attention.
     fn turn(
         &self,
-        issue: &Issue,
+        (folder, issue): (&IssueFolder<'_>, &Issue),
         between: &[AgentName],
         attention: Vec<Attention>,
         protocol: &Protocol,
@@ -188,11 +200,12 @@ impl Arguments {
             return Err(nothing_to_apply(key, attention.first()));
         }
         let turn = turn(protocol, issue, self.task.as_deref(), between);
+        let id = turn.as_ref().and_then(|turn| turn.handoff.as_ref());
         let turn = Turn {
-            issue: key,
+            issue: IssueSummary::from(issue),
             action: turn.as_ref().map(|_| Action::Advance),
             agent: turn.as_ref().map(|turn| &turn.agent),
-            handoff: turn.as_ref().and_then(|turn| turn.handoff.as_ref()),
+            handoff: handoff(folder, id)?,
             why: match &turn {
                 Some(turn) => turn.why.clone(),
                 None => "nothing is open".to_owned(),
@@ -200,6 +213,16 @@ impl Arguments {
         };
         answer_turn(turn, attention, None, (fresh, output))
     }
+}
+
+/// A handoff of an issue.
+fn handoff(folder: &IssueFolder<'_>, id: Option<&HandoffId>) -> Result<Option<Handoff>, Failure> {
+    let record = match id {
+        Some(id) => folder.record(id.number())?,
+        None => None,
+    };
+    let now = now()?;
+    Ok(record.map(|record| Handoff::new(&record, now)))
 }
 
 /// Whether an agent has something to do in a paused issue: one holds work, or is not held back.
@@ -262,9 +285,9 @@ pub(crate) struct NextView<'a> {
     commands: Option<Vec<String>>,
     /// what needs somebody in the issue, and whom, the most urgent first
     attention: Vec<Attention>,
-    /// with `--apply`: what was written
+    /// with `--apply`: what was written; then `issue` and `handoff` are as it left them
     #[serde(skip_serializing_if = "Option::is_none")]
-    applied: Option<ReceiptView<'a>>,
+    applied: Option<WrittenView<'a>>,
     /// whether the remote was asked first; null if the ledger has no remote, and with `--apply`
     fresh: Option<Fresh>,
 }
@@ -273,14 +296,14 @@ pub(crate) struct NextView<'a> {
 #[derive(Serialize, JsonSchema)]
 struct Turn<'a> {
     /// the issue
-    issue: &'a IssueKey,
+    issue: IssueSummary,
     /// `advance`, `ask`, `retry`, `reassign`, `proceed_partial`, `skip`, `fall_back`, `escalate`,
     /// `terminate`; null if nothing has to happen
     action: Option<Action>,
     /// whose turn it is; null if nothing has to happen
     agent: Option<&'a AgentName>,
     /// the handoff that it is about; null if none is open
-    handoff: Option<&'a HandoffId>,
+    handoff: Option<Handoff>,
     /// why: with `--apply` this is the rationale that is recorded
     why: String,
 }
@@ -319,17 +342,10 @@ impl<'a> NextView<'a> {
     }
 
     fn of_advice(
-        next: &'a NextTurn,
+        turn: Turn<'a>,
         (advice, record): (&'a Advice, &'a Record),
         commands: Vec<String>,
     ) -> Self {
-        let turn = Turn {
-            issue: advice.id.issue(),
-            action: Some(next.action),
-            agent: Some(&next.agent),
-            handoff: next.id.as_ref(),
-            why: next.why.clone(),
-        };
         Self {
             advice: Some(AdviceView {
                 to: advice.to.as_ref(),
@@ -351,11 +367,11 @@ impl Answer for NextView<'_> {
         let turn = &self.turn;
         let why = continued(&turn.why);
         let Some(advice) = &self.advice else {
-            return match (turn.agent, turn.handoff) {
-                (Some(agent), Some(id)) => format!("{agent} with {id}: {why}\n"),
+            return match (turn.agent, &turn.handoff) {
+                (Some(agent), Some(handoff)) => format!("{agent} with {}: {why}\n", handoff.id),
                 (Some(agent), None) => format!("{agent}: {why}\n"),
                 (None, _) if self.commands.is_none() => {
-                    format!("nothing is open in issue {}\n", turn.issue)
+                    format!("nothing is open in issue {}\n", turn.issue.key)
                 }
                 (None, _) => format!("{why}\n"),
             };
@@ -386,8 +402,8 @@ impl Answer for NextView<'_> {
                 text += &format!("    {path}\n");
             }
         }
-        if let Some(receipt) = &self.applied {
-            text += &receipt.text(look);
+        if let Some(written) = &self.applied {
+            text += &written.outcome();
         }
         text
     }

@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use crate::args::page::{ROWS, rest};
 use crate::context::Context;
+use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted};
-use crate::render::receipt::ReceiptView;
+use crate::render::receipt::WrittenView;
 use crate::view::Look;
 
 /// Record every lease and every time to claim that ran out
@@ -33,48 +34,23 @@ pub(crate) struct ReapView<'a> {
     rest: String,
 }
 
-/// A handoff that has failed now: its receipt, with what that lacks of a [`Handoff`].
+/// A handoff that has failed now, and what was written.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ReapedHandoff")]
 struct ReapedView<'a> {
     #[serde(flatten)]
-    receipt: ReceiptView<'a>,
-    /// the title of its issue when it was sent
-    title: String,
-    /// its priority, in the protocol's words; null if it has none
-    priority: Option<String>,
-    /// one line about it
-    summary: String,
-    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
-    expired: bool,
-}
-
-impl<'a> ReapedView<'a> {
-    fn new(receipt: ReceiptView<'a>) -> Self {
-        let Handoff {
-            title,
-            priority,
-            summary,
-            expired,
-            ..
-        } = receipt.handoff.clone();
-        Self {
-            receipt,
-            title,
-            priority,
-            summary,
-            expired,
-        }
-    }
+    handoff: Handoff,
+    #[serde(flatten)]
+    written: WrittenView<'a>,
 }
 
 impl Answer for ReapView<'_> {
-    fn text(&self, look: &Look) -> String {
+    fn text(&self, _: &Look) -> String {
         match &self.handoffs[..] {
             [] => "no lease ran out, and nothing waited too long to be claimed\n".to_owned(),
             reaped => {
                 let first = reaped.iter().take(ROWS);
-                let text: String = first.map(|one| one.receipt.text(look)).collect();
+                let text: String = first.map(|one| one.written.outcome()).collect();
                 text + &self.rest
             }
         }
@@ -88,15 +64,19 @@ impl Arguments {
         let mut reaped = Vec::new();
         let outcome = ledger.reap(&session, &mut reaped);
         output.follow(&ledger);
-        let handoffs = reaped
-            .iter()
-            .map(|done| ReceiptView::new(done, output).map(ReapedView::new))
-            .collect::<Result<_, _>>()?;
+        let now = now()?;
+        let handoffs = reaped.iter().map(|done| ReapedView {
+            handoff: Handoff::new(&done.receipt.record, now),
+            written: WrittenView::new(done, output),
+        });
         let rest = rest(
             reaped.len(),
             &output.command("git handoff log --event expire"),
         );
-        let answer = ReapView { handoffs, rest };
+        let answer = ReapView {
+            handoffs: handoffs.collect(),
+            rest,
+        };
         if let Err(error) = outcome {
             let done = (!reaped.is_empty())
                 .then(|| format!("recorded {}", counted(reaped.len(), "handoff")));
@@ -104,7 +84,7 @@ impl Arguments {
         }
         output.answer(&answer)?;
         for reaped in answer.handoffs.iter().take(ROWS) {
-            reaped.receipt.say_next(output);
+            reaped.written.say_next(output);
         }
         Ok(())
     }

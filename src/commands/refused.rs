@@ -71,15 +71,16 @@ impl Arguments {
                 let rejected = ledger.retry_rejected(&session, name)?;
                 output.follow(&ledger);
                 let commit = ledger.tip_id()?;
-                output.answer(&RetriedView { rejected, commit })
+                output.answer(&EndedView { rejected, commit })
             }
             Some(Action::Drop { name }) => {
                 let ledger = context.ledger(&repository)?;
                 let rejected = ledger.drop_rejected(name)?;
-                let commit = rejected.commit;
-                output.answer(&DroppedView { rejected })?;
+                let kept = rejected.commit;
+                let commit = None;
+                output.answer(&EndedView { rejected, commit })?;
                 output.say(&format!(
-                    "`git show {commit}` still shows it until git collects garbage"
+                    "`git show {kept}` still shows it until git collects garbage"
                 ));
                 Ok(())
             }
@@ -161,33 +162,21 @@ impl Answer for RejectedStepView {
     }
 }
 
-/// A step that was refused before, and was accepted.
+/// A refused step that is no longer kept: it was accepted, or dropped.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "RetriedStep")]
-pub(crate) struct RetriedView {
+#[schemars(rename = "EndedStep")]
+pub(crate) struct EndedView {
     /// the step
     rejected: Rejected,
-    /// where the branch is now
+    /// with `retry`: where the branch is now
+    #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<ObjectId>,
 }
 
-impl Answer for RetriedView {
+impl Answer for EndedView {
     fn text(&self, _: &Look) -> String {
-        format!("accepted: {}\n", continued(&self.rejected.subject))
-    }
-}
-
-/// A refused step that is no longer kept.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DroppedStep")]
-pub(crate) struct DroppedView {
-    /// the step
-    rejected: Rejected,
-}
-
-impl Answer for DroppedView {
-    fn text(&self, _: &Look) -> String {
-        format!("dropped: {}\n", continued(&self.rejected.subject))
+        let ended = self.commit.map_or("dropped", |_| "accepted");
+        format!("{ended}: {}\n", continued(&self.rejected.subject))
     }
 }
 

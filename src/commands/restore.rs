@@ -2,7 +2,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff_base::ObjectId;
-use handoff_base::ids::HandoffId;
 use handoff_base::text::continued;
 use handoff_ledger::{
     Contents, Kept, PastFailure, Place, Restored, failures, restore, restore_attachments,
@@ -91,7 +90,6 @@ impl Arguments {
         let written = folder.map(|folder| restore_attachments(&kept, folder));
         output.answer(&RestoreView {
             handoff,
-            id: &id,
             attempt: failure.attempt,
             error: &kept.file.error,
             kept: &contents,
@@ -149,10 +147,8 @@ impl Arguments {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restore")]
 pub(crate) struct RestoreView<'a> {
-    /// the handoff, as every answer has it
+    /// the handoff
     handoff: Handoff,
-    /// its id
-    id: &'a HandoffId,
     /// the attempt that failed
     attempt: u32,
     /// what went wrong
@@ -169,7 +165,7 @@ pub(crate) struct RestoreView<'a> {
 
 impl Answer for RestoreView<'_> {
     fn text(&self, _: &Look) -> String {
-        let mut text = format!("attempt {} of {} failed\n", self.attempt, self.id);
+        let mut text = format!("attempt {} of {} failed\n", self.attempt, self.handoff.id);
         if let Some(restored) = &self.restored {
             let snapshot = self.kept.snapshot.as_ref();
             text += &restored.text(snapshot.and_then(|s| s.base.commit.as_deref()));

@@ -3,9 +3,10 @@ use std::rc::Rc;
 use clap::Args;
 use handoff_base::ids::HandoffId;
 use handoff_base::text::{fenced, plain};
-use handoff_contract::Format;
-use handoff_ledger::{Ledger, OtherProtocol, Snapshot};
-use handoff_model::{Annotation, Handoff, Issue, Paused, Record, Refusal, RefusedContract, View};
+use handoff_ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
+use handoff_model::{
+    Annotation, Detail, Handoff, Issue, IssueSummary, Record, Refusal, RefusedContract, View,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -84,12 +85,9 @@ impl Stored {
         } = self;
         let now = now()?;
         let rules = tip.rules(record.protocol.as_str())?;
-        let options = options(
-            rules.protocol(),
-            &tip.issue(record.id.issue())?,
-            &record,
-            now,
-        )?;
+        let folder = tip.issue(record.id.issue())?;
+        let options = options(rules.protocol(), &folder, &record, now)?;
+        let summary = IssueSummary::from(&issue);
         // What its agents tried since it was sent.
         let mut refusals = issue.refusals;
         let sent = record.sent_at();
@@ -102,16 +100,14 @@ impl Stored {
             handoff: Handoff::new(&record, now),
             other_protocol: tip.other_protocol(&record.protocol)?,
             unpublished: ledger.lacks_claim(&record)?,
-            expired: record.is_expired(now),
-            paused: issue.paused,
+            issue: summary,
             refusals,
             annotations: notes,
             options,
             contract: ContractText {
-                format: record.contract.format,
                 text: String::from_utf8_lossy(&contract).into_owned(),
             },
-            record,
+            record: Detail(record),
         })
     }
 }
@@ -120,18 +116,15 @@ impl Stored {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Show")]
 pub(crate) struct ShowView {
-    /// the handoff, as every answer has it
+    /// the handoff
     handoff: Handoff,
-    /// its whole record
-    record: Record,
+    /// its issue
+    issue: IssueSummary,
+    /// what else is stored of it
+    record: Detail<Record>,
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
-    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
-    expired: bool,
-    /// the pause of its issue, if the issue is paused
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<Paused>,
     /// the remote that does not have its claim yet, which was made here offline
     unpublished: Option<String>,
     /// contracts of its sender and receiver that were refused since it was sent, if the protocol
@@ -146,27 +139,19 @@ pub(crate) struct ShowView {
     contract: ContractText,
 }
 
-/// A contract as text.
-#[derive(Serialize, JsonSchema)]
-struct ContractText {
-    /// its format
-    format: Format,
-    /// its text; bytes that are not UTF-8 are replaced, `show --contract` has them
-    text: String,
-}
-
 impl ShowView {
     /// Everything but the contract.
     pub(crate) fn about(&self, look: &Look) -> String {
         let unpublished = self.unpublished.as_ref();
         let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
         let paused = self
+            .issue
             .paused
             .as_ref()
             .map(|paused| format!("  the issue is {paused}\n"));
         format!(
             "{}{}{}{}{}{}",
-            render::record_text(&self.record, look),
+            render::record_text(&self.record.0, look),
             paused.unwrap_or_default(),
             render::other_protocol(self.other_protocol.as_ref()),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
@@ -184,7 +169,10 @@ impl ShowView {
 impl Answer for ShowView {
     fn text(&self, look: &Look) -> String {
         let about = look.sentences(&self.about(look));
-        let contract = fenced(&self.contract.text, self.contract.format.extension());
+        let contract = fenced(
+            &self.contract.text,
+            self.record.0.contract.format.extension(),
+        );
         format!("{about}\n{contract}")
     }
 }

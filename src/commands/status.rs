@@ -5,12 +5,11 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use handoff_ledger::attention::{self, Attention};
-use handoff_ledger::{IssueSurvey, Ledger, Rejected, RemoteDistance, Said, Snapshot};
-use handoff_model::{Issue, IssueStatus, Paused, Record, Refusal, View};
+use handoff_ledger::{IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
+use handoff_model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff_protocol::{Check, Policy, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::args::page::{Page, PageArgs};
 use crate::args::remote::AskArgs;
@@ -21,7 +20,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, Output, as_object, counted};
 use crate::render;
 use crate::render::attention::{attention_text, rejected_text};
-use crate::render::rows::{self, RecordView};
+use crate::render::rows::{self, ListedHandoff};
 use crate::view::Look;
 
 /// Show all open handoffs, or the status of one issue
@@ -56,18 +55,15 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
-            let protocol = tip.rules(issue.protocol.as_str())?;
-            let mut attention = attention::of_folder(&folder, protocol.protocol(), now)?;
-            output.complete(&mut attention);
+            let rules = tip.rules(issue.protocol.as_str())?;
+            let mut report = IssueReport::new(issue, &folder, &rules, now)?;
+            output.complete(&mut report.attention);
             let mut records = folder.records()?;
             let usage = render::issue_usage(&records);
             let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
             let view = IssueView {
-                known: issue.known(protocol.protocol().definition()),
-                said: Said::of(&issue, protocol.protocol()),
-                attention,
-                issue,
-                handoffs: RecordView::all(records, now),
+                report,
+                handoffs: ListedHandoff::all(records, now),
                 page,
                 usage,
                 fresh,
@@ -131,9 +127,9 @@ impl Arguments {
             printed: self.page.most_before(PRINTED),
             idle,
             page,
-            remote: remote.map(RemoteView::from),
+            remote,
             rejected: ledger.rejected()?,
-            handoffs: RecordView::all(records, now),
+            handoffs: ListedHandoff::all(records, now),
             fresh,
         };
         output.answer(&view)?;
@@ -174,16 +170,10 @@ const PRINTED: usize = 5;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IssueWithHandoffs")]
 pub(crate) struct IssueView {
-    /// the issue
-    issue: Issue,
-    /// what is known of it now, by name: noted by events and agents, else stated by contracts
-    known: Map<String, Value>,
-    /// what reviews and checks outside the ledger say of it
-    said: Vec<Said>,
-    /// what needs somebody in it, and whom, the most urgent first
-    attention: Vec<Attention>,
+    #[serde(flatten)]
+    report: IssueReport,
     /// its handoffs, open and closed, by number
-    handoffs: Vec<RecordView>,
+    handoffs: Vec<ListedHandoff>,
     #[serde(flatten)]
     page: Page,
     /// What was spent on all of them.
@@ -195,14 +185,8 @@ pub(crate) struct IssueView {
 
 impl Answer for IssueView {
     fn text(&self, look: &Look) -> String {
-        let records = self.handoffs.iter().map(|handoff| &handoff.record);
-        render::issue_text(
-            &self.issue,
-            (&self.known, &self.said),
-            &self.attention,
-            (records, &self.usage),
-            look,
-        ) + self.page.text()
+        let records = self.handoffs.iter().map(ListedHandoff::record);
+        render::issue_text(&self.report, (records, &self.usage), look) + self.page.text()
     }
 }
 
@@ -240,14 +224,14 @@ pub(crate) struct StatusView<'a> {
     /// how much needs somebody in all
     attention_total: usize,
     /// the open handoffs, by id
-    handoffs: Vec<RecordView>,
+    handoffs: Vec<ListedHandoff>,
     /// with `--idle`: the open issues without open handoffs, which come after all handoffs
     idle: Vec<IdleIssue>,
     #[serde(flatten)]
     page: Page,
-    /// how this clone's ledger compares with its remote's as last seen; null if the ledger has no
-    /// remote
-    remote: Option<RemoteView>,
+    /// how this clone's ledger compares with its remote's as last seen, beside what `fresh` says; null
+    /// if the ledger has no remote
+    remote: Option<RemoteDistance>,
     /// the offline steps that were refused and are kept
     rejected: Vec<Rejected>,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -266,7 +250,7 @@ impl Row {
     fn name(&self) -> String {
         match self {
             Self::Handoff(record) => record.id.to_string(),
-            Self::Idle(idle) => idle.issue.to_string(),
+            Self::Idle(idle) => idle.issue.key.to_string(),
         }
     }
 }
@@ -274,35 +258,10 @@ impl Row {
 /// An open issue without an open handoff.
 #[derive(Serialize, JsonSchema)]
 struct IdleIssue {
-    /// the issue
-    issue: IssueKey,
+    #[serde(flatten)]
+    issue: IssueSummary,
     /// the agents that may send
     may_send: Vec<String>,
-}
-
-/// How a ledger compares with its remote's.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Remote")]
-struct RemoteView {
-    /// the remote
-    name: String,
-    /// whether it was ever reached
-    seen: bool,
-    /// how many commits are only here
-    unpublished: usize,
-    /// how many fetched commits the branch here lacks
-    behind: usize,
-}
-
-impl From<RemoteDistance> for RemoteView {
-    fn from(distance: RemoteDistance) -> Self {
-        Self {
-            name: distance.remote,
-            seen: distance.seen,
-            unpublished: distance.unpublished,
-            behind: distance.behind,
-        }
-    }
 }
 
 impl Answer for StatusView<'_> {
@@ -335,7 +294,7 @@ impl Answer for StatusView<'_> {
         }
         let table = look.sentences(&head)
             + &attention_text(&self.attention, (self.printed, self.attention_total), look)
-            + &rows::table(self.handoffs.iter().map(|h| &h.record), look);
+            + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);
         let mut more = render::pauses_text(&self.paused);
         if self.expired > 0 {
             let expired = self.expired;
@@ -346,10 +305,11 @@ impl Answer for StatusView<'_> {
                 none if none.is_empty() => "any agent that may open it".to_owned(),
                 some => some,
             };
-            more += &format!("issue {issue} is open but has no open handoff: {senders} can send\n");
+            let key = &issue.key;
+            more += &format!("issue {key} is open but has no open handoff: {senders} can send\n");
         }
         if let Some(remote) = &self.remote {
-            more += &remote.text(self.fresh.as_ref().is_some_and(Fresh::is_answered));
+            more += &remote_text(remote, self.fresh.as_ref().is_some_and(Fresh::is_answered));
         }
         let rejected = rejected_text(self.rejected.len());
         more.extend(rejected.map(|line| format!("{line}\n")));
@@ -358,27 +318,26 @@ impl Answer for StatusView<'_> {
     }
 }
 
-impl RemoteView {
-    fn text(&self, is_asked: bool) -> String {
-        let remote = continued(&self.name);
-        let seen = if is_asked { "" } else { " as last seen" };
-        match (self.seen, self.unpublished, self.behind) {
-            (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
-            (true, 0, 0) => format!("up to date with {remote}{seen}\n"),
-            (true, own, 0) => format!(
-                "{} not on {remote}: `git handoff sync`\n",
-                counted(own, "commit")
-            ),
-            (true, 0, theirs) => format!(
-                "{} on {remote} but not on the branch here: `git handoff fetch`\n",
-                counted(theirs, "commit")
-            ),
-            (true, own, theirs) => format!(
-                "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
-                counted(own, "commit"),
-                counted(theirs, "commit")
-            ),
-        }
+/// How a ledger compares with its remote's, as text.
+fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
+    let remote = continued(&distance.remote);
+    let seen = if is_asked { "" } else { " as last seen" };
+    match (distance.seen, distance.unpublished, distance.behind) {
+        (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
+        (true, 0, 0) => format!("up to date with {remote}{seen}\n"),
+        (true, own, 0) => format!(
+            "{} not on {remote}: `git handoff sync`\n",
+            counted(own, "commit")
+        ),
+        (true, 0, theirs) => format!(
+            "{} on {remote} but not on the branch here: `git handoff fetch`\n",
+            counted(theirs, "commit")
+        ),
+        (true, own, theirs) => format!(
+            "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
+            counted(own, "commit"),
+            counted(theirs, "commit")
+        ),
     }
 }
 
@@ -402,14 +361,16 @@ fn idle_issues(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>
         let mut handoffs = issue.handoffs.iter();
         issue.status == IssueStatus::Open && handoffs.all(|h| h.state.is_terminal())
     };
-    let idle = survey.issues.active().filter(is_idle).map(|issue| {
-        let senders = issue.unfollowed.iter().filter_map(|n| issue.handoff(*n));
-        IdleIssue {
-            issue: issue.key.clone(),
-            may_send: senders.map(|handoff| handoff.to.to_string()).collect(),
-        }
-    });
-    let mut idle: Vec<IdleIssue> = idle.collect();
-    idle.sort_by(|one, other| one.issue.cmp(&other.issue));
+    let mut idle = Vec::new();
+    for found in survey.issues.active().filter(is_idle) {
+        let senders = found.unfollowed.iter().filter_map(|n| found.handoff(*n));
+        let may_send = senders.map(|handoff| handoff.to.to_string()).collect();
+        let issue = tip.issue(&found.key)?.issue()?;
+        idle.extend(issue.map(|issue| IdleIssue {
+            issue: IssueSummary::from(&issue),
+            may_send,
+        }));
+    }
+    idle.sort_by(|one, other| one.issue.key.cmp(&other.issue.key));
     Ok(idle)
 }

@@ -9,7 +9,9 @@ use handoff_base::{Moment, ObjectId};
 use handoff_git::Repository;
 use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
 use handoff_model::planner::Holder;
-use handoff_model::{Handoff, Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
+use handoff_model::{
+    Detail, Handoff, Issue, IssueStatus, IssueSummary, Outcome, Record, Refusal, View, WaitStatus,
+};
 use handoff_protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,27 +132,20 @@ impl Answer for WaitView<'_> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WaitTarget")]
 struct Seen {
-    /// the issue; null while nothing waits in an inbox
-    issue: Option<IssueKey>,
-    /// the handoff: the named one, or the first that can be claimed or needs the agent; null for an
-    /// issue
-    id: Option<HandoffId>,
-    /// the handoff's receiver, or whose inbox it is; null for an issue
+    /// the issue; null for a handoff and an inbox
+    issue: Option<IssueSummary>,
+    /// the handoff: the named one, or the first in the inbox that can be claimed or needs the agent;
+    /// null for an issue, and while nothing waits in an inbox
+    handoff: Option<Handoff>,
+    /// what else is stored of the handoff
+    record: Option<Detail<Record>>,
+    /// whose inbox it is
     agent: Option<AgentName>,
-    /// the handoff's state, or the issue's status (`open`, `completed`, `cancelled`). A handoff
-    /// whose lease expired is `failed`, even before that is recorded
-    state: Option<TargetState>,
-    /// `completed`, `failed`, `blocked` or `waiting`; an inbox in which something waits is `completed`
+    /// `completed`, `failed`, `blocked` or `waiting`; an inbox in which something waits is `completed`,
+    /// and a handoff that expired is `failed`, even before that is recorded
     outcome: Outcome,
-    /// whether it counts as failed because its lease, or the time to claim it, expired and nobody
-    /// has recorded that yet
-    expired: bool,
     /// the handoffs that determine the outcome
     by: Vec<HandoffId>,
-    /// the handoff, as every answer has it; null for an issue
-    handoff: Option<Handoff>,
-    /// the handoff's record; null for an issue
-    record: Option<Record>,
     /// When it changes if nobody does anything.
     #[serde(skip)]
     wake: Option<Moment>,
@@ -162,13 +157,6 @@ struct Seen {
     /// The command to run next.
     #[serde(skip)]
     next: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-enum TargetState {
-    Handoff(State),
-    Issue(IssueStatus),
 }
 
 impl Arguments {
@@ -441,19 +429,16 @@ fn handoff(record: Record, now: Moment) -> Seen {
         text += &render::transition_text(latest, &Look::plain(now));
     }
     Seen {
-        issue: Some(id.issue().clone()),
-        id: Some(id.clone()),
-        agent: Some(record.to.clone()),
-        state: Some(TargetState::Handoff(current)),
+        issue: None,
+        agent: None,
         outcome: status.outcome,
-        expired,
         by: status.by,
         wake: status.wake,
         text,
         state_text: format!("{id} is {current}{ran_out}"),
         next,
         handoff: Some(Handoff::new(&record, now)),
-        record: Some(record),
+        record: Some(Detail(record)),
     }
 }
 
@@ -471,12 +456,9 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
     let state_text = format!("issue {key} {state_text}");
     let ended = status.outcome == Outcome::Completed;
     Seen {
-        issue: Some(key.clone()),
-        id: None,
+        issue: Some(IssueSummary::from(issue)),
         agent: None,
-        state: Some(TargetState::Issue(issue.status)),
         outcome: status.outcome,
-        expired: false,
         by: status.by,
         handoff: None,
         record: None,
@@ -539,12 +521,10 @@ impl Inbox {
             None => Outcome::Waiting,
         };
         Ok(Seen {
-            issue: id.as_ref().map(|id| id.issue().clone()),
+            issue: None,
             agent: Some(self.agent.clone()),
-            state: record.as_ref().map(|r| TargetState::Handoff(r.state)),
             outcome,
-            expired: false,
-            by: id.clone().into_iter().collect(),
+            by: id.into_iter().collect(),
             wake,
             text,
             state_text: match record {
@@ -553,8 +533,7 @@ impl Inbox {
             },
             next: record.as_ref().map(|_| next),
             handoff: record.as_ref().map(|record| Handoff::new(record, now)),
-            record,
-            id,
+            record: record.map(Detail),
         })
     }
 }

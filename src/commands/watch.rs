@@ -84,7 +84,7 @@ enum Format {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WatchLine")]
 pub(crate) struct Line<'a> {
-    /// `git-handoff/1`
+    /// `git-handoff/2`
     schema: &'static str,
     /// the commit that did it
     commit: ObjectId,
@@ -194,7 +194,7 @@ impl Arguments {
         let commit = history.commit(id).map_err(LedgerError::from)?;
         let all = happenings(history, &commit)?.into_iter();
         let mut all: Vec<(usize, Happening)> = (1..).zip(all).collect();
-        all.retain(|(_, h)| wanted.issue.is_none() || h.issue == wanted.issue);
+        all.retain(|(_, h)| wanted.issue.is_none() || h.key() == wanted.issue.as_ref());
         let involved = wanted.involved.as_ref();
         all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
         let (of, mut text) = (all.len(), String::new());

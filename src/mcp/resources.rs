@@ -106,13 +106,13 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
     let document = run(fixed, words, interruption)?;
     let (format, text) = match parts[..] {
         ["handoff", _, "contract"] => {
-            let contract = data(document)?["contract"].take();
-            let format = match contract["format"].as_str() {
+            let shown = data(document)?;
+            let format = match shown["record"]["contract"]["format"].as_str() {
                 Some("xml") => "application/xml",
                 Some("json") => JSON,
                 _ => "text/markdown",
             };
-            let text = contract["text"].as_str().unwrap_or_default();
+            let text = shown["contract"]["text"].as_str().unwrap_or_default();
             (format, text.to_owned())
         }
         _ if document["ok"] == true => (JSON, document.to_string()),

@@ -15,7 +15,7 @@ use super::verbs::{self, Verb};
 const PROGRAM: &str = "git handoff ";
 
 /// The members that are commands, or lists of commands.
-const COMMANDS: [&str; 6] = ["command", "commands", "hand_on", "next", "restore", "send"];
+const COMMANDS: [&str; 5] = ["command", "commands", "next", "restore", "send"];
 
 /// The members with such members in them.
 const BELOW: [&str; 10] = [

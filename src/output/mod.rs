@@ -45,13 +45,13 @@ use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 
 /// The version of every JSON document.
-pub(crate) const SCHEMA: &str = "git-handoff/1";
+pub(crate) const SCHEMA: &str = "git-handoff/2";
 
 /// Every JSON document.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Document<'a, A> {
-    /// `git-handoff/1`
+    /// `git-handoff/2`
     schema: &'static str,
     /// whether the command succeeded
     ok: bool,

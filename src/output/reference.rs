@@ -90,8 +90,8 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "protocol set" => handoff_ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
         "reap" => commands::reap::ReapView, ReplayedView;
-        "refused drop" => commands::refused::DroppedView;
-        "refused retry" => commands::refused::RetriedView, ReplayedView;
+        "refused drop" => commands::refused::EndedView;
+        "refused retry" => commands::refused::EndedView, ReplayedView;
         "refused show" => commands::refused::RejectedStepView;
         "refused" => commands::refused::RejectedView;
         "report" => commands::report::ReportView;

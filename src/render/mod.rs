@@ -16,15 +16,14 @@ use std::collections::BTreeMap;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::short_id;
 use handoff_base::text::{continued, fenced, plain, word};
-use handoff_ledger::attention::Attention;
-use handoff_ledger::{Briefing, OtherProtocol, Said, WorkBranch, WorkBrief};
+use handoff_ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff_model::{
-    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, Issue, IssueStatus,
+    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
     NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Transition,
     Verdict, issue_folder, overdue_text,
 };
 use handoff_protocol::{Check, Event, State};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::output::counted;
 use crate::render::attention::attention_text;
@@ -444,14 +443,17 @@ pub(crate) fn inline(value: &Value) -> String {
 pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
     let mut text = work_text(&brief.work, record) + &kept::kept_text(&brief.failures);
     let contract = &brief.contract;
-    text += &format!("\n{}", fenced(&contract.text, contract.format.extension()));
+    let format = record.contract.format.extension();
+    text += &format!("\n{}", fenced(&contract.text, format));
     if let Some(basis) = &brief.decided_on {
         let contract = fenced(&basis.text, basis.format.extension());
         text += &format!("\nit was decided on {}:\n\n{contract}", basis.id);
     }
-    let previous = &brief.previous;
-    if let Some(session) = &previous.session {
-        let (agent, id) = (&previous.agent, &previous.id);
+    let (agent, id, session) = match &brief.decided_on {
+        Some(basis) => (&basis.agent, &basis.id, &basis.session),
+        None => (&record.from, &record.id, &record.session),
+    };
+    if let Some(session) = session {
         text += &format!(
             "\nit continues the work of {agent} ({id}), whose session is {}\n",
             continued(session)
@@ -467,20 +469,19 @@ pub(crate) fn briefing_text(brief: &Briefing, record: &Record) -> String {
         "budget",
         brief.budget.iter().map(handoff_model::Left::text).collect(),
     );
-    let facts = brief.facts.iter();
-    let facts = facts.filter(|(name, _)| !brief.work.facts.contains_key(*name));
-    let facts = facts.map(|(name, value)| fact(name, value));
+    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
     section("known about the issue", facts.collect());
-    let issue = brief.contract.id.issue();
+    let issue = record.id.issue();
     let before = format!("see `git handoff context {issue}`");
     section(
         "what was requested, contract by contract",
-        (brief.contract.id.number() > 1)
+        (record.id.number() > 1)
             .then_some(before)
             .into_iter()
             .collect(),
     );
-    section("delivered", brief.artifacts.iter().map(artifact).collect());
+    let delivered = record.artifacts.iter().chain(&brief.artifacts);
+    section("delivered", delivered.map(artifact).collect());
     let tasks = brief.tasks.iter();
     let tasks = tasks.map(|one| task(one, one.state.as_str()));
     section("tasks", tasks.collect());
@@ -618,12 +619,11 @@ pub(crate) fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) ->
 
 /// An issue with what is known about it.
 pub(crate) fn issue_text<'a>(
-    issue: &Issue,
-    (known, said): (&Map<String, Value>, &[Said]),
-    attention: &[Attention],
+    report: &IssueReport,
     (handoffs, usage): (impl Iterator<Item = &'a Record>, &str),
     look: &Look,
 ) -> String {
+    let issue = &report.record.0;
     let paused = issue.paused.as_ref().map_or("", |_| ", paused");
     let mut text = format!(
         "issue {}: {}{paused} ({}, {}, since {})\n",
@@ -650,14 +650,14 @@ pub(crate) fn issue_text<'a>(
         text += &format!("  {at} {by} gave it up: {why}\n");
     }
     let facts = issue.facts.iter();
-    let facts = facts.flat_map(|(name, stated)| match known.get(name) {
+    let facts = facts.flat_map(|(name, stated)| match report.known.get(name) {
         Some(noted) if noted != stated => fact_lines(&format!("{name} (as noted)"), noted),
         _ => fact_lines(name, stated),
     });
     let findings = finding_lines(issue.findings.iter().map(ReviewFinding::line));
     for line in facts
         .chain(findings)
-        .chain(said_lines(said))
+        .chain(said_lines(&report.said))
         .chain(issue.answers.iter().flat_map(answer_lines))
     {
         text += &format!("  {}\n", continued(&line));
@@ -696,6 +696,10 @@ pub(crate) fn issue_text<'a>(
     text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
     look.sentences(&text)
-        + &attention_text(attention, (NEEDS_PRINTED, attention.len()), look)
+        + &attention_text(
+            &report.attention,
+            (NEEDS_PRINTED, report.attention.len()),
+            look,
+        )
         + &rows::issue_table(handoffs.into_iter(), look)
 }

@@ -1,13 +1,15 @@
 //! What a write did.
 
+use std::ops::Deref;
+
+use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::{continued, word};
-use handoff_base::{Moment, ObjectId};
 use handoff_ledger::Done;
 use handoff_model::{
-    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, NotApplicable, Paused,
-    Record, Verdict, issue_folder,
+    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
+    Receipt, Verdict, issue_folder,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -20,60 +22,18 @@ use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
-/// What a write did to one handoff.
+/// What was written.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Receipt")]
-pub(crate) struct ReceiptView<'a> {
-    /// the handoff, as every answer has it
-    pub(crate) handoff: Handoff,
-    /// the handoff
-    id: &'a HandoffId,
-    /// its issue
-    issue: &'a IssueKey,
-    /// its state now
-    state: State,
-    /// its sender
-    from: &'a AgentName,
-    /// its receiver
-    to: &'a AgentName,
-    /// its contract's type
-    contract_type: &'a str,
-    /// its contract's digest, of the bytes as sent
-    contract_sha256: &'a str,
-    /// where the files kept from a failure are, if the newest transition is a failure
-    context: Option<&'a FailureContext>,
-    /// its contract's path in the ledger's tree
+#[schemars(rename = "Written")]
+pub(crate) struct WrittenView<'a> {
+    /// the contract's path in the ledger's tree
     path: String,
-    /// which attempt this is, from 1
-    attempt: u32,
-    /// the claim that holds it, for `--token`; null if nobody works on it
-    token: Option<u32>,
-    /// the worker that holds it; null if nobody works on it
-    worker: Option<&'a WorkerId>,
-    /// when its lease expires; null if there is no lease, or one without an end
-    expires_at: Option<Moment>,
-    /// when it can be claimed, if it waits for another attempt
-    not_before: Option<Moment>,
-    /// the files that the contract delivered; in the answer of `claim`, those of all handoffs that
-    /// this one follows from
-    artifacts: &'a [Artifact],
-    /// the results of checking the contract's statements
-    evidence: &'a [Evidence],
-    /// the places of the contract that do not apply, each with the reason
-    not_applicable: &'a [NotApplicable],
-    /// its sender's actions against its role
-    violations: &'a [String],
     /// the commit that was written; null if nothing was
     commit: Option<ObjectId>,
     /// the ledger had this step already, and nothing was written
     repeated: bool,
     /// each handoff that the commit changed
     transitions: &'a [Change],
-    /// whether the issue is open
-    issue_status: IssueStatus,
-    /// the pause of the issue, if it is paused
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<&'a Paused>,
     /// the commands that can continue the work from here; replace the words in capitals
     next: Vec<String>,
     /// findings that did not prevent the step
@@ -82,10 +42,34 @@ pub(crate) struct ReceiptView<'a> {
     #[serde(skip)]
     is_held_back: bool,
     #[serde(skip)]
-    record: &'a Record,
+    receipt: &'a Receipt,
     /// The text of a write that is about the issue.
     #[serde(skip)]
     instead: Option<String>,
+}
+
+/// What a write did to one handoff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Receipt")]
+pub(crate) struct ReceiptView<'a> {
+    /// the handoff
+    handoff: Handoff,
+    /// its issue
+    issue: IssueSummary,
+    #[serde(flatten)]
+    written: WrittenView<'a>,
+    /// its contract's digest, of the bytes as sent
+    contract_sha256: &'a str,
+    /// where the files kept from a failure are, if the newest transition is a failure
+    context: Option<&'a FailureContext>,
+    /// the files that the contract delivered
+    artifacts: &'a [Artifact],
+    /// the results of checking the contract's statements
+    evidence: &'a [Evidence],
+    /// the places of the contract that do not apply, each with the reason
+    not_applicable: &'a [NotApplicable],
+    /// its sender's actions against its role
+    violations: &'a [String],
 }
 
 impl<'a> ReceiptView<'a> {
@@ -94,68 +78,61 @@ impl<'a> ReceiptView<'a> {
     /// # Errors
     /// A [`Failure`] of usage if the environment sets an invalid date.
     pub(crate) fn new(done: &'a Done, output: &Output) -> Result<Self, Failure> {
-        let receipt = &done.receipt;
-        let record = &receipt.record;
-        let lease = record.lease.as_ref();
-        let carried = output.carried().map(|carried| carried.after(record));
-        let carried = carried.unwrap_or_default();
-        let next = next_steps(done);
-        let next = next.iter().map(|next| carried.command(next)).collect();
+        let record = &done.receipt.record;
         Ok(Self {
             handoff: Handoff::new(record, now()?),
-            id: &record.id,
-            issue: &receipt.issue.issue,
-            state: record.state,
-            from: &record.from,
-            to: &record.to,
-            contract_type: &record.contract_type,
+            issue: IssueSummary::from(&done.receipt.issue),
+            written: WrittenView::new(done, output),
             contract_sha256: &record.contract.sha256,
             context: record.latest().and_then(|t| t.context.as_ref()),
-            path: format!(
-                "{}/{}",
-                issue_folder(&receipt.issue.issue),
-                record.contract.file
-            ),
-            attempt: record.attempt,
-            token: lease.map(|lease| lease.token),
-            worker: lease.map(|lease| &lease.worker),
-            expires_at: lease.and_then(|lease| lease.expires_at),
-            not_before: record.not_before,
             artifacts: &record.artifacts,
             evidence: &record.evidence,
             not_applicable: &record.not_applicable,
             violations: &record.violations,
-            commit: done.commit,
-            repeated: receipt.repeated,
-            transitions: &receipt.changes,
-            issue_status: receipt.issue.status,
-            paused: receipt.issue.paused.as_ref(),
-            next,
-            warnings: &done.warnings,
-            is_held_back: is_held_back(done),
-            record,
-            instead: None,
         })
     }
 
-    /// Lists these artifacts in place of the handoff's own.
-    pub(crate) fn with_artifacts(self, artifacts: &'a [Artifact]) -> Self {
-        Self { artifacts, ..self }
-    }
-
     /// Has this text in place of one about the handoff.
-    pub(crate) fn with_text(self, text: String) -> Self {
-        let instead = Some(text);
-        Self { instead, ..self }
+    pub(crate) fn with_text(mut self, text: String) -> Self {
+        self.written.instead = Some(text);
+        self
     }
 
     /// Has this command as the next one.
-    pub(crate) fn with_next(self, next: String, output: &Output) -> Self {
-        let next = vec![output.command(&next)];
+    pub(crate) fn with_next(mut self, next: &str, output: &Output) -> Self {
+        self.written.next = vec![output.command(next)];
+        self.written.is_held_back = true;
+        self
+    }
+}
+
+impl<'a> Deref for ReceiptView<'a> {
+    type Target = WrittenView<'a>;
+
+    fn deref(&self) -> &WrittenView<'a> {
+        &self.written
+    }
+}
+
+impl<'a> WrittenView<'a> {
+    pub(crate) fn new(done: &'a Done, output: &Output) -> Self {
+        let receipt = &done.receipt;
+        let record = &receipt.record;
+        let carried = output.carried().map(|carried| carried.after(record));
+        let carried = carried.unwrap_or_default();
+        let next = next_steps(done);
+        let next = next.iter().map(|next| carried.command(next)).collect();
+        let folder = issue_folder(&receipt.issue.issue);
         Self {
+            path: format!("{folder}/{}", record.contract.file),
+            commit: done.commit,
+            repeated: receipt.repeated,
+            transitions: &receipt.changes,
             next,
-            is_held_back: true,
-            ..self
+            warnings: &done.warnings,
+            is_held_back: is_held_back(done),
+            receipt,
+            instead: None,
         }
     }
 
@@ -174,9 +151,9 @@ impl<'a> ReceiptView<'a> {
     /// Prints these contracts as what comes next, each with its title, and the other commands.
     pub(crate) fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         // The caller is done: the claim is for another agent to make.
-        let first = match self.state {
+        let first = match self.receipt.record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),
-            State::Pending => format!("next, for {}:", self.to),
+            State::Pending => format!("next, for {}:", self.receipt.record.to),
             // The agent decides between results.
             _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
                 "choose one:".to_owned()
@@ -202,10 +179,17 @@ impl<'a> ReceiptView<'a> {
 
 impl Answer for ReceiptView<'_> {
     fn text(&self, _: &Look) -> String {
+        self.outcome()
+    }
+}
+
+impl WrittenView<'_> {
+    /// What was written, as text.
+    pub(crate) fn outcome(&self) -> String {
         if let Some(text) = &self.instead {
             return text.clone();
         }
-        let record = self.record;
+        let Receipt { record, issue, .. } = self.receipt;
         let mut text = format!("{}\n", headline(record));
         for change in self.transitions.iter().filter(|c| c.id != record.id) {
             text += &format!("  {change}\n");
@@ -243,14 +227,14 @@ impl Answer for ReceiptView<'_> {
             text += &format!("  not before {}\n", at);
         }
         let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
-        if self.issue_status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
+        if issue.status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
             text += &format!(
                 "  issue {} is complete: no work is left in it\n",
-                self.issue
+                issue.issue
             );
         }
-        if let Some(paused) = self.paused {
-            text += &format!("  issue {} is {paused}\n", self.issue);
+        if let Some(paused) = &issue.paused {
+            text += &format!("  issue {} is {paused}\n", issue.issue);
         }
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),
@@ -268,15 +252,14 @@ impl Answer for ReceiptView<'_> {
         }
         text
     }
-}
 
-impl ReceiptView<'_> {
     /// That a repeated contract was compared with the repository as it was then, if something
     /// contradicted it, and how it is compared anew.
     fn as_it_was(&self) -> String {
-        let Record { id, from, .. } = self.record;
+        let record = &self.receipt.record;
+        let (id, from) = (&record.id, &record.from);
         let is_contradicted = |one: &Evidence| one.result == Verdict::Contradicted;
-        if self.record.transitions.len() > 1 || !self.evidence.iter().any(is_contradicted) {
+        if record.transitions.len() > 1 || !record.evidence.iter().any(is_contradicted) {
             return String::new();
         }
         format!(

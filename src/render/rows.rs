@@ -1,15 +1,12 @@
 //! Handoffs as rows of a table.
 
-use std::collections::BTreeMap;
-
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IssueKey, WorkerId};
+use handoff_base::ids::AgentName;
 use handoff_base::text::one_line;
-use handoff_model::{Handoff, Record, overdue_text};
+use handoff_model::{Detail, Handoff, Record, overdue_text};
 use handoff_protocol::State;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::view::Look;
 
@@ -137,65 +134,28 @@ pub(crate) fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: 
     look.rows(&rows)
 }
 
-/// A handoff's record, with what it lacks of a [`Handoff`].
+/// A handoff, and what else is stored of it.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ListedHandoff", transform = requires_all)]
-pub(crate) struct RecordView {
+#[schemars(rename = "ListedHandoff")]
+pub(crate) struct ListedHandoff {
     #[serde(flatten)]
-    pub(crate) record: Record,
-    /// its issue
-    issue: IssueKey,
-    /// whether its lease, or the time to claim it, expired and nobody has recorded it yet
-    expired: bool,
-    /// the worker that holds it; null if nobody works on it
-    worker: Option<WorkerId>,
-    /// the claim that holds it, for `--token`; null if nobody works on it
-    token: Option<u32>,
-    /// when its lease ends, or when it must be claimed; null if there is no such time
-    expires_at: Option<Moment>,
-    /// The members of a [`Handoff`] that a record leaves out if they are null.
-    #[serde(flatten)]
-    #[schemars(skip)]
-    left_out: BTreeMap<&'static str, ()>,
+    handoff: Handoff,
+    /// what else is stored of it
+    record: Detail<Record>,
 }
 
-/// The members of a [`Handoff`] that a record may leave out.
-const OPTIONAL: [&str; 2] = ["priority", "not_before"];
-
-/// States that a row has these members too.
-fn requires_all(schema: &mut Schema) {
-    if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.extend(OPTIONAL.map(Value::from));
-    }
-}
-
-impl RecordView {
+impl ListedHandoff {
     /// These handoffs, at a moment.
     pub(crate) fn all(records: Vec<Record>, now: Moment) -> Vec<Self> {
-        records.into_iter().map(|r| Self::new(r, now)).collect()
+        let listed = records.into_iter().map(|record| Self {
+            handoff: Handoff::new(&record, now),
+            record: Detail(record),
+        });
+        listed.collect()
     }
 
-    fn new(record: Record, now: Moment) -> Self {
-        let Handoff {
-            issue,
-            expired,
-            worker,
-            token,
-            expires_at,
-            priority,
-            not_before,
-            ..
-        } = Handoff::new(&record, now);
-        let lacks = [priority.is_none(), not_before.is_none()];
-        let left_out = OPTIONAL.into_iter().zip(lacks).filter(|(_, lacks)| *lacks);
-        Self {
-            record,
-            issue,
-            expired,
-            worker,
-            token,
-            expires_at,
-            left_out: left_out.map(|(name, _)| (name, ())).collect(),
-        }
+    /// Its record.
+    pub(crate) fn record(&self) -> &Record {
+        &self.record.0
     }
 }

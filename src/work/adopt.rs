@@ -91,7 +91,9 @@ impl Supervisor<'_> {
                 return;
             }
         };
-        let id = said.data()["id"].as_str().and_then(|id| id.parse().ok());
+        let id = said.data()["handoff"]["id"]
+            .as_str()
+            .and_then(|id| id.parse().ok());
         match (said.exit, id) {
             (0, Some(id)) => {
                 let how = if note.is_left {
@@ -129,7 +131,7 @@ impl Supervisor<'_> {
             .run(actor, &["inbox", "--limit", "0", "--offline"]);
         let handoffs = said.data()["handoffs"].as_array();
         let mut own = handoffs.into_iter().flatten().filter(|handoff| {
-            handoff["state"] == "in_progress" && handoff["lease"]["worker"] == actor.worker.as_str()
+            handoff["state"] == "in_progress" && handoff["worker"] == actor.worker.as_str()
         });
         Ok(own.find_map(|handoff| handoff["id"].as_str()?.parse().ok()))
     }

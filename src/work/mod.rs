@@ -530,7 +530,7 @@ impl<'a> Supervisor<'a> {
         };
         words.extend(lease.iter().flat_map(|lease| ["--lease", lease]));
         let said = self.program.marked(&group).run(&actor, &words);
-        let got = said.data()["id"].as_str();
+        let got = said.data()["handoff"]["id"].as_str();
         let got: Option<HandoffId> = got.and_then(|id| id.parse().ok());
         let agent = &actor.agent;
         match (said.exit, got) {
@@ -646,7 +646,7 @@ impl<'a> Supervisor<'a> {
                 worker: run.worker.clone(),
             };
             let said = self.program.run(&actor, &["show", &run.id.to_string()]);
-            said.exit != 0 || said.data()["record"]["state"] == "in_progress"
+            said.exit != 0 || said.data()["handoff"]["state"] == "in_progress"
         })
     }
 

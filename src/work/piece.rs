@@ -664,13 +664,13 @@ impl Piece {
         let said =
             self.program
                 .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
-        let record = &said.data()["record"];
+        let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
         // What can't be read is not known to have been handed on: the next step finds out.
         if said.exit != 0 {
             return None;
         }
-        let state = record["state"].as_str().unwrap_or_default();
-        let worker = record["lease"]["worker"].as_str();
+        let state = handoff["state"].as_str().unwrap_or_default();
+        let worker = handoff["worker"].as_str();
         if state == "in_progress" {
             let own = self.actor.worker.as_str();
             let other = worker.filter(|worker| *worker != own)?;
@@ -736,7 +736,7 @@ impl Piece {
             Ok(copy) => word(&copy),
             Err(error) => return Ok(Outcome::Left(Some(error.to_string()))),
         };
-        let token = self.claimed["token"].to_string();
+        let token = self.claimed["handoff"]["token"].to_string();
         let issue = self.id.issue().to_string();
         let mut words = vec!["send", &copy, "--issue", &issue, "--token", &token];
         words.extend(used);
@@ -774,7 +774,10 @@ impl Piece {
     /// Records what the work took that is left to the next worker.
     fn note_usage(&self, used: Option<&str>) {
         let Some(used) = used else { return };
-        let (id, token) = (self.id.to_string(), self.claimed["token"].to_string());
+        let (id, token) = (
+            self.id.to_string(),
+            self.claimed["handoff"]["token"].to_string(),
+        );
         // The next one has it in the note, too.
         self.program
             .run(&self.actor, &["extend", &id, "--token", &token, used]);
@@ -823,7 +826,7 @@ impl Piece {
         used: Option<&str>,
     ) -> Outcome {
         let id = self.id.to_string();
-        let token = self.claimed["token"].to_string();
+        let token = self.claimed["handoff"]["token"].to_string();
         let said = recordable(&fault.message);
         let message = format!("--message={said}");
         let mut words = vec!["fail", &id, "--run-failure", fault.code, &message];
@@ -914,7 +917,7 @@ impl Piece {
         used: Option<&str>,
         done: impl FnOnce(&Said) -> Outcome,
     ) -> Outcome {
-        let token = self.claimed["token"].to_string();
+        let token = self.claimed["handoff"]["token"].to_string();
         let mut words = words.to_vec();
         words.extend(["--token", &token]);
         words.extend(used);

@@ -48,7 +48,7 @@ pub(super) type LongParts = Vec<(String, String)>;
 /// The prompt of a first run.
 pub(super) fn first(work: &Work<'_>) -> (String, LongParts) {
     // Claimed again there, which writes nothing: what the worktree tells is in the commands.
-    let id = work.claimed["id"].as_str().unwrap_or_default();
+    let id = work.claimed["handoff"]["id"].as_str().unwrap_or_default();
     let again = work.program.run(work.actor, &["claim", id]);
     let claimed = if again.exit == 0 {
         again.data()
@@ -62,16 +62,17 @@ pub(super) fn first(work: &Work<'_>) -> (String, LongParts) {
         parts.push(block("known.txt", "yaml", known));
     }
     let given = &claimed["contract"];
-    let from = text(claimed, "from");
+    let from = text(&claimed["handoff"], "from");
     parts.push(Part::Own(format!(
         "\nThe contract that brought it, from {from}:\n"
     )));
-    parts.push(document("given-contract", given));
+    let format = text(&claimed["record"]["contract"], "format");
+    parts.push(document("given-contract", format, given));
     let basis = &claimed["decided_on"];
     if !basis.is_null() {
         let id = text(basis, "id");
         parts.push(Part::Own(format!("\nIt was decided on {id}:\n")));
-        parts.push(document("decided-on", basis));
+        parts.push(document("decided-on", text(basis, "format"), basis));
     }
     contracts(work, claimed, &mut parts);
     joined(parts, work.folder)
@@ -127,13 +128,9 @@ fn block(file: impl Into<String>, kind: &str, text: String) -> Part {
 }
 
 /// A contract as it was sent.
-fn document(name: &str, emitted: &Value) -> Part {
-    let format = text(emitted, "format");
-    block(
-        format!("{name}.{format}"),
-        format,
-        text(emitted, "text").to_owned(),
-    )
+fn document(name: &str, format: &str, contract: &Value) -> Part {
+    let text = text(contract, "text").to_owned();
+    block(format!("{name}.{format}"), format, text)
 }
 
 /// The whole prompt. Its longest parts are in files until it is short enough.
@@ -168,9 +165,10 @@ fn joined(parts: Vec<Part>, folder: &Path) -> (String, LongParts) {
 
 /// Who the agent is, where it works, and how it ends its work.
 fn head(work: &Work<'_>, claimed: &Value) -> String {
-    let (id, issue) = (text(claimed, "id"), text(claimed, "issue"));
+    let handoff = &claimed["handoff"];
+    let (id, issue) = (text(handoff, "id"), text(handoff, "issue"));
     let (agent, role) = (&work.actor.agent, one_line(text(claimed, "role")));
-    let attempt = &claimed["attempt"];
+    let attempt = &handoff["attempt"];
     let file = |name: &str| work.folder.join(name).display().to_string();
     let mut head = format!(
         "You are {agent}: {}. You hold handoff {id} of issue {issue}, attempt {attempt}.\n\
@@ -232,7 +230,7 @@ fn place(work: &Work<'_>) -> String {
 
 /// Each usual contract: its skeleton, and its command.
 fn contracts(work: &Work<'_>, claimed: &Value, parts: &mut Vec<Part>) {
-    let issue = text(claimed, "issue");
+    let issue = text(&claimed["handoff"], "issue");
     for (at, next) in list(&claimed["contracts"]).enumerate() {
         if next["send"].is_null() {
             continue;
@@ -270,7 +268,7 @@ fn contracts(work: &Work<'_>, claimed: &Value, parts: &mut Vec<Part>) {
 fn known(work: &Work<'_>, claimed: &Value) -> String {
     let brief = &claimed["work"];
     let contract = text(&claimed["contract"], "text");
-    let title = text(brief, "title");
+    let title = text(&claimed["issue"], "title");
     let mut known = Map::new();
     let mut add = |name: &str, value: Value| {
         if !is_empty(&value) {
@@ -282,8 +280,7 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
     }
     add("task", claimed["record"]["task"]["id"].clone());
     let changed: Vec<&str> = list(&brief["changed"]).filter_map(Value::as_str).collect();
-    let more = members(&claimed["facts"]).filter(|(name, _)| brief["facts"].get(name).is_none());
-    for (name, value) in members(&brief["facts"]).chain(more) {
+    for (name, value) in members(&brief["facts"]).chain(members(&claimed["facts"])) {
         let is_told = *value == title && name == "issue_title"
             || *value == work.branch && name == "branch"
             || name == "workspace_path" && work.has_worktree;
@@ -311,10 +308,13 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
     }
     add("earlier attempts", failures(work, claimed));
     add("history", history(&claimed["record"]));
-    let previous = &claimed["previous"];
-    if !previous["session"].is_null() {
-        add("session of who worked before", previous["session"].clone());
-    }
+    let basis = &claimed["decided_on"];
+    let source = if basis.is_null() {
+        &claimed["record"]
+    } else {
+        basis
+    };
+    add("session of who worked before", source["session"].clone());
     let budget = list(&claimed["budget"]).map(|left| {
         let unit = left["currency"].as_str().unwrap_or(text(left, "unit"));
         let (per, most, left) = (
@@ -325,9 +325,13 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
         json!(format!("{left} of {most} {unit} are left for this {per}"))
     });
     add("budget", budget.collect());
+    let shown = ["path", "bytes"];
     add(
         "delivered",
-        picked(&claimed["artifacts"], &["path", "bytes"]),
+        list(&picked(&claimed["record"]["artifacts"], &shown))
+            .chain(list(&picked(&claimed["artifacts"], &shown)))
+            .cloned()
+            .collect(),
     );
     add(
         "tasks",

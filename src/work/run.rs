@@ -176,7 +176,7 @@ impl Lease {
         if matches!(said.exit, 4 | 5) && !said.may_pass() {
             return Some(Stop::Lost(said.message().to_owned()));
         }
-        self.due = match said.data()["expires_at"].as_str() {
+        self.due = match said.data()["handoff"]["expires_at"].as_str() {
             Some(end) => half_way(Some(end)),
             None => Some(Instant::now() + AGAIN),
         };

@@ -44,8 +44,8 @@ fn context_accumulates_what_the_contracts_said() {
         handoffs[2]["contract"]["error"]["type"],
         "RegistryUnreachable"
     );
-    assert_eq!(handoffs[1]["record"]["state"], "completed");
-    assert_eq!(handoffs[1]["record"]["attempt"], 2);
+    assert_eq!(handoffs[1]["state"], "completed");
+    assert_eq!(handoffs[1]["attempt"], 2);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use handoff_model::SendOptions;
 use handoff_model::branches::nameable;
 use insta::assert_snapshot;
 use test_support::contracts::prepared;
-use test_support::{TestEnvironment, repository_kind};
+use test_support::{TestEnvironment, repository_kind, stored};
 
 #[test]
 fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
@@ -39,7 +39,7 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
     tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");
-    let record = desk.env.data(&["show", "87.3"])["record"].take();
+    let record = stored(&desk.env.data(&["show", "87.3"]));
     let main = desk.git(&["rev-parse", "main"]);
     assert_eq!(record["evidence"][1]["tip"], second);
     assert_eq!(record["evidence"][1]["base"], main);
@@ -301,7 +301,10 @@ fn a_repeated_contract_gets_its_receipt_whatever_became_of_its_branch() {
         .success()
         .json();
     assert_eq!(again["data"]["repeated"], true);
-    assert_eq!(again["data"]["id"], receipt["data"]["id"]);
+    assert_eq!(
+        again["data"]["handoff"]["id"],
+        receipt["data"]["handoff"]["id"]
+    );
 }
 
 #[test]
@@ -637,7 +640,7 @@ fn the_noted_base_is_the_one_that_claims_are_judged_by() {
     desk.env.send(contract).success();
     assert_eq!(desk.check("87.3", "commits"), "passed");
     assert_eq!(desk.check("87.3", "files_changed"), "passed");
-    let record = desk.env.data(&["show", "87.3"])["record"].take();
+    let record = stored(&desk.env.data(&["show", "87.3"]));
     assert_eq!(
         record["evidence"][1]["base"],
         desk.git(&["rev-parse", "develop"])

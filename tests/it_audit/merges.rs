@@ -2,6 +2,7 @@
 
 use crate::desk::{BRANCH, Desk, merged};
 use insta::assert_snapshot;
+use test_support::stored;
 
 /// A desk whose validator holds an approved branch, while the base went on.
 fn approved() -> Desk {
@@ -69,7 +70,7 @@ fn a_branch_that_was_deleted_is_judged_by_where_the_ledger_saw_it() {
         }
         desk.env.send(merged(&commit, word)).success();
         assert_eq!(desk.check("87.5", "merge"), "passed", "{word}");
-        let record = desk.env.data(&["show", "87.5"])["record"].take();
+        let record = stored(&desk.env.data(&["show", "87.5"]));
         assert_eq!(record["evidence"][0]["tip"], tip);
         desk.env.assert_sound();
     }

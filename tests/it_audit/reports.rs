@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::desk::{BRANCH, Desk, merged};
 use insta::assert_snapshot;
 use serde_json::Value;
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored};
 
 const LCOV: &str = "SF:src/export.py\nLF:200\nLH:177\nend_of_record\n";
 const COBERTURA: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE coverage SYSTEM \"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">\n\
@@ -35,7 +35,7 @@ fn coverage_is_compared_with_lcov_and_with_cobertura() {
             .handoff(&["send", &contract, "--coverage", &report])
             .success();
         assert_eq!(desk.check("87.3", "coverage"), "passed");
-        let record = desk.env.data(&["show", "87.3"])["record"].take();
+        let record = stored(&desk.env.data(&["show", "87.3"]));
         let file = &record["evidence"][4]["files"][0];
         assert_eq!(file["name"], report);
         assert_eq!(file["sha256"].as_str().unwrap().len(), 64);

@@ -5,11 +5,11 @@ use std::fs;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample, value};
 use test_support::terminal::Terminal;
 use test_support::time::{added, attempt, denied, done, subjects};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, stored};
 
 /// The message of the newest commit.
 fn message(env: &TestEnvironment) -> String {
@@ -472,7 +472,7 @@ fn progress_stays_when_the_lease_is_over_and_is_told_once() {
         assert_eq!(added.len(), steps, "{line}");
     }
     done(&env, "complete 87.1 --as prep-agent");
-    let record = env.data(&["show", "87.1"])["record"].take();
+    let record = stored(&env.data(&["show", "87.1"]));
     let said: Vec<&Value> = record["progress"].as_array().unwrap().iter().collect();
     assert_eq!(said.len(), 2);
     assert_eq!(

@@ -290,7 +290,7 @@ fn hooks_as_they_are_written_answer_in_the_form_that_the_harness_reads() {
         // Nothing is held: it may stop.
         let input = json!({ "stop_hook_active": false, "loop_count": 0, "status": "completed" });
         assert_eq!(answer(&env, stop, &input), None, "{path}");
-        let id = env.data(&["claim", "--next", "--as", "prep-agent"])["id"].clone();
+        let id = env.data(&["claim", "--next", "--as", "prep-agent"])["handoff"]["id"].clone();
         let id = id.as_str().unwrap();
         let go_on = answer(&env, stop, &input).unwrap();
         let said = go_on.pointer(kept).and_then(Value::as_str).unwrap();

@@ -141,7 +141,7 @@ fn an_action_is_shown_and_done() {
     live.shows("git handoff answer 89.1 --as orchestrator");
     live.types("all of them\r");
     live.shows("89.1 issue-manager → prep-agent: pending");
-    assert_eq!(env.data(&["show", "89.1"])["record"]["state"], "pending");
+    assert_eq!(env.data(&["show", "89.1"])["handoff"]["state"], "pending");
     live.types("x");
     close(live);
     env.assert_sound();

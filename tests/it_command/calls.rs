@@ -11,7 +11,7 @@ use test_support::exchange::{exported, fresh, trees};
 use test_support::repository_kind;
 use test_support::running::Running;
 use test_support::team::record;
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored_issue};
 
 const REACT: &str = "@react-specialist";
 const FRONTEND: &str = "@frontend-specialist";
@@ -114,7 +114,7 @@ fn repeated(env: &TestEnvironment, contract: impl AsRef<[u8]>, id: &str) {
         .json();
     assert_eq!(document["data"]["repeated"], true, "{document:#}");
     assert_eq!(document["data"]["commit"], Value::Null);
-    assert_eq!(document["data"]["id"], id);
+    assert_eq!(document["data"]["handoff"]["id"], id);
     assert_eq!(env.tip(), before);
 }
 
@@ -405,7 +405,7 @@ fn two_answers_at_once_are_one_answer() {
     let mut codes: Vec<Option<i32>> = ended.map(|o| o.status.code()).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 5, 5, 5, 5, 5].map(Some));
-    assert_eq!(env.data(&["status", "loans"])["issue"]["handoffs"], 2);
+    assert_eq!(env.data(&["status", "loans"])["record"]["handoffs"], 2);
     env.assert_sound();
 }
 
@@ -422,7 +422,7 @@ fn a_failure_fails_the_request_and_says_what_to_do() {
     assert_eq!(told["details"], "Type dayz is unknown");
     assert_eq!(told["recoverable"], true);
     assert_eq!(record(&env, "loans.2")["to"], FRONTEND);
-    let issue = env.data(&["status", "loans"])["issue"].clone();
+    let issue = stored_issue(&env.data(&["status", "loans"]));
     assert_eq!(issue["status"], "open");
     assert_eq!(issue["facts"]["failures"], 1);
     refused(&env, response("loans", &[]), 4, "not_working");

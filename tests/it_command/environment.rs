@@ -565,7 +565,7 @@ fn json_has_one_shape_for_every_outcome() {
         let ran = env.handoff(&args).exits(status);
         let document = ran.json();
         assert_eq!(ran.stderr, "", "{}", ran.shown);
-        assert_eq!(document["schema"], "git-handoff/1");
+        assert_eq!(document["schema"], "git-handoff/2");
         assert_eq!(document["ok"], false);
         let error = document["error"].as_object().unwrap();
         let names: Vec<&str> = error.keys().map(String::as_str).collect();
@@ -622,13 +622,13 @@ fn json_has_one_shape_for_every_outcome() {
         assert_eq!(names, ["schema", "ok", "data"]);
         assert_eq!(
             (&document["schema"], &document["ok"]),
-            (&Value::from("git-handoff/1"), &Value::Bool(true))
+            (&Value::from("git-handoff/2"), &Value::Bool(true))
         );
     }
     insta::assert_snapshot!(env.handoff(&["send", &faulty, "--json"]).exits(3).shown, @r#"
     $ git handoff send [root]/faulty.xml --json
     {
-      "schema": "git-handoff/1",
+      "schema": "git-handoff/2",
       "ok": false,
       "error": {
         "code": "contract_refused",

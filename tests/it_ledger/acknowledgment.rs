@@ -50,12 +50,22 @@ fn what_nobody_claims_in_time_fails_and_gets_another_attempt() {
         let (env, id, to, seconds) = sent(protocol);
         assert_eq!(ends(&record(&env, &id)), seconds, "{protocol}");
         let issue = id.rsplit_once('.').unwrap().0;
-        let open = env.data(&["status", issue])["issue"]["open"][0].take();
+        let status = env.data(&["status", issue]);
+        let mut listed = status["handoffs"].as_array().unwrap().iter();
+        let open = listed.find(|handoff| handoff["id"] == id).unwrap();
         assert_eq!(open["expires_at"], record(&env, &id)["acknowledge_by"]);
         env.wait(seconds - 1);
-        assert_eq!(env.data(&["show", &id])["expired"], false, "{protocol}");
+        assert_eq!(
+            env.data(&["show", &id])["handoff"]["expired"],
+            false,
+            "{protocol}"
+        );
         env.wait(1);
-        assert_eq!(env.data(&["show", &id])["expired"], true, "{protocol}");
+        assert_eq!(
+            env.data(&["show", &id])["handoff"]["expired"],
+            true,
+            "{protocol}"
+        );
 
         // The late claim is told why, and what happened is on record.
         let claim = format!("claim {id} --as {to}");
@@ -189,7 +199,7 @@ fn what_was_not_claimed_in_time_is_named_to_who_asks_for_work() {
     let hint = error["hint"].as_str().unwrap();
     assert!(hint.contains("`git handoff next loan-list-21`"), "{hint}");
     let advised = env.data(&["next", "loan-list-21"]);
-    assert_eq!(advised["handoff"], id);
+    assert_eq!(advised["handoff"]["id"], id);
     env.assert_sound();
 }
 

@@ -89,8 +89,8 @@ fn delegation_warns_of_many_failures_in_five_minutes() {
         "protocol": "delegation", "name": "many-failures", "severity": "warning",
         "metric": "failures", "quantile": null, "value": 6.0, "unit": "", "side": "above",
         "threshold": 5.0, "within_seconds": 300, "longer_than_seconds": null, "since": sixth,
-        "handoffs": (1..=6).map(|n| format!("{}.1", trace(n))).collect::<Vec<_>>(),
-        "issues": (1..=6).map(trace).collect::<Vec<_>>(),
+        "ids": (1..=6).map(|n| format!("{}.1", trace(n))).collect::<Vec<_>>(),
+        "keys": (1..=6).map(trace).collect::<Vec<_>>(),
         "action": alert["action"],
     });
     assert_eq!(alert, expected);
@@ -133,11 +133,8 @@ fn delegation_warns_of_circles() {
     let said = refused(&env, &[], asks("validator", WRITER, &[]));
     assert_eq!(said.says(), (4, "loop"));
     let alert = alarm(&env, "circles");
-    assert_eq!(
-        (&alert["value"], &alert["handoffs"]),
-        (&json!(1.0), &json!([]))
-    );
-    assert_eq!(alert["issues"], json!([test_support::time::TRACE]));
+    assert_eq!((&alert["value"], &alert["ids"]), (&json!(1.0), &json!([])));
+    assert_eq!(alert["keys"], json!([test_support::time::TRACE]));
     env.wait(86_400);
     assert!(!fires(&env, "circles"));
 }
@@ -172,7 +169,7 @@ fn delegation_warns_of_slow_answers() {
     );
     assert_eq!(alert["since"], ago(&env, 0));
     let slow = json!([format!("{}.1", trace(20)), format!("{}.1", trace(22))]);
-    assert_eq!(alert["handoffs"], slow);
+    assert_eq!(alert["ids"], slow);
 }
 
 /// A task that waits for its planner.
@@ -237,7 +234,7 @@ fn tasks_warn_of_a_slow_handoff() {
         (&json!("warning"), &json!(2.0))
     );
     assert_eq!(
-        (&slow["handoffs"], &slow["since"]),
+        (&slow["ids"], &slow["since"]),
         (&json!([TASK]), &json!(ago(&env, 0)))
     );
     env.wait(3600);
@@ -255,7 +252,7 @@ fn tasks_warn_of_what_nobody_takes_up() {
     env.wait(1);
     let alert = alarm(&env, "acknowledgment-rate");
     assert_eq!(
-        (&alert["value"], &alert["handoffs"]),
+        (&alert["value"], &alert["ids"]),
         (&json!(0.0), &json!([TASK]))
     );
     assert_eq!(alert["since"], ago(&env, 0));
@@ -277,7 +274,7 @@ fn a_failed_handoff_alarms_at_once() {
     let alert = alarm(&env, "failed-handoff");
     assert_eq!(alert["severity"], "critical");
     assert_eq!(
-        (&alert["handoffs"], &alert["since"]),
+        (&alert["ids"], &alert["since"]),
         (&json!([TASK]), &json!(ago(&env, 0)))
     );
     // And it is no success.
@@ -337,7 +334,7 @@ fn tasks_warn_of_slow_recovery_and_of_many_retries() {
     retry(&env);
     let alert = alarm(&env, "many-retries");
     assert_eq!(
-        (&alert["value"], &alert["handoffs"]),
+        (&alert["value"], &alert["ids"]),
         (&json!(2.0), &json!([TASK]))
     );
     assert_eq!(alert["since"], ago(&env, 0));
@@ -430,7 +427,7 @@ fn work_that_is_dead_is_critical_in_every_protocol() {
     }
     let alert = alarm(&env, "dead-work");
     assert_eq!(
-        (&alert["handoffs"], &alert["since"]),
+        (&alert["ids"], &alert["since"]),
         (&json!([TASK]), &json!(ago(&env, 0)))
     );
     done(&env, &format!("retry {TASK} --as {PLANNER} --reason fixed"));
@@ -447,7 +444,7 @@ fn what_stops_a_pull_request_is_told() {
     env.wait(1);
     let alert = alarm(&env, "not-taken-up");
     assert_eq!(
-        (&alert["handoffs"], &alert["since"]),
+        (&alert["ids"], &alert["since"]),
         (&json!(["87.1"]), &json!(ago(&env, 0)))
     );
     done(&env, "claim 87.1 --as prep-agent");
@@ -474,7 +471,7 @@ fn what_stops_a_pull_request_is_told() {
     env.wait(hour);
     let alert = alarm(&env, "nobody-at-it");
     assert_eq!(
-        (&alert["severity"], &alert["issues"]),
+        (&alert["severity"], &alert["keys"]),
         (&json!("info"), &json!(["87"]))
     );
     // Only what weighs enough, and only this issue.
@@ -515,7 +512,7 @@ fn the_last_round_is_told_before_the_next_is_refused() {
     }
     let alert = alarm(&env, "last-round");
     assert_eq!(
-        (&alert["value"], &alert["issues"]),
+        (&alert["value"], &alert["keys"]),
         (&json!(0.0), &json!(["87"]))
     );
     assert_eq!(alert["since"], ago(&env, 1));
@@ -606,7 +603,7 @@ fn a_clock_that_is_behind_hides_nothing_that_stands() {
     env.wait(-3600);
     let failed = alarm(&env, "failed-handoff");
     assert_eq!(failed["since"], ago(&env, 0).as_str());
-    assert_eq!(failed["handoffs"], json!([TASK]));
+    assert_eq!(failed["ids"], json!([TASK]));
     // What ended there has ended, whatever this clock says.
     env.wait(3600);
     done(&env, &format!("retry {TASK} --as {PLANNER} --reason again"));

@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, stored_issue};
 
 const NOTE: &str = "the branch is feature/87, not feature/78";
 
@@ -56,7 +56,7 @@ fn a_note_is_a_step_that_changes_no_state() {
     assert_eq!(env.data(&annotate)["repeated"], true);
     assert_eq!(env.tip(), tip);
     let shown = env.data(&["show", "87.1"]);
-    assert_eq!(shown["record"]["state"], "pending");
+    assert_eq!(shown["handoff"]["state"], "pending");
     assert_eq!(shown["annotations"][0]["note"], NOTE);
     env.handoff(&["show", "87.1"]).success().says(NOTE);
     env.handoff(&["status", "87"]).success().says(NOTE);
@@ -75,7 +75,7 @@ fn what_ended_can_be_corrected() {
         env.handoff(&[&["annotate", id][..], &note].concat())
             .success();
     }
-    let issue = env.data(&["status", "87"])["issue"].clone();
+    let issue = stored_issue(&env.data(&["status", "87"]));
     assert_eq!(issue["status"], "completed");
     assert_eq!(issue["annotations"][0]["id"], "87.1");
     assert_eq!(issue["annotations"][1]["id"], json!(null));

@@ -312,7 +312,7 @@ fn issues_that_share_a_file_of_the_index_come_and_go_one_by_one() {
     env.wait_minutes(60);
     let one = env.data(&["archive", "--older", "1m", "--limit", "1"]);
     assert_eq!(one["count"], 1);
-    assert_eq!(one["steps"][0]["issues"][0]["issue"], "20042");
+    assert_eq!(one["steps"][0]["issues"][0]["key"], "20042");
     sound(&env);
 }
 
@@ -393,7 +393,7 @@ fn a_protocol_says_when_its_issues_are_archived() {
     env.handoff(&set).success();
     let done = env.data(&["archive"]);
     assert_eq!(done["count"], 1);
-    assert_eq!(done["steps"][0]["issues"][0]["issue"], "87");
+    assert_eq!(done["steps"][0]["issues"][0]["key"], "87");
     env.handoff(&["archive"]).exits(6).says("no issue");
     env.handoff(&["protocol", "set", "issue-to-pr", "archive", "0"])
         .exits(3)

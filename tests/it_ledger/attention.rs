@@ -96,7 +96,7 @@ fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, found: &Value) {
     let next = env.data(&["next", issue]);
     assert_eq!(next["action"], "advance");
     assert_eq!(next["agent"], agent);
-    assert_eq!(next["handoff"], *id);
+    assert_eq!(next["handoff"]["id"], *id);
     assert_eq!(next["commands"], json!([command]));
     assert_eq!(next["attention"], json!([found]));
     let told = env.handoff(&["next", issue]).success();
@@ -235,7 +235,7 @@ fn an_issue_that_ended_by_itself_and_is_reopened_needs_whoever_ended_it() {
     let env = with_protocol("task-breakdown");
     let opening = valid("task-breakdown", "environment-to-planning.json");
     let data = sent(&env, opening);
-    let issue = data["issue"].as_str().unwrap();
+    let issue = data["issue"]["key"].as_str().unwrap();
     let open = env.data(&["status", issue])["handoffs"].take();
     let ids = open.as_array().unwrap().iter();
     let ids: Vec<String> = ids.map(|h| h["id"].as_str().unwrap().to_owned()).collect();

@@ -45,7 +45,7 @@ fn alike(env: &TestEnvironment, contract: &str, options: &[&str], exit: i32) {
     assert_eq!(refusal(&checked), refusal(&sent));
     if exit == 0 {
         let (file, handoff) = (&checked["data"]["files"][0], &sent["data"]["handoff"]);
-        assert_eq!(file["handoff"], handoff["id"]);
+        assert_eq!(file["id"], handoff["id"]);
     }
     env.pace(1);
 }

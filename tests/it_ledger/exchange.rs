@@ -13,7 +13,7 @@ use test_support::exchange::{
 };
 use test_support::team::{BUILT_IN, commits_in, run, with_protocol};
 use test_support::workflow::completed;
-use test_support::{TestEnvironment, until};
+use test_support::{TestEnvironment, stored, until};
 
 const FORMATS: [&str; 4] = ["folders", "log", "archive", "files"];
 
@@ -109,7 +109,7 @@ fn folder(env: &TestEnvironment, name: &str, files: &[(&str, Vec<u8>)]) -> std::
 
 fn record(env: &TestEnvironment, repo: &Path, id: &str) -> Value {
     let ran = env.handoff_in(repo, &["show", id, "--json"]).success();
-    ran.json()["data"]["record"].take()
+    stored(&ran.json()["data"])
 }
 
 /// Imports twice: the second time nothing is written, and all is there.
@@ -230,7 +230,7 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         &["--issue", "77"],
     );
     assert_eq!(
-        (status, data["imported"][0]["handoff"].as_str()),
+        (status, data["imported"][0]["id"].as_str()),
         (0, Some("77.1"))
     );
     let mut bad = log.clone();
@@ -373,7 +373,7 @@ fn what_is_kept_of_a_failed_handoff_goes_out_and_comes_in() {
     // The file alone, wherever it lies.
     let alone = env.file("handoff-failed.json", text(&failed));
     let (data, _) = import(&env, &repo, Path::new(&alone), &["--issue", "77"]);
-    assert_eq!(data["imported"][0]["handoff"], "77.1");
+    assert_eq!(data["imported"][0]["id"], "77.1");
 }
 
 #[test]
@@ -499,7 +499,7 @@ fn a_broken_line_of_an_archives_log_holds_up_its_issue() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|item| item["handoff"].as_str().unwrap())
+        .map(|item| item["id"].as_str().unwrap())
         .collect();
     assert_eq!(there, ["a.1", "b.1"]);
 }
@@ -520,10 +520,7 @@ fn contracts_come_in_by_the_order_of_their_paths() {
     // One file is enough.
     let file = env.file("one.xml", opening(88));
     let (data, _) = import(&env, &repo, Path::new(&file), &[]);
-    assert_eq!(
-        data["imported"],
-        json!([{"file": "one.xml", "handoff": "88.1"}])
-    );
+    assert_eq!(data["imported"], json!([{"file": "one.xml", "id": "88.1"}]));
 }
 
 /// What a folder of states holds for a request that was answered.
@@ -1227,7 +1224,7 @@ fn imported_after_a_claim(change: &Value, fails: bool) -> (TestEnvironment, Vec<
     let (data, _) = import(&env, &repo, &dir, &[]);
     env.handoff_in(&repo, &["verify"]).success();
     let shown = env.handoff_in(&repo, &["show", "7.1", "--json"]).success();
-    let record = &shown.json()["data"]["record"];
+    let record = &stored(&shown.json()["data"]);
     assert_eq!(record["to"], "prep-agent", "{record}");
     assert_ne!(record["state"], "dead");
     (env, refused(&data))

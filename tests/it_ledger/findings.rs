@@ -67,7 +67,7 @@ fn in_second_review() -> TestEnvironment {
 
 /// The findings of issue 87: id and state of each.
 fn findings(env: &TestEnvironment) -> Vec<String> {
-    let known = env.data(&["status", "87"])["issue"]["findings"].take();
+    let known = env.data(&["status", "87"])["record"]["findings"].take();
     let text = |f: &Value, key: &str| f[key].as_str().unwrap().to_owned();
     let line = |f: &Value| format!("{} {}", text(f, "id"), text(f, "state"));
     known.as_array().into_iter().flatten().map(line).collect()
@@ -170,7 +170,7 @@ fn a_finding_is_fixed_in_a_commit_or_skipped_with_the_reason() {
     );
     assert_ne!(contract, marked);
     sent(&env, marked);
-    let known = env.data(&["status", "87"])["issue"]["findings"].take();
+    let known = env.data(&["status", "87"])["record"]["findings"].take();
     assert_eq!(
         (&known[0]["skipped"], &known[1]["skipped"]),
         (&json!(true), &Value::Null)
@@ -361,14 +361,14 @@ fn findings_without_a_place_are_answered_by_id_or_by_all_fixes() {
 #[test]
 fn findings_go_to_another_ledger() {
     let env = in_second_review();
-    let known = env.data(&["status", "87"])["issue"]["findings"].take();
+    let known = env.data(&["status", "87"])["record"]["findings"].take();
     let log = env.root().join("log");
     run(&env, &format!("export --format log {}", log.display()));
     let there = fresh(&env, "there", "issue-to-pr");
     let log = log.to_str().unwrap();
     env.handoff_in(&there, &["import", log]).success();
     let shown = env.handoff_in(&there, &["status", "87", "--json"]);
-    let same = shown.success().json()["data"]["issue"]["findings"].take();
+    let same = shown.success().json()["data"]["record"]["findings"].take();
     assert_eq!(same, known);
     assert_eq!(same[1]["state"], "answered");
 }

@@ -475,7 +475,7 @@ fn the_same_contract_again_is_the_first_receipt() {
     let again = env
         .handoff_with(&["send", "-", "--json"], opening(87))
         .success();
-    assert_eq!(again.json()["data"]["id"], "87.1");
+    assert_eq!(again.json()["data"]["handoff"]["id"], "87.1");
     assert_eq!(again.json()["data"]["repeated"], true);
     assert_eq!(again.json()["data"]["commit"], Value::Null);
     assert_eq!(

@@ -182,7 +182,7 @@ fn a_cancel_that_is_repeated_does_not_give_up_the_issue() {
     );
     assert_eq!(stuck(&env), told);
     let data = env.data(&cancel("7", "issue-manager", "no longer needed"));
-    assert_eq!(data["issue_status"], "cancelled");
+    assert_eq!(data["issue"]["status"], "cancelled");
     assert_eq!(stuck(&env), json!([]));
     env.assert_sound();
 }

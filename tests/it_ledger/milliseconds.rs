@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::team::{record, with_protocol};
 use test_support::time::{assert_goes_there_and_back, sample};
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored_issue};
 
 const TASK: &str = "environment.1";
 
@@ -62,7 +62,7 @@ fn records_have_milliseconds_and_commits_whole_seconds() {
     // What has no fraction is written without one.
     let complete = ["complete", TASK, "--as", "task-orchestrator"];
     at(&env, "09:00:03", &complete, None).success();
-    let shown = env.data(&["status", "environment"])["issue"].take();
+    let shown = stored_issue(&env.data(&["status", "environment"]));
     assert_eq!(shown["updated_at"], "2026-03-10T09:00:03Z");
     env.assert_sound();
     // An import does not come before what it brings.

@@ -112,7 +112,7 @@ fn the_named_worktree_is_read_and_not_the_one_that_its_git_file_leads_to() {
         let id = format!("87.{}", i + 1);
         let opening = ["claim", "87.1", "--as", AGENT, "--worker", "repo", "--json"];
         let claimed = field.run(folder, &opening, None).success().json();
-        assert_eq!(claimed["data"]["id"], "87.1", "{id}");
+        assert_eq!(claimed["data"]["handoff"]["id"], "87.1", "{id}");
         let prepared = ["new", "--issue", "87", "--to", "implementer-agent"];
         let prepared = [&prepared[..], &["--as", AGENT]].concat();
         let draft = field.run(folder, &prepared, None).success();

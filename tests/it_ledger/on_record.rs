@@ -1,11 +1,11 @@
 //! Refused contracts that a protocol keeps on record.
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::team::commits;
 use test_support::time::{
     RESEARCH, TRACE, WRITER, added, asks, assert_goes_there_and_back, done, own, traced,
 };
+use test_support::{TestEnvironment, stored_issue};
 
 /// Agents that delegate, in a protocol that keeps these kinds on record.
 fn keeping(kinds: &Value) -> TestEnvironment {
@@ -26,7 +26,7 @@ fn refused(env: &TestEnvironment, contract: &str) -> (i32, Value, Vec<String>) {
 }
 
 fn kept(env: &TestEnvironment) -> Vec<Value> {
-    let issue = env.data(&["status", TRACE])["issue"].take();
+    let issue = stored_issue(&env.data(&["status", TRACE]));
     issue["refusals"].as_array().cloned().unwrap_or_default()
 }
 
@@ -64,7 +64,7 @@ fn a_limit_is_on_record_for_every_clone() {
     assert_eq!(known[0]["kind"], "limits");
     assert_eq!(known[0]["why"], "3 handoffs about one item");
     // No state changed, and what comes next is as it was.
-    assert_eq!(env.data(&["status", TRACE])["issue"]["handoffs"], 3);
+    assert_eq!(env.data(&["status", TRACE])["record"]["handoffs"], 3);
     env.git(env.root(), &["clone", "-q", "repo", "clone"]);
     let clone = env.root().join("clone");
     env.git(&clone, &["branch", "handoffs", "origin/handoffs"]);

@@ -275,7 +275,7 @@ fn the_receipt_of_a_failure_names_who_decides() {
         .handoff_with(&["send", "-", "--json"], &request)
         .success()
         .json();
-    let id = sent["data"]["id"].as_str().unwrap();
+    let id = sent["data"]["handoff"]["id"].as_str().unwrap();
     let next = after_failure(&env, id, "@dotnet-specialist");
     assert_eq!(
         next,
@@ -288,7 +288,10 @@ fn the_receipt_of_a_failure_names_who_decides() {
         .handoff_with(&["send", "-", "--json"], &opening)
         .success()
         .json();
-    let (id, issue) = (&sent["data"]["id"], &sent["data"]["issue"]);
+    let (id, issue) = (
+        &sent["data"]["handoff"]["id"],
+        &sent["data"]["issue"]["key"],
+    );
     let (id, issue) = (id.as_str().unwrap(), issue.as_str().unwrap());
     let mut next = String::new();
     for _ in 0..9 {

@@ -4,10 +4,10 @@ use std::thread;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
 use test_support::team::with_protocol;
 use test_support::time::sample;
+use test_support::{TestEnvironment, stored_issue};
 
 const PAUSE: [&str; 6] = [
     "pause",
@@ -33,7 +33,7 @@ fn with_opening() -> TestEnvironment {
 }
 
 fn issue(env: &TestEnvironment) -> Value {
-    env.data(&["status", "7"])["issue"].clone()
+    stored_issue(&env.data(&["status", "7"]))
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn a_pause_ends_with_its_issue_and_only_with_it() {
     assert_eq!(issue(&env)["paused"]["reason"], "closed on GitHub");
     env.handoff(&["cancel", "7", "--as", "orchestrator", "--reason", "over"])
         .success();
-    assert_eq!(issue(&env).get("paused"), None);
+    assert_eq!(issue(&env)["paused"], json!(null));
     env.handoff(&PAUSE).exits(4).says("issue 7 is cancelled");
     let tree = env.git(&env.repo(), &["ls-tree", "--name-only", "handoffs"]);
     assert!(!tree.contains("paused"), "{tree}");
@@ -387,7 +387,7 @@ fn a_pause_and_a_claim_are_decided_one_after_the_other() {
             (claimed.join().unwrap(), paused.join().unwrap())
         });
         paused.success();
-        let state = env.data(&["show", "7.1"])["record"]["state"].clone();
+        let state = env.data(&["show", "7.1"])["handoff"]["state"].clone();
         match claimed.status {
             0 => assert_eq!(state, "in_progress"),
             _ => {

@@ -213,7 +213,7 @@ fn the_most_urgent_is_claimed_first_then_the_oldest() {
     assert_eq!(listed, ["3.1", "2.1", "4.1", "1.1"]);
     for expected in listed {
         let args = ["claim", "--next", "--as", "prep-agent"];
-        assert_eq!(env.data(&args)["id"], expected);
+        assert_eq!(env.data(&args)["handoff"]["id"], expected);
     }
     env.handoff(&["claim", "--next", "--as", "prep-agent"])
         .exits(6);
@@ -540,7 +540,7 @@ fn the_same_contract_is_sent_again_where_the_work_came_back() {
         .success();
     env.claim("87.2", "implementer-agent").success();
     assert!(!repeated(&error), "the second attempt failed too");
-    assert_eq!(env.data(&["show", "87.2"])["record"]["state"], "failed");
+    assert_eq!(env.data(&["show", "87.2"])["handoff"]["state"], "failed");
     // Turned down, and sent as it was.
     env.handoff(&["cancel", "87.2", "--as", "orchestrator"])
         .success();

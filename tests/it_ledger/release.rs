@@ -64,7 +64,7 @@ fn work_that_is_given_back_can_be_claimed_at_once_and_was_no_attempt() {
     assert_eq!(env.tip(), tip);
     let again = env.data(&["claim", "--next", "--as", "prep-agent", "--worker", "other"]);
     assert_eq!(
-        (&first["token"], &again["token"]),
+        (&first["handoff"]["token"], &again["handoff"]["token"]),
         (&json!(1), &json!(2)),
         "the token is a fence"
     );

@@ -21,7 +21,7 @@ fn delay(env: &TestEnvironment, id: &str, agent: &str, by: &str) -> i64 {
     );
     let told = done(env, &format!("retry {id} --as {by} --reason again --json")).json();
     let record = record(env, id);
-    assert_eq!(record["not_before"], told["data"]["not_before"]);
+    assert_eq!(record["not_before"], told["data"]["handoff"]["not_before"]);
     let failed = record["transitions"].as_array().unwrap().iter().rev();
     let failed = failed.clone().find(|t| t["event"] == "fail").unwrap();
     match &record["not_before"] {
@@ -141,7 +141,7 @@ fn a_delay_is_counted_from_the_failure() {
     let shown = done(&env, "show 87.1").shown;
     let at = "2026-03-02 09:06:40Z";
     assert!(shown.contains(&format!("  not before {at}\n")), "{shown}");
-    assert_eq!(told["not_before"], "2026-03-02T09:06:40Z");
+    assert_eq!(told["handoff"]["not_before"], "2026-03-02T09:06:40Z");
     done(&env, "status 87").says("pending, claimable in ");
     done(&env, "inbox --as prep-agent").says("pending, claimable in ");
     let early = attempt(&env, "claim 87.1 --as prep-agent").exits(4);
@@ -159,7 +159,7 @@ fn a_delay_is_counted_from_the_failure() {
     done(&env, "fail 87.1 --as prep-agent --message no");
     env.wait(100);
     let told = env.data(&["retry", "87.1", "--as", "orchestrator"]);
-    assert_eq!(told["not_before"], Value::Null);
+    assert_eq!(told["handoff"]["not_before"], Value::Null);
     done(&env, "claim 87.1 --as prep-agent");
     env.assert_sound();
 }
@@ -173,7 +173,7 @@ fn a_clock_that_jumps_makes_no_retry_wait_longer() {
     done(&env, "fail 87.1 --as prep-agent --message no");
     env.wait(-3600);
     let told = env.data(&["retry", "87.1", "--as", "orchestrator"]);
-    assert_eq!(told["not_before"], "2026-03-02T08:06:40Z");
+    assert_eq!(told["handoff"]["not_before"], "2026-03-02T08:06:40Z");
     sit_out(&env, "87.1", "prep-agent", 100);
     done(&env, "claim 87.1 --as prep-agent");
     env.assert_sound();
@@ -273,7 +273,7 @@ fn some_failures_are_never_tried_again() {
     done(&env, "claim 87.1 --as prep-agent");
     let fail = "fail 87.1 --as prep-agent --message gone --recoverable --code NoSuchIssue";
     let told = done(&env, &format!("{fail} --json")).json()["data"].take();
-    assert_eq!(told["state"], "dead");
+    assert_eq!(told["handoff"]["state"], "dead");
     assert_eq!(trailers(&env, "Transition"), ["87.1 in_progress..dead"]);
     let before = env.tip();
     let refused = refused_command(&env, "retry 87.1 --as orchestrator");
@@ -612,17 +612,17 @@ fn a_failed_handoff_waits_for_the_next_claim_of_the_most_urgent() {
     denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
     env.send(opening(88)).success();
     let told = run(&env, "claim --next --as prep-agent --json").json();
-    assert_eq!(told["data"]["id"], "88.1");
+    assert_eq!(told["data"]["handoff"]["id"], "88.1");
     env.wait(100);
     let told = run(&env, "claim --next --as prep-agent --json").json();
-    assert_eq!(told["data"]["id"], "87.1");
+    assert_eq!(told["data"]["handoff"]["id"], "87.1");
     // A clock that was set back finds it as well.
     done(&env, "fail 87.1 --as prep-agent --message no");
     done(&env, "retry 87.1 --as orchestrator");
     denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
     env.wait(-3600);
     let told = run(&env, "claim --next --as prep-agent --json").json();
-    assert_eq!(told["data"]["id"], "87.1");
+    assert_eq!(told["data"]["handoff"]["id"], "87.1");
     env.assert_sound();
 }
 

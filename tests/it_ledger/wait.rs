@@ -46,10 +46,10 @@ fn what_is_done_already_ends_the_wait_at_once() {
     ");
     let data = env.data(&["wait", "87.1"]);
     let target = &data["targets"][0];
-    assert_eq!(target["id"], "87.1");
-    assert_eq!(target["state"], "completed");
+    assert_eq!(target["handoff"]["id"], "87.1");
+    assert_eq!(target["handoff"]["state"], "completed");
     assert_eq!(target["outcome"], "completed");
-    assert_eq!(target["record"]["id"], "87.1");
+    assert_eq!(target["handoff"]["id"], "87.1");
     assert_eq!(data["commit"], env.tip());
 }
 
@@ -89,7 +89,7 @@ fn failed_rejected_and_cancelled_are_no() {
     assert_eq!(document["ok"], false);
     assert_eq!(document["error"]["code"], "wait_failed");
     assert_eq!(document["error"]["message"], "87.1 is failed");
-    assert_eq!(document["data"]["targets"][0]["state"], "failed");
+    assert_eq!(document["data"]["targets"][0]["handoff"]["state"], "failed");
     let shown = env.handoff(&["wait", "87.1"]).exits(1).shown;
     insta::assert_snapshot!(shown, @"
     $ git handoff wait 87.1
@@ -152,7 +152,10 @@ fn time_that_is_up_exits_7_and_says_where_things_stand() {
     let ran = env.handoff(&["wait", "87.1", "87", "--timeout", "50ms", "--json"]);
     let document = ran.exits(7).json();
     assert_eq!(document["error"]["code"], "timed_out");
-    assert_eq!(document["data"]["targets"][0]["state"], "in_progress");
+    assert_eq!(
+        document["data"]["targets"][0]["handoff"]["state"],
+        "in_progress"
+    );
     assert_eq!(document["data"]["targets"][1]["outcome"], "waiting");
 }
 
@@ -187,9 +190,9 @@ fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
     let (stdout, _) = wait.ends(0);
     assert_eq!(stdout, "87.1 issue-manager → prep-agent: pending\n");
     let target = &env.data(&there)["targets"][0];
-    assert_eq!(target["id"], "87.1");
+    assert_eq!(target["handoff"]["id"], "87.1");
     assert_eq!(target["agent"], "prep-agent");
-    assert_eq!(target["record"]["state"], "pending");
+    assert_eq!(target["handoff"]["state"], "pending");
     // What is there already, and then nothing more.
     insta::assert_snapshot!(env.handoff(&there).success().shown, @"
     $ git handoff wait --inbox --as prep-agent
@@ -472,9 +475,9 @@ fn a_lease_that_runs_out_ends_the_wait_before_anyone_records_it() {
     let (stdout, _) = handoff.ends(1);
     let document: Value = serde_json::from_str(&stdout).unwrap();
     let target = &document["data"]["targets"][0];
-    assert_eq!(target["state"], "failed");
-    assert_eq!(target["expired"], true);
-    assert_eq!(target["record"]["state"], "in_progress");
+    assert_eq!(target["outcome"], "failed");
+    assert_eq!(target["handoff"]["expired"], true);
+    assert_eq!(target["handoff"]["state"], "in_progress");
     let told = "87.1 is failed [TIMEOUT]: its lease ran out";
     assert_eq!(document["error"]["message"], told);
     let (stdout, _) = issue.ends(1);

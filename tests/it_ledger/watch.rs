@@ -19,7 +19,10 @@ fn told(env: &TestEnvironment, args: &[&str]) -> Vec<Value> {
 }
 
 fn texts(lines: &[Value], field: &str) -> Vec<String> {
-    let text = |line: &Value| line[field].as_str().unwrap_or("-").to_owned();
+    let text = |line: &Value| {
+        let found = line.pointer(&format!("/{field}")).and_then(Value::as_str);
+        found.unwrap_or("-").to_owned()
+    };
     lines.iter().map(text).collect()
 }
 
@@ -34,7 +37,7 @@ fn a_whole_ledger_is_told_transition_by_transition() {
     let lines = told(&env, &["--all"]);
     assert_eq!(lines[0]["kind"], "ledger");
     for line in &lines {
-        assert_eq!(line["schema"], "git-handoff/1");
+        assert_eq!(line["schema"], "git-handoff/2");
     }
     // What the commits' own trailers say, in their order.
     let format = "--format=%(trailers:key=Transition,valueonly)";
@@ -45,7 +48,12 @@ fn a_whole_ledger_is_told_transition_by_transition() {
         .skip(1)
         .map(|l| {
             let word = |field: &str| l[field].as_str().unwrap_or("none").to_owned();
-            format!("{} {}..{}", word("id"), word("from"), word("to"))
+            format!(
+                "{} {}..{}",
+                l["handoff"]["id"].as_str().unwrap(),
+                word("from"),
+                word("to")
+            )
         })
         .collect();
     let mut shown: Vec<&str> = shown.iter().map(String::as_str).collect();
@@ -58,10 +66,10 @@ fn a_whole_ledger_is_told_transition_by_transition() {
     let mut named = texts(&lines, "commit");
     named.dedup();
     assert_eq!(named, commits.lines().collect::<Vec<_>>());
-    let sent = lines.iter().find(|l| l["id"] == "87.2").unwrap();
+    let sent = lines.iter().find(|l| l["handoff"]["id"] == "87.2").unwrap();
     assert_eq!(sent["event"], "send");
-    assert_eq!(sent["from_agent"], "prep-agent");
-    assert_eq!(sent["to_agent"], "implementer-agent");
+    assert_eq!(sent["handoff"]["from"], "prep-agent");
+    assert_eq!(sent["handoff"]["to"], "implementer-agent");
     assert_eq!(sent["by"], "prep-agent");
 }
 
@@ -82,7 +90,7 @@ fn each_commits_lines_are_counted_and_each_commit_can_be_resumed_from() {
         .collect();
     // The start, the opening, the claim, and the relay with its two transitions.
     assert_eq!(counts, [(1, 1), (1, 1), (1, 1), (1, 2), (2, 2)]);
-    assert_eq!(texts(&all[3..], "id"), ["87.1", "87.2"]);
+    assert_eq!(texts(&all[3..], "handoff/id"), ["87.1", "87.2"]);
     assert_eq!(texts(&all[3..], "to"), ["completed", "pending"]);
     for (i, line) in all.iter().enumerate() {
         let commit = line["commit"].as_str().unwrap();
@@ -103,9 +111,9 @@ fn lines_can_be_asked_for_by_issue_and_by_agent() {
     env.claim("87.1", "prep-agent").success();
     env.send(prepared(87)).success();
     let one = told(&env, &["87", "--all"]);
-    assert_eq!(texts(&one, "issue"), ["87", "87", "87", "87"]);
+    assert_eq!(texts(&one, "handoff/issue"), ["87", "87", "87", "87"]);
     let mine = told(&env, &["--all", "--agent", "implementer-agent"]);
-    assert_eq!(texts(&mine, "id"), ["87.2"]);
+    assert_eq!(texts(&mine, "handoff/id"), ["87.2"]);
     assert_eq!((&mine[0]["n"], &mine[0]["of"]), (&1.into(), &1.into()));
     env.handoff(&["watch", "99", "--once"]).exits(6);
 }
@@ -126,7 +134,7 @@ fn what_is_no_transition_is_told_as_what_it_is() {
     env.handoff(&["protocol", "add", "directive"]).success();
     let lines = told(&env, &["--from", &before]);
     assert_eq!(texts(&lines, "kind"), ["issue", "protocol"]);
-    assert_eq!(lines[0]["issue"], "87");
+    assert_eq!(lines[0]["issue"]["key"], "87");
     assert_eq!(lines[0]["reason"], "one more");
     assert_eq!(lines[1]["name"], "directive");
 }
@@ -139,12 +147,12 @@ fn a_watch_tells_what_happens_meanwhile() {
     env.claim("87.1", "prep-agent").success();
     let line = watch.line();
     assert_eq!(
-        (&line["id"], &line["to"]),
+        (&line["handoff"]["id"], &line["to"]),
         (&"87.1".into(), &"in_progress".into())
     );
     env.git(&env.repo(), &["pack-refs", "--all"]);
     env.send(opening(88)).success();
-    assert_eq!(watch.line()["id"], "88.1");
+    assert_eq!(watch.line()["handoff"]["id"], "88.1");
     watch.signal(Signal::TERM);
     assert_eq!(watch.ends(0), (String::new(), String::new()));
     let watch = watching(&env);

@@ -12,7 +12,7 @@ use test_support::remote::{bare, clone};
 use test_support::running::Running;
 use test_support::team::with_protocol;
 use test_support::time::{RESEARCH, WRITER, asks, own, sample, traced};
-use test_support::{Ran, TestEnvironment, until};
+use test_support::{Ran, TestEnvironment, stored, until};
 
 /// Runs prep-agent's script for what waits.
 fn work(env: &TestEnvironment, options: &[&str], command: &Path) -> Ran {
@@ -62,7 +62,7 @@ fn an_agent_gets_its_work_and_a_worktree_and_the_contract_that_it_leaves_is_sent
     let place = env.root().join("repo.worktrees/87");
     assert_eq!(said(&env, "place").trim(), place.to_str().unwrap());
     assert_eq!(said(&env, "branch"), "handoff/87\n");
-    let next = env.data(&["show", "87.2"])["record"].clone();
+    let next = stored(&env.data(&["show", "87.2"]));
     assert_eq!(
         (&next["to"], &next["state"]),
         (&"implementer-agent".into(), &"pending".into())
@@ -559,7 +559,7 @@ fn what_a_run_took_is_recorded_whoever_hands_the_work_on() {
     let env = opened();
     let report = r#"printf '{"model":"m","output_tokens":%s,"cost":0.5,"currency":"EUR"}' $1 > $GIT_HANDOFF_USAGE"#;
     let used = || {
-        let record = env.data(&["show", "87.1"])["record"].take();
+        let record = stored(&env.data(&["show", "87.1"]));
         let all = record["usage"].as_array().cloned().unwrap_or_default();
         let all = all
             .iter()
@@ -899,7 +899,7 @@ fn a_run_without_a_result_fails_the_work_in_each_protocol() {
         let ran = env.run(worker(&env, &args), &args, None);
         let (outcome, why) = outcome(&ran);
         assert_eq!(outcome, "failed", "{protocol}: {why}\n{}", ran.shown);
-        let record = env.data(&["show", id])["record"].take();
+        let record = stored(&env.data(&["show", id]));
         assert_eq!(record["state"], "failed", "{protocol}");
         let shown = env.handoff(&["show", id]).success().stdout;
         assert!(

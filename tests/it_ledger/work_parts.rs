@@ -157,7 +157,7 @@ fn a_part_that_is_retried_beside_the_other_goes_on_on_its_branch() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let failed = || env.data(&["show", "environment.3"])["record"]["state"] == "failed";
+    let failed = || env.data(&["show", "environment.3"])["handoff"]["state"] == "failed";
     until("the first has failed", failed);
     let args = [
         "retry",

@@ -359,7 +359,7 @@ fn what_send_fills_in_is_filled_in_by_send_and_check_in_every_format() {
         let draft = fs::read_to_string(env.root().join("draft")).unwrap();
         assert_eq!(draft.matches("{{fill by send: ").count(), 2, "{draft}");
         let record = env.data(&["show", "87.3"]);
-        assert_eq!(record["record"]["state"], "pending");
+        assert_eq!(record["handoff"]["state"], "pending");
         let sent = record["contract"]["text"].as_str().unwrap();
         assert!(!sent.contains("{{fill"), "{sent}");
         // Every line is where it was, so that findings name what was written.

@@ -211,7 +211,12 @@ impl World {
         for receipt in receipts {
             self.commits
                 .extend(receipt["commit"].as_str().map(str::to_owned));
-            let id = receipt["id"].as_str().unwrap().to_owned();
+            let handoff = if verb == "reap" {
+                &receipt
+            } else {
+                &receipt["handoff"]
+            };
+            let id = handoff["id"].as_str().unwrap().to_owned();
             let had = self.claimed.iter().position(|claimed| claimed.id == id);
             let had = had.map(|at| self.claimed.swap_remove(at));
             if let Some(had) = had.filter(|had| had.machine != machine || verb == "reap") {
@@ -219,8 +224,8 @@ impl World {
                 let clock = self.clocks[machine] + 5;
                 assert!(clock >= had.ends, "{id} was taken at {clock}: {receipt}");
             }
-            if receipt["state"] == "in_progress" {
-                let ends = seconds(&receipt["expires_at"]);
+            if handoff["state"] == "in_progress" {
+                let ends = seconds(&handoff["expires_at"]);
                 self.claimed.push(Claimed { id, machine, ends });
             }
         }

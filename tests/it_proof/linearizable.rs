@@ -15,11 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
 use test_support::dice::Dice;
 use test_support::proof::Proof;
 use test_support::remote::{Daemon, Direction, Fault, Proxy, address, origin};
+use test_support::{TestEnvironment, stored};
 
 use checker::{Operation, linearized};
 use register::{Answer, Call, Handoff, Register, Worker};
@@ -194,7 +194,7 @@ impl Field {
         let (data, error) = (&document["data"], &document["error"]);
         let said = |word: &str| error.to_string().contains(word);
         let judged_here = said("this is what is known here");
-        let token = data["token"]
+        let token = data["handoff"]["token"]
             .as_u64()
             .map(|token| u32::try_from(token).unwrap());
         match (output.status.code(), error["code"].as_str()) {
@@ -227,7 +227,7 @@ impl Field {
                 let id = format!("{issue}.{number}");
                 let output = self.command(0, &["show", &id, "--json"]).output().unwrap();
                 let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-                found(&shown["data"]["record"])
+                found(&stored(&shown["data"]))
             };
             let is = Register([handoff(1), handoff(2)]);
             let (call, answer) = (Call::Read, Answer::Is(is));

@@ -313,7 +313,7 @@ fn a_holder_is_told_of_a_cancellation_though_its_sender_knows() {
         env.handoff(&["claim", id, "--as", to]);
         let shown = env.data(&["show", id]);
         let cancel = ["cancel", id, "--as", from, "--reason", "not needed"];
-        let held = shown["record"]["state"] == "in_progress" && from != to;
+        let held = shown["handoff"]["state"] == "in_progress" && from != to;
         if held && env.handoff(&cancel).status == 0 {
             until_seen(&env, id, to);
             told += 1;
@@ -380,7 +380,7 @@ fn each_end(protocol: &str) -> String {
     let (env, id, _, to) = held();
     fail(&env, &id, &to);
     table += &told(&env, "fail", Some(why));
-    while env.data(&["show", &id])["record"]["state"] == "failed" {
+    while env.data(&["show", &id])["handoff"]["state"] == "failed" {
         let people = agents(&env, protocol);
         let retried = people
             .iter()

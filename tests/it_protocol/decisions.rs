@@ -3,13 +3,13 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
 use test_support::team::{commits, record, refused_command, trailers, with_protocol};
 use test_support::time::{
     RESEARCH, TRACE, WRITER, added, answers, asks, assert_goes_there_and_back, attempt, denied,
     done, own, sample, traced, words,
 };
+use test_support::{TestEnvironment, stored, stored_issue};
 
 /// A trace in which an agent was asked for help and gave this answer.
 fn answered(
@@ -284,7 +284,6 @@ fn advice_is_data_as_well() {
           ],
           "since": "2026-03-02T09:04:03Z",
           "why": "without a critical input: budget",
-          "attempt": 1,
           "next": "git handoff next TRACE"
         },
         {
@@ -299,7 +298,6 @@ fn advice_is_data_as_well() {
           ],
           "since": "2026-03-02T09:04:03Z",
           "why": "Answer to a request for help",
-          "attempt": 1,
           "next": "git handoff show TRACE.2"
         }
       ],
@@ -334,8 +332,8 @@ fn applied_advice_is_done_and_recorded() {
         assert!(new[0].starts_with(&format!("{by}: {id} ")), "{new:?}");
         assert_eq!(trailers(&env, "Transition").len(), 1, "{action}");
         let data = env.data(&["status", issue]);
-        let decision = data["issue"]["decisions"][0].clone();
-        assert_eq!(data["issue"]["decisions"].as_array().unwrap().len(), 1);
+        let decision = data["record"]["decisions"][0].clone();
+        assert_eq!(data["record"]["decisions"].as_array().unwrap().len(), 1);
         assert_eq!(
             (
                 &decision["action"],
@@ -372,7 +370,7 @@ fn what_is_of_low_priority_is_skipped() {
     });
     assert_eq!(new.len(), 1, "{new:?}");
     assert_eq!(record(&env, &traced(1))["state"], "cancelled");
-    let issue = env.data(&["status", TRACE])["issue"].take();
+    let issue = stored_issue(&env.data(&["status", TRACE]));
     assert_eq!(issue["decisions"][0]["action"], "skip");
     // Anything more urgent goes to the orchestrator first.
     let medium = ("/priority", json!("medium"));
@@ -454,11 +452,11 @@ fn what_stands_still_longest_comes_first() {
         env.send(answers(to, "failed", &[])).success();
         // The answer is a handoff of its own.
         if number == 1 {
-            assert_eq!(env.data(&["next", TRACE])["handoff"], traced(1));
+            assert_eq!(env.data(&["next", TRACE])["handoff"]["id"], traced(1));
         }
     }
     done(&env, &format!("next {TRACE} --apply --as orchestrator"));
-    assert_eq!(env.data(&["next", TRACE])["handoff"], traced(3));
+    assert_eq!(env.data(&["next", TRACE])["handoff"]["id"], traced(3));
     env.assert_sound();
 }
 
@@ -907,7 +905,7 @@ fn what_was_decided_is_not_advised_again_but_what_comes_after() {
         assert_eq!(advised["decided"], json!(null));
         done(&env, "next 87 --apply --as orchestrator");
         let after = env.data(&["next", "87"]);
-        assert_eq!(after["handoff"], "87.1");
+        assert_eq!(after["handoff"]["id"], "87.1");
         assert_eq!(after["decided"]["by"], "orchestrator");
         assert_eq!(after["decided"]["action"], action);
         let told = done(&env, "next 87");
@@ -979,7 +977,7 @@ fn what_is_dead_gets_new_attempts_after_a_time_and_so_often() {
                 env,
                 "fail 87.1 --as prep-agent --message broken --recoverable",
             );
-            if env.data(&["show", "87.1"])["record"]["state"] == "dead" {
+            if env.data(&["show", "87.1"])["handoff"]["state"] == "dead" {
                 break;
             }
             done(env, "retry 87.1 --as orchestrator");
@@ -994,7 +992,7 @@ fn what_is_dead_gets_new_attempts_after_a_time_and_so_often() {
     assert_eq!(advised["action"], "retry");
     assert_eq!(advised["decided"], json!(null));
     done(&env, "next 87 --apply --as orchestrator");
-    let record = env.data(&["show", "87.1"])["record"].take();
+    let record = stored(&env.data(&["show", "87.1"]));
     assert_eq!(record["state"], "pending");
     let last = record["transitions"].as_array().unwrap().last().unwrap();
     assert_eq!(last["event"], "redrive");

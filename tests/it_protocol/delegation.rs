@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::value;
+use test_support::{TestEnvironment, stored, stored_issue};
 
 const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
 const WRITER: &str = "document_generator";
@@ -41,7 +41,7 @@ fn answers(from: &str, status: &str, more: Value) -> String {
 }
 
 fn record(env: &TestEnvironment, number: u32) -> Value {
-    env.data(&["show", &id(number)])["record"].clone()
+    stored(&env.data(&["show", &id(number)]))
 }
 
 fn id(number: u32) -> String {
@@ -66,7 +66,10 @@ fn asked(env: &TestEnvironment, from: &str, to: &str, about: &str) -> String {
         .handoff_with(&["send", "-", "--json"], asks(from, to, about))
         .success()
         .json();
-    let id = document["data"]["id"].as_str().unwrap().to_owned();
+    let id = document["data"]["handoff"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     env.claim(&id, to).success();
     id
 }
@@ -251,7 +254,7 @@ fn what_is_blocked_or_failed_is_taken_up_again() {
         .success();
     assert_eq!(record(&env, 1)["state"], "completed");
     assert_eq!(record(&env, 1)["attempt"], 2);
-    let facts = env.data(&["status", TRACE])["issue"]["facts"].clone();
+    let facts = env.data(&["status", TRACE])["known"].clone();
     assert_eq!(
         (&facts["requests"], &facts["responses"]),
         (&json!(1), &json!(4))
@@ -462,7 +465,7 @@ fn several_requests_in_one_trace_each_get_their_answer() {
     env.send(asks(WRITER, RESEARCH, "Tides")).success();
     env.send(asks("validator", RESEARCH, "Currents")).success();
     env.send(asks(WRITER, "validator", "Wording")).success();
-    assert_eq!(env.data(&["status", TRACE])["issue"]["handoffs"], 3);
+    assert_eq!(env.data(&["status", TRACE])["record"]["handoffs"], 3);
     // The answer goes to whoever asked for what is in hand.
     refused(
         &env,
@@ -485,7 +488,7 @@ fn several_requests_in_one_trace_each_get_their_answer() {
     env.send(answers("validator", "resolved", json!({"tokensUsed": 3})))
         .success();
     assert_eq!(record(&env, 6)["answers"], id(3));
-    let facts = env.data(&["status", TRACE])["issue"]["facts"].clone();
+    let facts = env.data(&["status", TRACE])["known"].clone();
     assert_eq!(facts["tokens_used"], 6);
     assert_eq!(facts["requests"], 3);
     // A trace of its own knows nothing of this one.
@@ -493,7 +496,7 @@ fn several_requests_in_one_trace_each_get_their_answer() {
     env.send(asks(WRITER, RESEARCH, "Tides").replace(TRACE, other))
         .success();
     assert_eq!(record(&env, 6)["id"], id(6));
-    let one = env.data(&["status", other])["issue"]["facts"].clone();
+    let one = env.data(&["status", other])["known"].clone();
     assert_eq!(one["requests"], 1);
     assert_eq!(one["tokens_used"], Value::Null);
     env.assert_sound();
@@ -514,10 +517,7 @@ fn a_decision_is_kept_and_changes_nothing_else() {
     assert_eq!(error["error"]["findings"][0]["code"], "envelope.issue");
     let error = send(&["--issue", TRACE]).exits(2).json();
     assert!(error["error"]["hint"].as_str().unwrap().contains("--as"));
-    let before = (
-        record(&env, 1),
-        env.data(&["status", TRACE])["issue"].clone(),
-    );
+    let before = (record(&env, 1), stored_issue(&env.data(&["status", TRACE])));
     let mine = ["--issue", TRACE, "--as", RESEARCH];
     send(&mine).success();
     let note = record(&env, 2);
@@ -528,7 +528,7 @@ fn a_decision_is_kept_and_changes_nothing_else() {
         (&json!(RESEARCH), &json!("orchestrator"))
     );
     assert_eq!(record(&env, 1), before.0);
-    let after = env.data(&["status", TRACE])["issue"].clone();
+    let after = stored_issue(&env.data(&["status", TRACE]));
     assert_eq!(after["open"], before.1["open"]);
     assert_eq!(after["facts"]["requests"], before.1["facts"]["requests"]);
     assert_eq!(
@@ -539,17 +539,20 @@ fn a_decision_is_kept_and_changes_nothing_else() {
     let tip = env.tip();
     let again = send(&mine).success().json();
     assert_eq!(again["data"]["repeated"], true);
-    assert_eq!(again["data"]["id"], id(2));
+    assert_eq!(again["data"]["handoff"]["id"], id(2));
     // Whoever works in one trace needs not name it.
     let again = send(&["--as", RESEARCH]).success().json();
     assert_eq!(again["data"]["repeated"], true);
     assert_eq!(env.tip(), tip);
     let other = ["--issue", TRACE, "--as", "validator"];
     let second = send(&other).success().json();
-    assert_eq!(second["data"]["id"], id(3));
+    assert_eq!(second["data"]["handoff"]["id"], id(3));
     assert_eq!(second["data"]["repeated"], false);
-    assert_eq!(send(&mine).success().json()["data"]["id"], id(2));
-    assert_eq!(send(&other).success().json()["data"]["id"], id(3));
+    assert_eq!(send(&mine).success().json()["data"]["handoff"]["id"], id(2));
+    assert_eq!(
+        send(&other).success().json()["data"]["handoff"]["id"],
+        id(3)
+    );
     // An agent that never said it anywhere has to say where.
     let error = send(&["--as", "orchestrator"]).exits(3).json();
     assert_eq!(error["error"]["findings"][0]["code"], "envelope.issue");

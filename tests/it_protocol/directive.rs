@@ -118,7 +118,7 @@ fn every_contract_goes_to_the_evaluator_first() {
     let research = handoff("research-1", "ResearchGPT", "DesignGPT", "success");
     let data = sent(&env, research.to_string());
     assert_eq!(
-        (&data["id"], &data["to"]),
+        (&data["handoff"]["id"], &data["handoff"]["to"]),
         (&json!("ferry-71.1"), &json!("MetaGPT"))
     );
     let first = record(&env, "ferry-71.1");
@@ -185,7 +185,7 @@ fn a_workflow_ends_with_the_last_success() {
     let late = handoff("code-2", "ImplementationGPT", "MetaGPT", "success");
     let late = refused(&env, &["--issue", KEY], late.to_string());
     assert_eq!(late.says(), (4, "issue_completed"));
-    let facts = env.data(&["context", KEY])["issue"]["facts"].take();
+    let facts = env.data(&["context", KEY])["known"].take();
     assert_eq!(
         (&facts["handoffs"], &facts["evaluations"]),
         (&json!(3), &json!(3))
@@ -425,7 +425,7 @@ fn what_follows_from_a_contract_is_said_as_the_evaluator_has_it() {
         let next = env.data(&["next", KEY]);
         assert_eq!(next["action"], action, "{next:#}");
         assert_eq!((&next["agent"], &next["to"]), (&json!("MetaGPT"), &to));
-        assert_eq!(next["handoff"], "ferry-71.3");
+        assert_eq!(next["handoff"]["id"], "ferry-71.3");
         let asked = next["questions"].as_array().unwrap().len();
         assert_eq!(asked > 0, status == "blocked", "{next:#}");
         // Each printed command but the last, whose contract has to be filled in, runs.
@@ -436,7 +436,7 @@ fn what_follows_from_a_contract_is_said_as_the_evaluator_has_it() {
         // The decision itself is a contract: applying it only records the advice.
         run(&env, "next ferry-71 --apply --as MetaGPT");
         assert_eq!(
-            env.data(&["status", KEY])["issue"]["decisions"][0]["action"],
+            env.data(&["status", KEY])["record"]["decisions"][0]["action"],
             action
         );
         env.assert_sound();
@@ -492,8 +492,8 @@ fn with_artifacts() -> (TestEnvironment, Value) {
 fn a_claim_brings_everything_to_begin_with() {
     let (env, research) = with_artifacts();
     let data = env.data(&["claim", "ferry-71.2", "--as", "DesignGPT"]);
-    let previous = json!({"agent": "ResearchGPT", "id": "ferry-71.1", "session": KEY});
-    assert_eq!(data["previous"], previous);
+    assert_eq!(data["decided_on"]["agent"], "ResearchGPT");
+    assert_eq!(data["decided_on"]["session"], KEY);
     assert_eq!(data["decided_on"]["id"], "ferry-71.1");
     assert_eq!(data["decided_on"]["text"], research.to_string());
     let own = data["contract"]["text"].as_str().unwrap();
@@ -755,7 +755,7 @@ fn agents_have_other_names() {
     let mut research = handoff("research-1", "ResearchGPT", "METAGPT", "blocked");
     research["recommended_next_agent"] = json!("USER_INPUT_REQUIRED");
     let data = sent(&env, research.to_string());
-    assert_eq!(data["to"], "MetaGPT");
+    assert_eq!(data["handoff"]["to"], "MetaGPT");
     let inbox = run(&env, "inbox --as METAGPT").stdout;
     assert!(inbox.contains("ferry-71.1"), "{inbox}");
     run(&env, "claim --next --as METAGPT");
@@ -765,7 +765,7 @@ fn agents_have_other_names() {
     ask["from_agent"] = json!("METAGPT");
     let data = sent(&env, ask.to_string());
     assert_eq!(
-        (&data["from"], &data["to"]),
+        (&data["from"], &data["handoff"]["to"]),
         (&json!("MetaGPT"), &json!("USER"))
     );
     run(&env, "claim ferry-71.2 --as USER_INPUT_REQUIRED");
@@ -805,7 +805,7 @@ fn an_id_belongs_to_one_contract() {
     let research = handoff("research-1", "ResearchGPT", "DesignGPT", "success");
     let again = sent(&env, research.to_string());
     assert_eq!(
-        (&again["id"], &again["repeated"]),
+        (&again["handoff"]["id"], &again["repeated"]),
         (&json!("ferry-71.1"), &json!(true))
     );
     let mut taken = handoff("research-1", "DesignGPT", "ImplementationGPT", "success");
@@ -833,24 +833,24 @@ fn a_contract_that_names_no_issue_finds_it() {
     design["session_id"] = json!("design-session");
     let data = sent(&env, design.to_string());
     assert_eq!(
-        (&data["issue"], &data["id"]),
+        (&data["issue"]["key"], &data["handoff"]["id"]),
         (&json!(KEY), &json!("ferry-71.3"))
     );
     let before = commits(&env);
     for contract in [&research, &design] {
         let again = sent(&env, contract.to_string());
         assert_eq!(again["repeated"], true);
-        assert_eq!(again["issue"], KEY);
+        assert_eq!(again["issue"]["key"], KEY);
     }
     assert_eq!(commits(&env), before);
     // A name of its own comes before the session.
     let mut other = handoff("research-2", "ResearchGPT", "DesignGPT", "success");
     other["workflow_id"] = json!("pier-4");
-    assert_eq!(sent(&env, other.to_string())["id"], "pier-4.1");
+    assert_eq!(sent(&env, other.to_string())["handoff"]["id"], "pier-4.1");
     // Another session opens another issue.
     let mut other = handoff("research-3", "ResearchGPT", "DesignGPT", "success");
     other["session_id"] = json!("buoys");
-    assert_eq!(sent(&env, other.to_string())["id"], "buoys.1");
+    assert_eq!(sent(&env, other.to_string())["handoff"]["id"], "buoys.1");
     // Who works in two has to say in which.
     run(&env, "claim pier-4.1 --as MetaGPT");
     run(&env, "claim buoys.1 --as MetaGPT");

@@ -30,7 +30,7 @@ fn told(env: &TestEnvironment, person: &str) -> String {
         "{}\nnext: {} with {}\ninbox: {}\nprime: {}\nwait exits {}\nalert: {}",
         needs.join("\n"),
         next["agent"].as_str().unwrap(),
-        next["handoff"].as_str().unwrap(),
+        next["handoff"]["id"].as_str().unwrap(),
         inbox.lines().nth(1).unwrap(),
         prime["attention"][0]["need"].as_str().unwrap_or("nothing"),
         wait.status,
@@ -230,7 +230,7 @@ fn that_the_base_branch_is_not_known_is_said() {
     let (env, branch) = with_branch();
     env.git(&env.repo(), &["branch", "-m", "main", "trunk"]);
     let claimed = env.data(&["claim", "7.2", "--as", "implementer-agent"]);
-    let hand_on = claimed["hand_on"].as_str().unwrap();
+    let hand_on = claimed["contracts"][0]["send"].as_str().unwrap();
     assert!(hand_on.contains("--set commits="), "{hand_on}");
     let send = "send --issue 7 --to reviewer-agent --as implementer-agent --set summary=s --set tests_added=1 \
         --set coverage=80% --set pr_number=5 --set pr_url=https://github.com/quayside/parcel-desk/pull/5";

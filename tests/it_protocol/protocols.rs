@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::team::{
     BUILT_IN, Folder, Refused, at_once, commits, exits, record, refused, refused_command, run,
     said, sent, states, trailers, with_protocol,
 };
+use test_support::{TestEnvironment, stored_issue};
 
 /// Keeps the entries of a list for which this holds.
 fn keep(list: &mut Value, holds: impl Fn(&Value) -> bool) {
@@ -739,7 +739,7 @@ fn an_agent_is_added_by_data_alone() {
     env.send(plain("validator-agent-to-closer-agent")).success();
     claim("closer-agent");
     env.send(plain("workflow-complete")).success();
-    let issue = env.data(&["context", "87"])["issue"].take();
+    let issue = stored_issue(&env.data(&["context", "87"]));
     assert_eq!(issue["status"], "completed");
     assert_eq!(issue["facts"]["packages_audited"], 212);
     assert_eq!(issue["facts"]["review_iterations"], 2);
@@ -873,7 +873,7 @@ fn an_update_while_contracts_are_sent_loses_none() {
             let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
             match output.status.code() {
                 Some(0) => {
-                    let id = answer["data"]["id"].as_str().unwrap();
+                    let id = answer["data"]["handoff"]["id"].as_str().unwrap();
                     assert_eq!(record(&env, id)["state"], "pending");
                 }
                 Some(3) => assert_eq!(answer["error"]["code"], "contract_refused"),

@@ -8,7 +8,7 @@ use std::process::Command;
 use handoff_contract::{Allowance, Input, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored};
 
 /// Random characters, the same in every run.
 struct Lot(u64);
@@ -485,7 +485,7 @@ fn what_is_allowed_is_kept_and_recorded() {
     env.handoff(&["show", "7.1"])
         .success()
         .says("allowed although it looks like a secret: github-pat@/summary");
-    let record = env.data(&["show", "7.1"])["record"].clone();
+    let record = stored(&env.data(&["show", "7.1"]));
     let first = &record["transitions"][0];
     assert_eq!(first["by"], "issue-manager");
     let allowed = json!([{"rule": "github-pat", "place": "/summary"}]);
@@ -500,7 +500,7 @@ fn what_is_allowed_is_kept_and_recorded() {
     let elsewhere = TestEnvironment::with_ledger();
     elsewhere.handoff(&["import", folder]).success();
     elsewhere.handoff(&["verify"]).success();
-    let again = elsewhere.data(&["show", "7.1"])["record"].clone();
+    let again = stored(&elsewhere.data(&["show", "7.1"]));
     assert_eq!(again, record);
 }
 

@@ -231,9 +231,9 @@ fn an_issue_can_be_taken_to_its_end_with_skeletons_alone() {
         }
         let status = env.data(&["status", "87"]);
         assert_eq!(status["issue"]["status"], "completed");
-        assert_eq!(status["issue"]["facts"]["total_commits"], 3);
+        assert_eq!(status["known"]["total_commits"], 3);
         let merge = env.git(&env.repo(), &["rev-parse", "main"]);
-        assert_eq!(status["issue"]["facts"]["merge_sha"], merge.trim());
+        assert_eq!(status["known"]["merge_sha"], merge.trim());
         env.assert_sound();
     }
 }
@@ -244,7 +244,10 @@ fn sent(env: &TestEnvironment, skeleton: &Value) -> Value {
     let ran = env
         .handoff_with(&["send", "-", "--json"], filled(&text))
         .success();
-    let id = ran.json()["data"]["id"].as_str().unwrap().to_owned();
+    let id = ran.json()["data"]["handoff"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let shown = env.data(&["show", &id]);
     serde_json::from_str(shown["contract"]["text"].as_str().unwrap()).unwrap()
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::team::{
     Refused, at_once, commits, exits, record, refused, refused_command, run, said, sent, states,
     trailers, with_protocol,
 };
+use test_support::{TestEnvironment, stored_issue};
 
 const KEY: &str = "environment";
 
@@ -110,7 +110,7 @@ fn first_done() -> TestEnvironment {
 /// `task state handoff`, one line for each task.
 fn tasks(env: &TestEnvironment) -> Vec<String> {
     let data = env.data(&["status", KEY]);
-    let tasks = data["issue"]["tasks"].as_array().unwrap();
+    let tasks = data["record"]["tasks"].as_array().unwrap();
     let line = |t: &Value| {
         let text = |key: &str| t[key].as_str().unwrap().to_owned();
         format!("{} {} {}", text("id"), text("state"), text("handoff"))
@@ -144,7 +144,7 @@ fn an_environment_opens_a_handoff_for_each_task() {
         &env,
         environment(&[("021", 8.0), ("022", 7.5), ("023", 2.0)]),
     );
-    assert_eq!(data["id"], "environment.1");
+    assert_eq!(data["handoff"]["id"], "environment.1");
     assert_eq!(
         states(&env, KEY),
         [
@@ -230,7 +230,7 @@ fn tasks_that_are_not_hard_need_no_breakdown() {
 fn a_plan_opens_a_handoff_for_each_part_with_what_it_waits_for() {
     let env = begun();
     let data = sent(&env, three_parts().to_string());
-    assert_eq!(data["id"], "environment.3");
+    assert_eq!(data["handoff"]["id"], "environment.3");
     assert_eq!(
         states(&env, KEY),
         [
@@ -267,7 +267,7 @@ fn a_plan_opens_a_handoff_for_each_part_with_what_it_waits_for() {
         assert!(row.contains("waits for environment.3: "), "{shown}");
     }
     let next = env.data(&["claim", "--next", "--as", "execution-guardian"]);
-    assert_eq!(next["id"], "environment.3");
+    assert_eq!(next["handoff"]["id"], "environment.3");
     let none = refused_command(&env, "claim --next --as execution-guardian");
     assert_eq!(none.says(), (6, "nothing_to_claim"));
     let nobody = refused_command(&env, "claim --next --as execution-guard");
@@ -292,7 +292,7 @@ fn parts_of_a_group_are_in_progress_at_once_and_the_right_one_is_completed() {
     );
     // The older of the two, while the newer is held too; then the other order.
     let data = sent(&env, done("021", "021_2"));
-    assert_eq!(data["id"], "environment.7");
+    assert_eq!(data["handoff"]["id"], "environment.7");
     assert_eq!(
         trailers(&env, "Transition"),
         [
@@ -363,7 +363,7 @@ fn an_issue_ends_when_its_last_report_is_taken_up_and_goes_on_with_new_tasks() {
     // It ends in the commit that completes the report and the parent.
     assert_eq!(commits(&env), before + 2);
     assert_eq!(issue_status(&env), "completed");
-    let issue = env.data(&["status", KEY])["issue"].take();
+    let issue = stored_issue(&env.data(&["status", KEY]));
     assert_eq!(issue["completed_at"], issue["updated_at"]);
     assert_eq!(issue["unfollowed"], Value::Null);
     env.handoff(&["gate", KEY]).success();
@@ -375,7 +375,7 @@ fn an_issue_ends_when_its_last_report_is_taken_up_and_goes_on_with_new_tasks() {
     let late = refused(&env, &["--issue", KEY], more.to_string());
     assert_eq!(late.says(), (4, "issue_completed"));
     sent(&env, environment(&[("031", 9.0)]));
-    let issue = env.data(&["status", KEY])["issue"].take();
+    let issue = stored_issue(&env.data(&["status", KEY]));
     assert_eq!(
         (&issue["status"], &issue["completed_at"]),
         (&json!("open"), &Value::Null)
@@ -777,7 +777,7 @@ fn at_work(env: &TestEnvironment) -> Vec<(String, String)> {
     let handoffs = data["handoffs"].as_array().unwrap();
     let pair = |h: &Value| {
         let text = |v: &Value| v.as_str().unwrap().to_owned();
-        (text(&h["task"]["id"]), text(&h["lease"]["holder"]))
+        (text(&h["record"]["task"]["id"]), text(&h["to"]))
     };
     handoffs.iter().map(pair).collect()
 }
@@ -825,7 +825,7 @@ fn a_new_plan_takes_the_place_of_what_still_waits() {
     run(&env, "claim environment.6 --as task-orchestrator");
     let change = plan("021", &[("021_3", &[]), ("021_4", &["021_3"])]);
     let data = sent(&env, change.to_string());
-    assert_eq!(data["id"], "environment.7");
+    assert_eq!(data["handoff"]["id"], "environment.7");
     let mut changes = trailers(&env, "Transition");
     changes.sort();
     assert_eq!(
@@ -868,7 +868,7 @@ fn what_waited_for_a_part_waits_for_its_new_handoff() {
     // 021_1 is planned again; 021_2 and 021_3 stay as they were planned.
     let again = plan("021", &[("021_1", &[])]);
     let data = sent(&env, again.to_string());
-    assert_eq!(data["id"], "environment.6");
+    assert_eq!(data["handoff"]["id"], "environment.6");
     assert_eq!(waits(&env, "environment.4"), json!(["environment.6"]));
     run(&env, "claim environment.6 --as execution-guardian");
     sent(&env, done("021", "021_1"));
@@ -941,7 +941,7 @@ fn a_part_that_is_turned_down_keeps_its_parent_open_until_it_is_planned_again() 
     assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
     let again = plan("021", &[("021_2", &[])]);
     let data = sent(&env, again.to_string());
-    let id = data["id"].as_str().unwrap().to_owned();
+    let id = data["handoff"]["id"].as_str().unwrap().to_owned();
     run(&env, &format!("claim {id} --as execution-guardian"));
     sent(&env, done("021", "021_2"));
     taken_up(&env, &["environment.6", "environment.7", "environment.9"]);
@@ -991,7 +991,7 @@ fn what_waits_for_a_cancelled_part_is_planned_again() {
     // The orchestrator is told at once, and by name.
     let next = env.data(&["next", KEY]);
     assert_eq!(
-        (&next["agent"], &next["handoff"], &next["why"]),
+        (&next["agent"], &next["handoff"]["id"], &next["why"]),
         (
             &json!("task-orchestrator"),
             &json!("environment.4"),
@@ -1248,7 +1248,7 @@ fn messages_carry_the_whole_way() {
     }
     taken_up(&env, &["environment.4", "environment.5"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
-    let facts = env.data(&["context", KEY])["issue"]["facts"].take();
+    let facts = env.data(&["context", KEY])["known"].take();
     assert_eq!(facts["template"], "greenhouse");
     assert_eq!(facts["assumptions"], json!(["Rain is rare"]));
     assert_eq!(
@@ -1295,7 +1295,7 @@ fn the_same_contract_again_changes_nothing() {
     let before = commits(&env);
     let again = sent(&env, three_parts().to_string());
     assert_eq!(
-        (&again["id"], &again["repeated"]),
+        (&again["handoff"]["id"], &again["repeated"]),
         (&json!("environment.3"), &json!(true))
     );
     run(&env, "claim environment.3 --as execution-guardian");
@@ -1313,7 +1313,7 @@ fn the_same_contract_again_changes_nothing() {
     ] {
         let again = sent(&env, contract);
         assert_eq!(
-            (&again["id"], &again["repeated"]),
+            (&again["handoff"]["id"], &again["repeated"]),
             (&json!(id), &json!(true))
         );
     }
@@ -1332,12 +1332,12 @@ fn a_plan_that_was_turned_down_may_be_sent_again() {
     );
     let again = sent(&env, &one);
     assert_eq!(
-        (&again["id"], &again["repeated"]),
+        (&again["handoff"]["id"], &again["repeated"]),
         (&json!("environment.4"), &json!(false))
     );
     let again = sent(&env, &one);
     assert_eq!(
-        (&again["id"], &again["repeated"]),
+        (&again["handoff"]["id"], &again["repeated"]),
         (&json!("environment.4"), &json!(true))
     );
     // So may a report.
@@ -1349,7 +1349,7 @@ fn a_plan_that_was_turned_down_may_be_sent_again() {
     );
     let again = sent(&env, done("021", "021_1"));
     assert_eq!(
-        (&again["id"], &again["repeated"]),
+        (&again["handoff"]["id"], &again["repeated"]),
         (&json!("environment.6"), &json!(false))
     );
     env.assert_sound();

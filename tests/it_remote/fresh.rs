@@ -68,11 +68,11 @@ fn every_role_in_a_clone_that_is_behind_is_told_of_its_work() {
             .handoff_with(&["send", "-", "--json"], contract)
             .success();
         let receipt = sent.json()["data"].take();
-        if receipt["state"] != "pending" {
+        if receipt["handoff"]["state"] != "pending" {
             continue;
         }
-        let id = receipt["id"].as_str().unwrap();
-        let to = receipt["to"].as_str().unwrap();
+        let id = receipt["handoff"]["id"].as_str().unwrap();
+        let to = receipt["handoff"]["to"].as_str().unwrap();
         // Each asks for itself: what the one before it fetched is taken away again.
         let (before, tracked) = (
             clones.tip(&clones.other),

@@ -11,7 +11,7 @@ use test_support::contracts::opening;
 use test_support::failure::{AGENT, assert_same};
 use test_support::files::write;
 use test_support::team::{Folder, commits};
-use test_support::{TestEnvironment, repository_kind};
+use test_support::{TestEnvironment, repository_kind, stored};
 
 /// Shoots at a command and then runs it again, to its end: it is told what it
 /// was told before, if it was told anything.
@@ -85,7 +85,7 @@ fn claims_that_are_killed_are_held_by_who_was_told_so() {
         let told = killer.shoot(env.program(&args), true);
         // Who was not told claims again, and is shown what it has if it has it.
         let again = env.handoff(&args);
-        let record = env.data(&["show", &id])["record"].take();
+        let record = stored(&env.data(&["show", &id]));
         let data = match (&told, again.status) {
             (told, 0) if again.json()["data"]["repeated"] == true => told.clone(),
             (None, 0) => Some(again.json()["data"].take()),
@@ -93,7 +93,7 @@ fn claims_that_are_killed_are_held_by_who_was_told_so() {
         };
         if let Some(data) = &data {
             stand.note(data);
-            assert_eq!(record["lease"]["token"], data["token"]);
+            assert_eq!(record["lease"]["token"], data["handoff"]["token"]);
         }
         let lease = (&record["lease"]["holder"], &record["lease"]["token"]);
         assert_eq!(lease, (&AGENT.into(), &1.into()));
@@ -135,7 +135,7 @@ fn failures_whose_recording_is_killed_keep_all_of_the_work_or_none() {
             &attached,
         ];
         let (_, again) = shoot_and_repeat(&env, &mut killer, &mut stand, &args);
-        assert_eq!(again["state"], "failed");
+        assert_eq!(again["handoff"]["state"], "failed");
         bystanders.assert_untouched();
         if issue % 40 == 0 {
             stand.stand(&env);
@@ -253,9 +253,9 @@ fn heartbeats_decisions_and_reaping_that_are_killed_need_no_help() {
         if let Some(told) = &told {
             stand.note(told);
         }
-        let record = env.data(&["show", &id])["record"].take();
+        let record = stored(&env.data(&["show", &id]));
         if let Some(told) = &told {
-            assert_eq!(record["lease"]["expires_at"], told["expires_at"]);
+            assert_eq!(record["lease"]["expires_at"], told["handoff"]["expires_at"]);
         }
         env.data(&args[..6]);
         env.wait_minutes(6 * 60);
@@ -268,7 +268,7 @@ fn heartbeats_decisions_and_reaping_that_are_killed_need_no_help() {
             recorded <= 1 && (told.is_none() || recorded == 1),
             "{recorded}"
         );
-        let record = env.data(&["show", &id])["record"].take();
+        let record = stored(&env.data(&["show", &id]));
         assert_eq!(record["state"], "failed");
         // What becomes of it is decided once.
         let args = ["next", &key, "--apply", "--as", "orchestrator"];
@@ -278,7 +278,7 @@ fn heartbeats_decisions_and_reaping_that_are_killed_need_no_help() {
             assert_eq!(told["action"], "retry", "{told:#}");
             stand.note(&told["applied"]);
         }
-        let record = env.data(&["show", &id])["record"].take();
+        let record = stored(&env.data(&["show", &id]));
         let is_retried = record["state"] == "pending";
         assert!(is_retried || (told.is_none() && record["state"] == "failed"));
         if !is_retried {

@@ -217,7 +217,7 @@ fn two_hundred_steps_each_come_together() {
     }
     // What only one of them worked on is there in full.
     let touches_shared = |kept: &Value| {
-        let id = kept["handoff"].as_str().unwrap();
+        let id = kept["id"].as_str().unwrap();
         let issue: u32 = id.split('.').next().unwrap().parse().unwrap();
         (31..=40).contains(&issue)
     };

@@ -7,7 +7,7 @@ use std::process::{Child, Output, Stdio};
 use serde_json::Value;
 use test_support::contracts::{opening, prepared};
 use test_support::team::{at_once, commits};
-use test_support::{TestEnvironment, repository_kind};
+use test_support::{TestEnvironment, repository_kind, stored};
 
 fn start(env: &TestEnvironment, args: &[String]) -> Child {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -142,7 +142,12 @@ fn sixteen_that_take_the_next_of_ten_get_ten_different_ones() {
     let winners = ended.iter().filter(|o| o.status.success());
     let taken: BTreeSet<String> = winners
         .map(|o| serde_json::from_slice::<Value>(&o.stdout).unwrap())
-        .map(|document| document["data"]["id"].as_str().unwrap().to_owned())
+        .map(|document| {
+            document["data"]["handoff"]["id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     assert_eq!(taken.len(), 10);
     assert_eq!(ids(&env.data(&["list", "--state", "in_progress"])), taken);
@@ -278,7 +283,7 @@ fn a_heartbeat_and_a_reaper_at_once_have_one_outcome() {
         env.send(opening(u32::try_from(issue).unwrap())).success();
         let id = format!("{issue}.1");
         let claim = ["claim", &id, "--as", "prep-agent", "--lease", "1h"];
-        let token = env.data(&claim)["token"].to_string();
+        let token = env.data(&claim)["handoff"]["token"].to_string();
         let before = commits(&env);
         // Half of them think that it is too late, by clocks an hour apart.
         let now = env.now();
@@ -308,7 +313,7 @@ fn a_heartbeat_and_a_reaper_at_once_have_one_outcome() {
             .into_iter()
             .map(|child| child.wait_with_output().unwrap())
             .collect();
-        let record = env.data(&["show", &id])["record"].take();
+        let record = stored(&env.data(&["show", &id]));
         let documents = |parity: usize| {
             let all = ended
                 .iter()

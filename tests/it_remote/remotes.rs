@@ -329,7 +329,7 @@ fn no_remote_no_success() {
         .json();
     assert_eq!(offline["ok"], false);
     assert_eq!(offline["error"]["code"], "not_published");
-    assert_eq!(offline["data"]["id"], "8.1");
+    assert_eq!(offline["data"]["handoff"]["id"], "8.1");
     team.move_to(team.bare.to_str().unwrap());
     team.env.handoff(&["sync"]).success();
     team.there(&["sync"]).success();

@@ -105,7 +105,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_eq!(data["remote"], same);
     let listed = clones.there(&["refused", "--json"]).success().json();
     assert_eq!(data["rejected"], listed["data"]["rejected"]);
-    assert_eq!(data["rejected"][0]["handoff"], "87.1");
+    assert_eq!(data["rejected"][0]["id"], "87.1");
 
     // No agent stops while a step of this clone waits to be retried or dropped.
     let line = "1 step made offline was refused and is kept: `git handoff refused`\n";

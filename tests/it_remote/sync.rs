@@ -9,7 +9,7 @@ use test_support::remote::{origin, tip};
 use test_support::repository_kind::{is_reftable, lock_of};
 use test_support::team::Folder;
 use test_support::time::{RESEARCH, WRITER, asks, traced};
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored};
 
 use crate::clones::Clones;
 use test_support::files::script;
@@ -77,7 +77,7 @@ fn a_step_that_is_made_again_keeps_its_milliseconds() {
     pair.env.wait_minutes(60 * 24 * 8);
     pair.send_there(&opening(2), &[]).success();
     pair.here(&["sync"]).success();
-    let record = pair.env.data(&["show", "1.1"])["record"].take();
+    let record = stored(&pair.env.data(&["show", "1.1"]));
     assert_eq!(record["transitions"][0]["at"], "2026-03-10T09:00:00.250Z");
     pair.env.assert_sound();
 }
@@ -143,7 +143,7 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
     let offline = pair
         .send_there(&other("expertise_mismatch"), &["--offline", "--json"])
         .exits(8);
-    assert_eq!(offline.json()["data"]["id"], traced(2));
+    assert_eq!(offline.json()["data"]["handoff"]["id"], traced(2));
     pair.there(&["claim", &traced(2), "--as", "validator", "--offline"])
         .exits(8);
     pair.there(&[
@@ -162,8 +162,8 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
         json!([{ "was": traced(2), "is": traced(3) }])
     );
     let states = |id: &str| Clones::data(&pair.there(&["show", id, "--json"]).success());
-    assert_eq!(states(&traced(2))["record"]["state"], "pending");
-    assert_eq!(states(&traced(3))["record"]["state"], "in_progress");
+    assert_eq!(states(&traced(2))["handoff"]["state"], "pending");
+    assert_eq!(states(&traced(3))["handoff"]["state"], "in_progress");
     let message = pair
         .env
         .git(&pair.other, &["log", "-1", "--format=%B", "handoffs"]);
@@ -291,7 +291,7 @@ fn a_refused_step_is_taken_once_it_is_legal() {
     pair.env.wait_minutes(60);
     pair.there(&["refused", "retry", &name]).success();
     let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
-    assert_eq!(shown["record"]["state"], "in_progress");
+    assert_eq!(shown["handoff"]["state"], "in_progress");
     let listed = Clones::data(&pair.there(&["refused", "--json"]).success());
     assert_eq!(listed["rejected"], json!([]));
     pair.here(&["sync"]).success();
@@ -763,7 +763,7 @@ fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {
     pair.send_there(&opening(9), &[]).success();
     for issue in ["1.1", "2.1", "3.1"] {
         let shown = Clones::data(&pair.there(&["show", issue, "--json"]).success());
-        assert_eq!(shown["record"]["state"], "in_progress", "{issue}");
+        assert_eq!(shown["handoff"]["state"], "in_progress", "{issue}");
     }
     pair.send_here(&prepared(1), &[]).success();
     pair.there(&["sync"]).success();
@@ -906,7 +906,7 @@ fn a_refused_step_finds_the_contract_that_was_there_already() {
     pair.env.wait_minutes(60);
     pair.there(&["refused", "retry", name]).success();
     let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
-    assert_eq!(shown["record"]["state"], "in_progress");
+    assert_eq!(shown["handoff"]["state"], "in_progress");
     pair.here(&["sync"]).success();
     pair.assert_together();
 }

@@ -308,7 +308,7 @@ fn a_step_made_offline_is_told_once_it_is_published() {
             [&expected[0], &expected[1]]
         );
         assert_eq!(
-            (&second["id"], &second["event"]),
+            (&second["handoff"]["id"], &second["event"]),
             (&"87.1".into(), &"complete".into())
         );
         assert!(!expected.contains(&recorded), "it was made again");

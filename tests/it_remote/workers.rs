@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
 use test_support::hooks;
 use test_support::team::with_protocol;
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, stored};
 
 use crate::clones::Clones;
 
@@ -255,7 +255,7 @@ fn a_takeover_is_on_record_and_fences_off_the_old_worker() {
     let says = [&*theirs, "\"that machine is gone\""];
     all_refused(env, &repo, "held_by_worker", &says);
     let shown = line(env, &repo, "show 87.1 --json").success();
-    let record = shown.json()["data"]["record"].take();
+    let record = stored(&shown.json()["data"]);
     let last = record["transitions"].as_array().unwrap().last().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     assert_eq!(text(&last["event"]), "take_over");
@@ -397,7 +397,10 @@ fn an_empty_variable_names_no_worker() {
     let mut command = env.program(&args);
     command.env("GIT_HANDOFF_WORKER", "");
     let claimed = env.run(command, &args, None).success().json();
-    assert_eq!(claimed["data"]["worker"], own_id(&env, &env.repo()));
+    assert_eq!(
+        claimed["data"]["handoff"]["worker"],
+        own_id(&env, &env.repo())
+    );
 }
 
 /// The lines of both outputs that have this text.
@@ -430,7 +433,7 @@ fn a_hint_names_the_worker_so_that_its_command_runs_in_another_working_tree() {
     // As it was printed, but elsewhere.
     let over = over.replace("WHY", "gone");
     let taken = line(&env, &trees[1], &format!("{over} --json")).success();
-    assert_eq!(taken.json()["data"]["worker"], *second);
+    assert_eq!(taken.json()["data"]["handoff"]["worker"], *second);
     // The old worker is told what only reads, and its own id where that matters.
     let own = own_id(&env, &repo);
     let refused = line(&env, &repo, "complete 87.1 --as prep-agent").exits(5);
@@ -650,7 +653,7 @@ fn a_server_is_a_worker_of_its_own() {
     let input = format!("{initialize}\n{call}\n");
     let served = run(&env, &repo, &["mcp"], Some(&input)).success();
     let shown = line(&env, &repo, "show 87.1 --json").success();
-    let worker = shown.json()["data"]["record"]["lease"]["worker"].take();
+    let worker = shown.json()["data"]["handoff"]["worker"].take();
     let worker = worker.as_str().unwrap();
     assert!(worker.starts_with("mcp-"), "{worker}");
     assert!(

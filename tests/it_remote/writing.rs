@@ -141,7 +141,7 @@ fn what_only_the_remote_has_counts() {
     team.send(&team.other, &prepared(2), &[]).success();
     let cancel = ["cancel", "2", "--as", "prep-agent", "--json"];
     let (cancelled, _) = run(&team, &repo, &cancel, None);
-    assert_eq!(cancelled.success().json()["data"]["id"], "2.2");
+    assert_eq!(cancelled.success().json()["data"]["handoff"]["id"], "2.2");
     team.there(&["sync"]).success();
     team.assert_together();
 }
@@ -153,7 +153,11 @@ fn whether_anything_is_to_be_done_is_known_from_the_remote() {
     let sent = |issue: u32| {
         let (sent, contact) = run(&team, &team.env.repo(), &send, Some(&opening(issue)));
         let sent = sent.success().json()["data"].take();
-        (sent["id"].clone(), sent["repeated"].clone(), contact)
+        (
+            sent["handoff"]["id"].clone(),
+            sent["repeated"].clone(),
+            contact,
+        )
     };
     // The other clone sent it.
     team.open(&team.other, 3, &[]).success();

@@ -2,9 +2,9 @@
 
 use crate::events::{at, comment, did, event, issue, permitted, pull, pull_request, why};
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::team::Folder;
+use test_support::{TestEnvironment, stored};
 
 /// A ledger in which prep-agent has work in issue 12.
 fn started() -> TestEnvironment {
@@ -64,7 +64,7 @@ fn fail(env: &TestEnvironment) {
 }
 
 fn last(env: &TestEnvironment, id: &str) -> Value {
-    let record = env.data(&["show", id])["record"].clone();
+    let record = stored(&env.data(&["show", id]));
     record["transitions"]
         .as_array()
         .unwrap()
@@ -177,10 +177,10 @@ fn dead_work_gets_new_attempts() {
     let env = started();
     let fail = ["fail", "12.1", "--as", "prep-agent", "--message", "gone"];
     env.handoff(&fail).success();
-    let state = env.data(&["show", "12.1"])["record"]["state"].clone();
+    let state = env.data(&["show", "12.1"])["handoff"]["state"].clone();
     let data = say(&env, &said(&env, 1, "/handoff retry 12.1"));
     assert_eq!(did(&data), ["retried 12.1"], "{state}: {data:#}");
-    assert_eq!(env.data(&["show", "12.1"])["record"]["state"], "pending");
+    assert_eq!(env.data(&["show", "12.1"])["handoff"]["state"], "pending");
     env.assert_sound();
 }
 
@@ -281,7 +281,7 @@ fn an_edited_comment_counts_once() {
     assert!(why(&data).contains("the same commands before it was edited"));
     let back = edited(&env, &edited(&env, &more, "no"), "/handoff  retry");
     assert_eq!(did(&say(&env, &back)), ["retried 12.1 again"]);
-    assert_eq!(env.data(&["show", "12.1"])["record"]["state"], "failed");
+    assert_eq!(env.data(&["show", "12.1"])["handoff"]["state"], "failed");
     // Nor is what was refused judged again when something else is edited.
     let early = said(&env, 8, "/handoff answer x");
     assert!(did(&say(&env, &early)).is_empty());
@@ -390,7 +390,7 @@ fn a_person_approves_the_newest_commit_that_is_known() {
         commands(&data),
         ["✓ 12.3 was approved at 3333333333, in the name of maintainer"]
     );
-    let notes = env.data(&["status", "12"])["issue"]["annotations"].clone();
+    let notes = env.data(&["status", "12"])["record"]["annotations"].clone();
     let approval = notes.as_array().unwrap().last().unwrap().clone();
     assert_eq!(approval["by"], "maintainer");
     assert_eq!(approval["approval"]["code"]["commit"], "3".repeat(40));

@@ -10,7 +10,7 @@ use crate::events::{
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::team::{Folder, commits};
-use test_support::{TestEnvironment, repository_kind};
+use test_support::{TestEnvironment, repository_kind, stored, stored_issue};
 
 /// A ledger in which prep-agent is blocked in issue 12.
 fn blocked(needs: &[&str]) -> TestEnvironment {
@@ -165,7 +165,7 @@ fn an_issue_that_says_all_is_sent_once() {
     for said in ["no parcel is lost", "Parcels are lost", "it is tested"] {
         assert!(contract.contains(said), "{said}: {contract}");
     }
-    assert_eq!(env.data(&["show", "12.1"])["record"]["priority"], "high");
+    assert_eq!(env.data(&["show", "12.1"])["handoff"]["priority"], "high");
     env.assert_sound();
 }
 
@@ -248,7 +248,7 @@ fn a_comment_answers_what_is_asked() {
     );
     let data = event(&env, "issue_comment", &payload);
     assert_eq!(did(&data), ["answered 12.1"], "{data:#}");
-    let record = &env.data(&["show", "12.1"])["record"];
+    let record = &stored(&env.data(&["show", "12.1"]));
     let last = record["transitions"].as_array().unwrap().last().unwrap();
     assert_eq!(last["values"], json!({"port": 8080, "host": "a b"}));
     assert_eq!(last["by"], "orchestrator");
@@ -356,7 +356,7 @@ fn only_people_who_may_write_answer() {
 #[test]
 fn what_no_permission_proves_is_noted_and_not_done() {
     let env = blocked(&[]);
-    let open = env.data(&["show", "12.1"])["record"]["state"].clone();
+    let open = env.data(&["show", "12.1"])["handoff"]["state"].clone();
     let associations = ["NONE", "CONTRIBUTOR", "MEMBER", "COLLABORATOR", "owner", ""];
     for association in associations {
         let mut payload = comment(&env, issue(12), "/handoff answer this one");
@@ -368,7 +368,7 @@ fn what_no_permission_proves_is_noted_and_not_done() {
         let again = event(&env, "issue_comment", &payload);
         assert_eq!(did(&again), ["noted 12.1 again"], "{again:#}");
     }
-    assert_eq!(env.data(&["show", "12.1"])["record"]["state"], open);
+    assert_eq!(env.data(&["show", "12.1"])["handoff"]["state"], open);
     let issue_file = env.data(&["status", "12"]).to_string();
     assert!(
         issue_file.contains("their permission is unproven"),
@@ -666,7 +666,7 @@ fn text_from_outside_stays_text() {
         value.contains("&lt;/issue_title&gt;") || value.contains("</issue_title><issue_number>1"),
         "{value}"
     );
-    assert_eq!(env.data(&["status", "24"])["issue"]["issue"], "24");
+    assert_eq!(env.data(&["status", "24"])["issue"]["key"], "24");
     env.assert_sound();
     // What nobody may keep is not kept, and the workflow hears of it.
     let mut leaked = issue(40);
@@ -852,7 +852,7 @@ fn what_was_cut_short_is_finished_by_the_next_delivery() {
         assert!(repeated > 0, "it had begun");
         cut += usize::from(repeated < NOTES);
         let issue = env.data(&["status", "12"]);
-        let notes = issue["issue"]["annotations"].as_array().unwrap();
+        let notes = issue["record"]["annotations"].as_array().unwrap();
         assert_eq!(notes.len(), NOTES * round, "each once, in round {round}");
     }
     assert!(cut > 0, "one of them was cut short");
@@ -873,7 +873,7 @@ fn deliveries_and_facts_go_out_and_in() {
         .handoff(&["import", steps.to_str().unwrap()])
         .success();
     let known = |env: &TestEnvironment| {
-        let issue = env.data(&["status", "12"])["issue"].clone();
+        let issue = stored_issue(&env.data(&["status", "12"]));
         (
             issue["deliveries"].clone(),
             issue["annotations"][0]["facts"].clone(),
@@ -923,7 +923,7 @@ fn the_issue_of_an_event_is_printed() {
 
 /// What the issue is known by, the newest note first.
 pub(crate) fn fact(env: &TestEnvironment, name: &str) -> Value {
-    let notes = env.data(&["status", "12"])["issue"]["annotations"].clone();
+    let notes = env.data(&["status", "12"])["record"]["annotations"].clone();
     let mut notes = notes.as_array().unwrap().iter().rev();
     let found = notes.find_map(|note| note["facts"].get(name).cloned());
     found.unwrap_or(Value::Null)
@@ -1088,7 +1088,7 @@ fn an_answer_says_one_thing_and_hides_nothing() {
         )),
         ["answered 12.1"]
     );
-    let record = env.data(&["show", "12.1"])["record"].clone();
+    let record = stored(&env.data(&["show", "12.1"]));
     let last = record["transitions"]
         .as_array()
         .unwrap()

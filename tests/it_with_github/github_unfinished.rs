@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use test_support::contracts::opening;
-use test_support::{TestEnvironment, repository_kind};
+use test_support::{TestEnvironment, repository_kind, stored};
 
 use crate::events::{at, did, event, file, issue, issues, why};
 
@@ -97,7 +97,7 @@ fn what_is_missing_changes_with_the_issue_until_nothing_is() {
     let opened = issues("opened", with(&[], "Please"));
     assert_eq!(did(&event(&env, "issues", &opened)), ["sent 12.1"]);
     assert_eq!(did(&event(&env, "issues", &opened)), ["sent 12.1 again"]);
-    let record = env.data(&["show", "12.1"])["record"].take();
+    let record = stored(&env.data(&["show", "12.1"]));
     assert_eq!(record["summary"], "Missing: type, priority, requirements");
     assert_eq!(record["to"], "issue-manager");
 
@@ -139,9 +139,9 @@ fn what_is_missing_changes_with_the_issue_until_nothing_is() {
         did(&event(&env, "issues", &whole)),
         ["noted 12.1 again", "sent 12.2 again"]
     );
-    let first = env.data(&["show", "12.1"])["record"].take();
+    let first = stored(&env.data(&["show", "12.1"]));
     assert_eq!(first["state"], "completed");
-    let second = env.data(&["show", "12.2"])["record"].take();
+    let second = stored(&env.data(&["show", "12.2"]));
     assert_eq!(second["follows"], "12.1");
     assert_eq!(second["to"], "prep-agent");
     env.assert_sound();
@@ -240,7 +240,7 @@ fn what_broke_off_after_the_claim_is_sent_by_the_next_delivery() {
         }
         let _ = child.kill();
         child.wait().unwrap();
-        let state = |id: &str| env.data(&["show", id])["record"]["state"].take();
+        let state = |id: &str| env.data(&["show", id])["handoff"]["state"].take();
         let first = format!("{number}.1");
         cut += usize::from(state(&first) == "in_progress");
         let again = env.data(&[&args[..], &["--worker", "run-2"]].concat());

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::process::Signal;
 use serde_json::Value;
 use test_support::running::Running;
+use test_support::stored;
 use test_support::until;
 
 use crate::agent::{Obedient, Turn};
@@ -68,7 +69,7 @@ pub(crate) fn refusals(harness: &'static Harness) {
         let ends = harness.retries_for_ever && status == 429 && times.is_none();
         let options: &[&str] = if ends { &["--time", "40s"] } else { &[] };
         let (outcome, why, story) = outcome(&trial, issue, options);
-        let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
+        let record = stored(&trial.data(&["show", &format!("{issue}.1")]));
         // Codex says it in words.
         let in_words = status == 500 && why.contains("high demand");
         let says = if in_words || why.contains(&status.to_string()) {
@@ -96,7 +97,7 @@ pub(crate) fn refusals(harness: &'static Harness) {
 
 /// The newest failure's code, and the state, of an issue's first handoff.
 fn failure(trial: &Trial, issue: u32) -> (String, String) {
-    let record = trial.data(&["show", &format!("{issue}.1")])["record"].clone();
+    let record = stored(&trial.data(&["show", &format!("{issue}.1")]));
     let transitions = record["transitions"].as_array().unwrap();
     let mut codes = transitions
         .iter()
@@ -150,7 +151,7 @@ pub(crate) fn cut_off(harness: &'static Harness) {
         obey(&trial);
         let (outcome, _, story) = outcome(&trial, issue, &[]);
         assert_eq!(outcome, "handed_on", "{signal:?}: {story}");
-        let record = trial.data(&["show", &id])["record"].clone();
+        let record = stored(&trial.data(&["show", &id]));
         assert_eq!(record["attempt"], 1, "{record}");
         assert_eq!(trial.processes(), [""; 0], "{signal:?}: {story}");
     }

@@ -95,7 +95,7 @@ impl Trial {
     /// The state of a handoff.
     pub(crate) fn state(&self, id: &str) -> String {
         let record = self.data(&["show", id]);
-        let state = &record["record"]["state"];
+        let state = &record["handoff"]["state"];
         state.as_str().unwrap_or_default().to_owned()
     }
 

@@ -24,7 +24,7 @@ fn assert_done(env: &TestEnvironment, said: &str) {
         "completed 87.1: Dispatchers ask for their delivery history as a file"
     );
     let shown = env.data(&["show", "87.1"]);
-    assert_eq!(shown["record"]["state"], "completed");
+    assert_eq!(shown["handoff"]["state"], "completed");
     env.assert_sound();
 }
 

@@ -51,7 +51,7 @@ fn every_line_is_an_event_that_the_sdk_reads() {
         assert_eq!(event["datacontenttype"], "application/json");
         let time = event["time"].as_str().unwrap().replace("+00:00", "Z");
         assert_eq!(time, line["at"]);
-        let subject = [&line["id"], &line["issue"], &line["name"]];
+        let subject = [&line["handoff"]["id"], &line["issue"]["key"], &line["name"]];
         let subject = subject.into_iter().find(|s| s.is_string());
         assert_eq!(event.get("subject"), subject);
     }

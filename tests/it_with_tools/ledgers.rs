@@ -62,7 +62,8 @@ pub(crate) fn asked() -> TestEnvironment {
         value["contextForTarget"]["summary"] = about.into();
         value["sourceContext"]["documentType"] = from.into();
         let data = sent(&env, value.to_string());
-        env.claim(data["id"].as_str().unwrap(), to).success();
+        env.claim(data["handoff"]["id"].as_str().unwrap(), to)
+            .success();
     };
     let answer = |from: &str, status: &str| {
         let mut value = value("delegation", "response-least", &[]);

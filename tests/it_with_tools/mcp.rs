@@ -227,7 +227,7 @@ fn what_comes_next_is_told_as_a_call_and_nothing_that_others_wrote_is_changed() 
     - "Agent failed or is blocked": handoff_new {"issue":"87","from":"prep-agent","to":"orchestrator"}
     "#);
     let claimed = wire.data("claim", json!({ "next": true }));
-    assert_eq!(claimed["record"]["title"], title);
+    assert_eq!(claimed["handoff"]["title"], title);
     assert_eq!(claimed["contract"]["text"], contract);
     let block = json!({ "id": "87.1", "reason": title, "needs": ["key:text"] });
     assert_eq!(wire.data("block", block)["reason"], Value::Null);
@@ -238,7 +238,7 @@ fn what_comes_next_is_told_as_a_call_and_nothing_that_others_wrote_is_changed() 
     let refused = lead.document("extend", json!({ "id": "87.1" }));
     insta::assert_snapshot!(refused["error"]["hint"].as_str().unwrap(), @r#"only prep-agent can; see `handoff_show {"id":"87.1"}`"#);
     let shown = lead.data("show", json!({ "id": "87.1" }));
-    assert_eq!(shown["record"]["title"], title);
+    assert_eq!(shown["handoff"]["title"], title);
     let given = lead.document(
         "annotate",
         json!({ "id": "87.1", "note": "n", "fact": ["x"] }),
@@ -457,7 +457,7 @@ fn a_round_over_the_protocol_is_the_round_by_shell() {
     let env = &by_tool;
     let mut wire = Wire::new(env, &["--as", "prep-agent"]);
     let claimed = wire.data("claim", json!({ "next": true }));
-    assert_eq!(claimed["record"]["state"], "in_progress");
+    assert_eq!(claimed["handoff"]["state"], "in_progress");
     let new = json!({ "issue": "87", "to": "implementer-agent" });
     let skeleton = wire.data("new", new)["text"].take();
     let refused = wire.document("send", json!({ "contract": skeleton }));
@@ -469,9 +469,12 @@ fn a_round_over_the_protocol_is_the_round_by_shell() {
         true
     );
     let sent = wire.data("send", json!({ "contract": contract }));
-    assert_eq!(sent["id"], "87.2");
+    assert_eq!(sent["handoff"]["id"], "87.2");
     let again = wire.data("send", json!({ "contract": contract }));
-    assert_eq!(again["id"], sent["id"], "the first receipt again");
+    assert_eq!(
+        again["handoff"]["id"], sent["handoff"]["id"],
+        "the first receipt again"
+    );
     assert_eq!(again["commit"], Value::Null, "nothing was written");
 
     let agent = ["--as", "prep-agent"];
@@ -626,7 +629,7 @@ fn a_server_for_one_agent_acts_as_no_other() {
     let other = wire.document("claim", json!({ "id": "87.1", "as": "reviewer-agent" }));
     insta::assert_snapshot!(serde_json::to_string_pretty(&other).unwrap(), @r#"
     {
-      "schema": "git-handoff/1",
+      "schema": "git-handoff/2",
       "ok": false,
       "error": {
         "code": "other_agent",
@@ -640,7 +643,7 @@ fn a_server_for_one_agent_acts_as_no_other() {
     let foreign = wire.document("send", json!({ "contract": opening(88) }));
     assert_eq!(foreign["ok"], false, "{foreign}");
     let same = wire.data("claim", json!({ "id": "87.1", "as": "prep-agent" }));
-    assert_eq!(same["record"]["state"], "in_progress");
+    assert_eq!(same["handoff"]["state"], "in_progress");
     let held = wire.data("inbox", json!({}));
     assert_eq!(held["agent"], "prep-agent");
     assert_eq!(env.handoff(&["mcp", "--as", "no agent"]).status, 2);
@@ -1439,11 +1442,11 @@ fn the_inspector_lists_calls_and_reads() {
         ran.json()["structuredContent"].clone()
     };
     assert_eq!(
-        call(&["handoff_show", "--tool-arg", "id=87.1"])["data"]["record"]["state"],
+        call(&["handoff_show", "--tool-arg", "id=87.1"])["data"]["handoff"]["state"],
         "pending"
     );
     let claimed = call(&["handoff_claim", "--tool-arg", "id=87.1", "as=prep-agent"]);
-    assert_eq!(claimed["data"]["record"]["state"], "in_progress");
+    assert_eq!(claimed["data"]["handoff"]["state"], "in_progress");
     let late = call(&[
         "handoff_claim",
         "--tool-arg",

@@ -235,7 +235,7 @@ pub(crate) fn document(message: &Value) -> Value {
     let document = &result["structuredContent"];
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *document);
-    assert_eq!(document["schema"], "git-handoff/1");
+    assert_eq!(document["schema"], "git-handoff/2");
     assert_eq!(result["isError"], document["ok"] != true, "{message}");
     document.clone()
 }

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
 use test_support::team::{refused, with_protocol};
 use test_support::time::{RESEARCH, TRACE, WRITER, answers, asks, done, own, traced};
 use test_support::tools::{METRICS, answer};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, stored_issue};
 
 /// Issue 87: prepared, then failed, tried again, blocked, answered, and worked on; with the seconds
 /// that pass between the steps.
@@ -218,7 +218,7 @@ fn rows_are_for_each() {
 fn a_pull_request_has_a_cycle_time_and_rounds() {
     let env = completed(|_| Format::Xml);
     let all = metrics(&env, &[]);
-    let issue = env.data(&["status", "87"])["issue"].clone();
+    let issue = stored_issue(&env.data(&["status", "87"]));
     let length = test_support::time::seconds_between(&issue["opened_at"], &issue["completed_at"]);
     let issues = &all["figures"]["issues"];
     assert_eq!(

@@ -188,7 +188,7 @@ fn its_commands_run_as_they_are_printed() {
         page.contains("1. git handoff claim 87.1 --as prep-agent"),
         "{page}"
     );
-    assert_eq!(env.data(&["show", "87.1"])["record"]["state"], "completed");
+    assert_eq!(env.data(&["show", "87.1"])["handoff"]["state"], "completed");
     // Claimed already: the first step only shows it.
     env.claim("87.2", "implementer-agent").success();
     let page = follow(&env, "implementer-agent");
@@ -200,9 +200,9 @@ fn its_commands_run_as_they_are_printed() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    assert_eq!(env.data(&["show", "87.2"])["record"]["state"], "completed");
+    assert_eq!(env.data(&["show", "87.2"])["handoff"]["state"], "completed");
     assert_eq!(
-        env.data(&["show", "87.3"])["record"]["to"],
+        env.data(&["show", "87.3"])["handoff"]["to"],
         "reviewer-agent"
     );
 }

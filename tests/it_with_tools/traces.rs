@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening};
 use test_support::time::{RESEARCH, TRACE, WRITER, answers, asks, traced};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, stored};
 
 const REMOTE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -184,7 +184,7 @@ fn an_issue_is_a_trace_of_its_handoffs_and_their_parts() {
     assert_eq!(root.attributes["git_handoff.handoffs"], count.to_string());
     for number in 1..=count {
         let id = format!("87.{number}");
-        let record = env.data(&["show", &id])["record"].clone();
+        let record = stored(&env.data(&["show", &id]));
         let span = of(&spans, &id);
         assert_eq!(span.text("parentSpanId"), root.text("spanId"));
         assert_eq!(span.attributes["git_handoff.from"], record["from"]);
@@ -232,7 +232,7 @@ fn retries_loops_and_what_follows_are_linked() {
             .unwrap()
             .is_empty()
     );
-    let record = env.data(&["show", "87.2"])["record"].clone();
+    let record = stored(&env.data(&["show", "87.2"]));
     let failed = record["transitions"].as_array().unwrap().iter();
     let failed = failed.filter_map(|t| t["failure"]["code"].as_str()).next();
     assert_eq!(work[0].attributes["error.type"], failed.unwrap());

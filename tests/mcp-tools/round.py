@@ -35,7 +35,7 @@ async def take_part(mode, contract, program):
         primed = await call("prime", **{"as": me})
         seen["next"] = primed["data"]["commands"][0]
         claimed = await call("claim", next=True, **{"as": me})
-        seen["claimed"] = claimed["data"]["record"]["state"]
+        seen["claimed"] = claimed["data"]["handoff"]["state"]
         skeleton = await call("new", issue="87", to="implementer-agent", **{"as": me})
         draft = skeleton["data"]["text"]
         refused = await call("send", contract=draft, **{"as": me})
@@ -44,7 +44,7 @@ async def take_part(mode, contract, program):
         checked = await call("check", contract=contract, **{"as": me})
         seen["checked"] = checked["ok"]
         sent = await call("send", contract=contract, **{"as": me})
-        seen["sent"] = sent["data"]["id"]
+        seen["sent"] = sent["data"]["handoff"]["id"]
 
         resources = await client.list_resources()
         seen["resources"] = [str(resource.uri) for resource in resources.resources]

@@ -52,10 +52,10 @@ pub struct Firing {
     pub longer_than_seconds: Option<u64>,
     /// Since when it has been crossed.
     pub since: Moment,
-    /// The handoffs responsible, the oldest issue first.
-    pub handoffs: Vec<HandoffId>,
-    /// Their issues, or the issues responsible.
-    pub issues: Vec<IssueKey>,
+    /// The ids of the handoffs responsible, the oldest issue first.
+    pub ids: Vec<HandoffId>,
+    /// The keys of their issues, or of the issues responsible.
+    pub keys: Vec<IssueKey>,
     /// What to do.
     pub action: String,
 }
@@ -201,16 +201,16 @@ impl<'s> AlertInput<'s> {
             Sum::Count => matches!(threshold.side, Side::Above | Side::AtLeast),
             Sum::Average | Sum::Quantile(_) => threshold.is_crossed_by(as_number(sample.amount)),
         });
-        let (mut handoffs, mut issues) = (Vec::new(), Vec::new());
+        let (mut ids, mut keys) = (Vec::new(), Vec::new());
         for sample in guilty {
             if let (Some(issue), Some(number)) = (&sample.issue, sample.number) {
-                handoffs.push(HandoffId::new(issue.clone(), number));
+                ids.push(HandoffId::new(issue.clone(), number));
             }
-            issues.extend(sample.issue);
+            keys.extend(sample.issue);
         }
         // Samples are in the survey's order, with an issue's samples together.
-        handoffs.dedup();
-        issues.dedup();
+        ids.dedup();
+        keys.dedup();
         Some(Firing {
             protocol: self.name.clone(),
             name: alert.name.clone(),
@@ -224,8 +224,8 @@ impl<'s> AlertInput<'s> {
             within_seconds: alert.within_seconds,
             longer_than_seconds: alert.longer_than_seconds,
             since,
-            handoffs,
-            issues,
+            ids,
+            keys,
             action: alert.action.clone(),
         })
     }

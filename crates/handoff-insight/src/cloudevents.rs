@@ -35,11 +35,10 @@ impl<'a, T> CloudEvent<'a, T> {
         happening: &Happening,
         data: T,
     ) -> Self {
-        let subject = happening
-            .id
-            .as_ref()
-            .map(ToString::to_string)
-            .or_else(|| happening.issue.as_ref().map(ToString::to_string))
+        let handoff = happening.handoff.as_ref();
+        let subject = handoff
+            .map(|handoff| handoff.id.to_string())
+            .or_else(|| happening.key().map(ToString::to_string))
             .or_else(|| happening.name.clone());
         Self {
             specversion: "1.0",

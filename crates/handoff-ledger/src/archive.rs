@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_model::archive::ensure_archivable;
-use handoff_model::{ArchivedIssue, Issue, IssueStatus, Refusal, View, layout};
-use serde::Deserialize;
+use handoff_model::{ArchivedIssue, Issue, IssueStatus, IssueSummary, Refusal, View, layout};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::archive_step::{archive_step, line_of, unarchive_step};
 use super::error::LedgerError;
@@ -39,14 +40,15 @@ pub struct ArchiveRequest {
 }
 
 /// Issues that one step archived.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ArchiveStep")]
 pub struct ArchivedTogether {
-    /// The step's commit; `None` if nothing was written.
+    /// The step's commit; null if nothing was written.
     pub commit: Option<ObjectId>,
     /// The moment before which their last steps were made.
     pub before: Moment,
     /// The issues, in the order of their folders.
-    pub issues: Vec<ArchivedIssue>,
+    pub issues: Vec<IssueSummary>,
 }
 
 impl<'r> Ledger<'r> {
@@ -87,13 +89,16 @@ impl<'r> Ledger<'r> {
         let parts = self.to_archive(request)?;
         let tip = self.tip()?;
         let parts = parts.into_iter().map(|part| {
-            let lines = part.iter().map(|key| archivable(&tip, key, request.before));
-            let lines: Vec<_> = lines.collect::<Result<_, LedgerError>>()?;
-            let issues = lines.into_iter().flatten().collect();
+            let found = part.iter().map(|key| archivable(&tip, key, request.before));
+            let found: Vec<_> = found.collect::<Result<_, LedgerError>>()?;
             Ok(ArchivedTogether {
                 commit: None,
                 before: request.before,
-                issues,
+                issues: found
+                    .into_iter()
+                    .flatten()
+                    .map(|(issue, _)| issue)
+                    .collect(),
             })
         });
         parts.collect()
@@ -148,19 +153,18 @@ impl<'r> Ledger<'r> {
         before: Moment,
     ) -> Result<ArchivedTogether, LedgerError> {
         let (issues, commit) = self.write(session, |_, tip, _| {
-            let mut lines = Vec::new();
+            let mut found = Vec::new();
             for key in keys {
                 match archivable(tip, key, before) {
-                    Ok(line) => lines.extend(line),
+                    Ok(one) => found.extend(one),
                     Err(LedgerError::NotArchivable(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
-            if lines.is_empty() {
-                return Ok((None, lines));
-            }
-            let step = archive_step(tip, lines.clone(), before)?;
-            Ok((Some(step), lines))
+            let (issues, lines): (Vec<IssueSummary>, Vec<ArchivedIssue>) =
+                found.into_iter().unzip();
+            let step = (!lines.is_empty()).then(|| archive_step(tip, lines, before));
+            Ok((step.transpose()?, issues))
         })?;
         Ok(ArchivedTogether {
             commit,
@@ -224,11 +228,13 @@ fn ended_before(
     Ok(found)
 }
 
-/// An issue's line in the index, were it archived now; `None` if its folder is not in the tip.
+/// An issue and its line in the index, were it archived now; `None` if its folder is not in the tip.
 fn archivable(
     tip: &Snapshot<'_>,
     key: &IssueKey,
     before: Moment,
-) -> Result<Option<ArchivedIssue>, LedgerError> {
-    line_of(tip, tip.commit(), key, before)
+) -> Result<Option<(IssueSummary, ArchivedIssue)>, LedgerError> {
+    let line = line_of(tip, tip.commit(), key, before)?;
+    let issue = tip.folder(key)?.issue()?;
+    Ok(issue.as_ref().map(IssueSummary::from).zip(line))
 }

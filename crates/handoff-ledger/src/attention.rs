@@ -144,6 +144,7 @@ pub struct Attention {
     /// What went wrong, what is asked, the reason that was given, or what it is about.
     pub why: String,
     /// The number of the attempt.
+    #[serde(skip)]
     pub attempt: u32,
     /// The next command.
     pub next: String,

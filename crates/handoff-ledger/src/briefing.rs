@@ -22,30 +22,31 @@ use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// A contract as it was sent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Emitted {
-    /// The handoff that it started.
-    pub id: HandoffId,
-    /// Its format.
-    pub format: Format,
-    /// Its text.
+pub struct ContractText {
+    /// Its text; bytes that are not UTF-8 are replaced, `show --contract` has them.
     pub text: String,
 }
 
-/// The agent whose work a handoff continues.
+/// The work that an agent decided on before it sent a handoff.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Previous {
-    /// The agent.
-    pub agent: AgentName,
-    /// The handoff that brought its work here.
+pub struct DecidedOn {
+    /// The handoff that brought it.
     pub id: HandoffId,
-    /// The location of its session.
+    /// The agent that did it.
+    pub agent: AgentName,
+    /// The location of that agent's session.
     pub session: Option<String>,
+    /// The format of its contract.
+    pub format: Format,
+    /// Its contract.
+    pub text: String,
 }
 
 /// What the work on an issue needs, whatever contract hands it over.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WorkBrief {
     /// The issue's title.
+    #[serde(skip)]
     pub title: String,
     /// The facts that the protocol's `briefing` names, in its order: what is required, the
     /// workspace.
@@ -156,16 +157,13 @@ pub struct Briefing {
     /// What the work needs.
     pub work: WorkBrief,
     /// Its contract.
-    pub contract: Emitted,
-    /// The contract that its sender decided on, if the sender decides about the work of others.
-    pub decided_on: Option<Emitted>,
-    /// The agent whose work it continues.
-    pub previous: Previous,
-    /// The facts that the issue's contracts stated.
+    pub contract: ContractText,
+    /// The work that its sender decided on, if the sender decides about the work of others.
+    pub decided_on: Option<DecidedOn>,
+    /// The facts that the issue's contracts stated, other than those of `work`.
     pub facts: Map<String, Value>,
-    /// The files that contracts of the issue delivered, as far back as this handoff follows from
-    /// others.
-    #[serde(skip)]
+    /// The files that the handoffs from which this one follows delivered, and its own contract does
+    /// not.
     pub artifacts: Vec<Artifact>,
     /// The state of the issue's tasks.
     pub tasks: Vec<Task>,
@@ -191,13 +189,8 @@ pub fn briefing(
     folder: &IssueFolder<'_>,
     record: &Record,
 ) -> Result<Briefing, LedgerError> {
-    let emitted = |record: &Record| -> Result<Emitted, LedgerError> {
-        let bytes = folder.contract(record)?;
-        Ok(Emitted {
-            id: record.id.clone(),
-            format: record.contract.format,
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-        })
+    let text = |record: &Record| -> Result<String, LedgerError> {
+        Ok(String::from_utf8_lossy(&folder.contract(record)?).into_owned())
     };
     let rules = tip.rules(record.protocol.as_str())?;
     let decides = rules
@@ -207,36 +200,46 @@ pub fn briefing(
         Some(id) => folder.record(id.number())?.filter(|b| b.to == record.from),
         None => None,
     };
-    let source = basis.as_ref().unwrap_or(record);
+    let decided_on = match basis {
+        Some(basis) => Some(DecidedOn {
+            text: text(&basis)?,
+            id: basis.id,
+            agent: basis.from,
+            session: basis.session,
+            format: basis.contract.format,
+        }),
+        None => None,
+    };
     let mut artifacts: Vec<Artifact> = Vec::new();
-    let mut back = Some(record.clone());
+    let mut follows = record.follows.clone();
     for _ in 0..FAR {
-        let Some(earlier) = back else { break };
+        let Some(id) = follows else { break };
+        let Some(earlier) = folder.record(id.number())? else {
+            break;
+        };
         for artifact in earlier.artifacts {
-            if !artifacts.iter().any(|known| known.path == artifact.path) {
+            let mut known = record.artifacts.iter().chain(&artifacts);
+            if !known.any(|known| known.path == artifact.path) {
                 artifacts.push(artifact);
             }
         }
-        back = match earlier.follows {
-            Some(id) => folder.record(id.number())?,
-            None => None,
-        };
+        follows = earlier.follows;
     }
     let issue = folder.issue()?;
     let issue = issue.ok_or_else(|| Refusal::no_issue(folder.key()))?;
     let shared = documents(tip, &rules)?.into_iter();
     let budget = budget_left(&rules, folder, &issue, record)?;
+    let work = WorkBrief::of(tip.repository(), rules.protocol(), &issue, record);
+    let mut facts = issue.facts;
+    facts.retain(|name, _| !work.facts.contains_key(name));
     Ok(Briefing {
         budget,
-        work: WorkBrief::of(tip.repository(), rules.protocol(), &issue, record),
-        contract: emitted(record)?,
-        decided_on: basis.as_ref().map(emitted).transpose()?,
-        previous: Previous {
-            agent: source.from.clone(),
-            id: source.id.clone(),
-            session: source.session.clone(),
+        work,
+        contract: ContractText {
+            text: text(record)?,
         },
-        facts: issue.facts,
+        decided_on,
+        facts,
         artifacts,
         failures: failures_in_full(tip.repository(), folder, record)?,
         annotations: issue.annotations,

@@ -1,8 +1,8 @@
-//! The combined content of an issue's contracts, in one document.
+//! What is known of an issue, and the combined content of its contracts, in one document.
 
 use handoff_base::Moment;
 use handoff_contract::{Format, Source};
-use handoff_model::{Handoff, Issue, Record, Schemas, View};
+use handoff_model::{Detail, Handoff, Issue, IssueSummary, Record, Schemas, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,21 +12,59 @@ use super::error::LedgerError;
 use super::external_reviews::Said;
 use super::snapshot::{IssueFolder, Rules};
 
+/// What is known of an issue.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct IssueReport {
+    /// The issue.
+    pub issue: IssueSummary,
+    /// What else is stored of it.
+    pub record: Detail<Issue>,
+    /// What is known of it now, by name: noted by events and agents, else stated by contracts.
+    pub known: Map<String, Value>,
+    /// What its contracts stated where something else is known now.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub stated: Map<String, Value>,
+    /// What reviews and checks outside the ledger say of it.
+    pub said: Vec<Said>,
+    /// What needs somebody in it, and whom, the most urgent first.
+    pub attention: Vec<Attention>,
+}
+
+impl IssueReport {
+    /// What is known of an issue at a moment.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if something can't be read.
+    pub fn new(
+        issue: Issue,
+        folder: &IssueFolder<'_>,
+        rules: &Rules<'_>,
+        now: Moment,
+    ) -> Result<Self, LedgerError> {
+        let known = issue.known(rules.protocol().definition());
+        let mut stated = issue.facts.clone();
+        stated.retain(|name, value| known.get(name) != Some(value));
+        Ok(Self {
+            issue: IssueSummary::from(&issue),
+            said: Said::of(&issue, rules.protocol()),
+            record: Detail(issue),
+            known,
+            stated,
+            attention: of_folder(folder, rules.protocol(), now)?,
+        })
+    }
+}
+
 /// What an issue's contracts have accumulated.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Context")]
 pub struct IssueContext {
-    /// The issue.
-    pub issue: Issue,
-    /// What is known of it now, by name: noted by events and agents, else stated by contracts.
-    pub known: Map<String, Value>,
-    /// What reviews and checks outside the ledger say of it.
-    pub said: Vec<Said>,
+    /// What is known of the issue.
+    #[serde(flatten)]
+    pub report: IssueReport,
     /// The newest value of every field of its contracts, without `from`, `to`, `status` and
     /// `summary`.
     pub latest: Map<String, Value>,
-    /// What needs somebody in it, and whom, the most urgent first.
-    pub attention: Vec<Attention>,
     /// Each handoff, by number.
     pub handoffs: Vec<HandoffContext>,
 }
@@ -37,8 +75,8 @@ pub struct HandoffContext {
     /// What every answer has of it.
     #[serde(flatten)]
     pub handoff: Handoff,
-    /// Its record.
-    pub record: Record,
+    /// What else is stored of it.
+    pub record: Detail<Record>,
     /// The contract as a value, whatever its format; null if it can't be parsed.
     pub contract: Value,
     /// The contract as it was sent; bytes that are not UTF-8 are replaced.
@@ -76,17 +114,14 @@ pub fn context(
         let text = String::from_utf8_lossy(&bytes).into_owned();
         handoffs.push(HandoffContext {
             handoff: Handoff::new(&record, now),
-            record,
+            record: Detail(record),
             contract: value,
             text,
         });
     }
     Ok(Some(IssueContext {
-        known: issue.known(rules.protocol().definition()),
-        said: Said::of(&issue, rules.protocol()),
-        issue,
+        report: IssueReport::new(issue, folder, rules, now)?,
         latest,
-        attention: of_folder(folder, rules.protocol(), now)?,
         handoffs,
     }))
 }

@@ -1,11 +1,11 @@
 //! The changes of each commit, as data for programs that follow the ledger.
 
-use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Change, Commit, MOST_ENTRIES, Repository, Shape, Tree};
 use handoff_model::{
-    Failure, Record, Request, TraceParent, Transition, Update, layout, record, recorded, trailers,
+    Failure, Handoff, Issue, IssueSummary, Record, Request, TraceParent, Transition, Update,
+    layout, record, recorded, trailers,
 };
 use handoff_protocol::State;
 use schemars::JsonSchema;
@@ -50,10 +50,12 @@ pub struct Happening {
     pub at: Moment,
     /// The agent, or the person who ran the program.
     pub by: String,
-    /// The issue.
-    pub issue: Option<IssueKey>,
-    /// The handoff.
-    pub id: Option<HandoffId>,
+    /// The commit's subject.
+    pub subject: String,
+    /// The handoff, after the commit; null if it is about none.
+    pub handoff: Option<Handoff>,
+    /// The issue, after the commit, if it is about no handoff; else null.
+    pub issue: Option<IssueSummary>,
     /// What happened to the handoff: `send`, or an event of the lifecycle: `claim`, `complete`,
     /// `fail`, ….
     pub event: Option<&'static str>,
@@ -61,24 +63,10 @@ pub struct Happening {
     pub from: Option<State>,
     /// The state after.
     pub to: Option<State>,
-    /// The handoff's sender.
-    pub from_agent: Option<AgentName>,
-    /// Its receiver.
-    pub to_agent: Option<AgentName>,
-    /// Its contract's type.
-    pub contract_type: Option<String>,
-    /// Which attempt it is.
-    pub attempt: Option<u32>,
-    /// One line about the handoff; the commit's subject if there is none.
-    pub summary: String,
     /// Why, or what the answer is.
     pub reason: Option<String>,
     /// What went wrong.
     pub failure: Option<Failure>,
-    /// When the lease expires.
-    pub expires_at: Option<Moment>,
-    /// When it can be claimed, while it waits for another attempt.
-    pub not_before: Option<Moment>,
     /// The protocol's name, or the document's path.
     pub name: Option<String>,
     /// The [trace](observability.md#traces) that it was made in.
@@ -86,42 +74,37 @@ pub struct Happening {
 }
 
 impl Happening {
-    fn new(kind: Kind, at: DateTime<FixedOffset>, by: &str) -> Self {
+    /// What a commit itself says.
+    fn of_commit(kind: Kind, commit: &Commit) -> Self {
+        let subject = commit.message.lines().next().unwrap_or_default();
         Self {
             kind,
-            at: to_second(at),
-            by: by.to_owned(),
+            at: to_second(commit.author.at),
+            by: commit.author.name.clone(),
+            subject: subject.to_owned(),
+            handoff: None,
             issue: None,
-            id: None,
             event: None,
             from: None,
             to: None,
-            from_agent: None,
-            to_agent: None,
-            contract_type: None,
-            attempt: None,
-            summary: String::new(),
             reason: None,
             failure: None,
-            expires_at: None,
-            not_before: None,
             name: None,
             traceparent: None,
         }
     }
 
-    /// What a commit's own subject says.
-    fn of_commit(kind: Kind, commit: &Commit) -> Self {
-        let mut plain = Self::new(kind, commit.author.at, &commit.author.name);
-        let subject = commit.message.lines().next().unwrap_or_default();
-        subject.clone_into(&mut plain.summary);
-        plain
+    /// The issue that it is about.
+    pub fn key(&self) -> Option<&IssueKey> {
+        let of_handoff = self.handoff.as_ref().map(|handoff| &handoff.issue);
+        of_handoff.or(self.issue.as_ref().map(|issue| &issue.key))
     }
 
     /// Whether this agent made the change, sent the handoff or receives it.
     pub fn concerns(&self, agent: &AgentName) -> bool {
-        let named = [&self.from_agent, &self.to_agent];
-        self.by == agent.as_str() || named.iter().any(|name| name.as_ref() == Some(agent))
+        let mut handoffs = self.handoff.iter();
+        self.by == agent.as_str()
+            || handoffs.any(|handoff| handoff.from == *agent || handoff.to == *agent)
     }
 }
 
@@ -174,7 +157,7 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     // Also where handoffs have their time to be claimed again, as when an issue is resumed.
     let is_of_issue = changes.iter().any(|c| c.path.ends_with("/issue.json"));
     if is_of_issue && found.iter().all(|one| one.kind == Kind::Record) {
-        let (one, is_resumed) = of_issue(commit, plain(Kind::Issue));
+        let (one, is_resumed) = of_issue(&tree, repository, commit)?;
         if found.is_empty() || is_resumed {
             found = vec![one];
         }
@@ -195,19 +178,51 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
 }
 
 /// What happened to an issue by a step of which no handoff tells, and whether it was resumed.
-fn of_issue(commit: &Commit, mut one: Happening) -> (Happening, bool) {
+fn of_issue(
+    tree: &Tree<'_>,
+    repository: &Repository,
+    commit: &Commit,
+) -> Result<(Happening, bool), LedgerError> {
+    let mut one = Happening::of_commit(Kind::Issue, commit);
     let issue = { trailers(&commit.message).into_iter() }
         .find_map(|(name, value)| (name == "Issue").then(|| value.parse::<IssueKey>().ok())?);
     let step = recorded(&commit.message).map(|step| step.request);
     let (Some(issue), Ok(Request::Update(update))) = (issue, step) else {
         one.kind = Kind::Other;
-        return (one, false);
+        return Ok((one, false));
     };
     let texts = update.texts();
     one.reason = texts.last().map(|&why| why.to_owned());
-    one.id = { update.handoff() }.map(|number| HandoffId::new(issue.clone(), number));
-    one.issue = Some(issue);
-    (one, matches!(update, Update::Reopen { .. }))
+    match update.handoff() {
+        Some(number) => {
+            let path = layout::record_file(&HandoffId::new(issue, number));
+            let record: Option<Record> = stored_at(repository, tree, &path)?;
+            one.handoff = record.map(|record| Handoff::new(&record, one.at));
+        }
+        None => one.issue = issue_at(repository, tree, &issue)?,
+    }
+    Ok((one, matches!(update, Update::Reopen { .. })))
+}
+
+/// An issue as a tree has it.
+fn issue_at(
+    repository: &Repository,
+    tree: &Tree<'_>,
+    key: &IssueKey,
+) -> Result<Option<IssueSummary>, LedgerError> {
+    let issue: Option<Issue> = stored_at(repository, tree, &layout::issue_file(key))?;
+    Ok(issue.as_ref().map(IssueSummary::from))
+}
+
+fn stored_at<T: handoff_model::record::Stored>(
+    repository: &Repository,
+    tree: &Tree<'_>,
+    path: &str,
+) -> Result<Option<T>, LedgerError> {
+    match tree.entry(path)? {
+        Some((_, id)) => stored(repository, id, path).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What happened in a commit that changes the archive.
@@ -221,7 +236,7 @@ fn of_archive(
     Ok(match archive_step_of(&changes) {
         Some(ArchiveStep::Archive(_)) => of_commit(Kind::Archive),
         Some(ArchiveStep::Unarchive(key)) => Happening {
-            issue: Some(key),
+            issue: issue_at(repository, &Tree::new(repository, commit.tree), &key)?,
             ..of_commit(Kind::Archive)
         },
         _ => of_commit(Kind::Other),
@@ -246,15 +261,7 @@ fn is_record(path: &str) -> bool {
 }
 
 fn about(record: &Record, mut happening: Happening, transition: Option<&Transition>) -> Happening {
-    happening.issue = Some(record.id.issue().clone());
-    happening.id = Some(record.id.clone());
-    happening.from_agent = Some(record.from.clone());
-    happening.to_agent = Some(record.to.clone());
-    happening.contract_type = Some(record.contract_type.clone());
-    happening.attempt = Some(record.attempt);
-    happening.summary.clone_from(&record.summary);
-    happening.expires_at = record.expires_at();
-    happening.not_before = record.not_before;
+    happening.handoff = Some(Handoff::new(record, happening.at));
     let (from, to) = (Some(record.state), Some(record.state));
     (happening.from, happening.to) = (from, to);
     if let Some(transition) = transition {

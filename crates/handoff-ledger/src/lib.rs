@@ -64,9 +64,9 @@ pub use archive::{ArchiveRequest, ArchivedTogether};
 pub use archive_step::end_of_second;
 pub use authority::OtherProtocol;
 pub use base_branch::base_branch;
-pub use briefing::{Briefing, Emitted, Previous, WorkBranch, WorkBrief, briefing};
+pub use briefing::{Briefing, ContractText, DecidedOn, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
-pub use context::{HandoffContext, IssueContext, context, contract_value};
+pub use context::{HandoffContext, IssueContext, IssueReport, context, contract_value};
 pub use contract_match::{ContractMatch, Offer};
 pub use error::{
     BranchError, ContractError, DEEPEN, DamageError, LedgerError, ProtocolError, RerunError,

@@ -69,6 +69,6 @@ pub use step::{
 };
 pub use trailers::trailers;
 pub use view::{
-    Answered, Handoff, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus, choices,
-    needs_attention, overdue_text, required, stuck_advice, turn,
+    Answered, Detail, Handoff, IssueSummary, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus,
+    choices, needs_attention, overdue_text, required, stuck_advice, turn,
 };

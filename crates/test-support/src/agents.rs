@@ -94,7 +94,7 @@ pub fn outcome(ran: &Ran) -> (String, String) {
 
 /// The record of 87.1.
 pub fn record(env: &TestEnvironment) -> Value {
-    env.data(&["show", "87.1"])["record"].clone()
+    crate::stored(&env.data(&["show", "87.1"]))
 }
 
 /// Retries 87.1 as the orchestrator.

@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub use output_schema::shape;
+pub use output_schema::{shape, stored, stored_issue};
 
 /// 2026-03-02T09:00:00Z, a Monday morning.
 const START: i64 = 1_772_442_000;
@@ -304,7 +304,7 @@ impl TestEnvironment {
         let mut all = args.to_vec();
         all.push("--json");
         let mut document = self.handoff(&all).success().json();
-        assert_eq!(document["schema"], "git-handoff/1");
+        assert_eq!(document["schema"], "git-handoff/2");
         assert_eq!(document["ok"], true);
         document["data"].take()
     }

@@ -16,10 +16,10 @@ const BASE: &str = "json-schema:///output/";
 /// output that is not a document, pass.
 #[track_caller]
 pub(crate) fn check(args: &[String], document: &Value) {
-    if document["schema"] != "git-handoff/1" {
+    if document["schema"] != "git-handoff/2" {
         return;
     }
-    check_handoffs(args, document);
+    check_shapes(args, document);
     let Some(validator) = validator(args) else {
         return;
     };
@@ -30,38 +30,160 @@ pub(crate) fn check(args: &[String], document: &Value) {
     assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
 }
 
-/// Asserts that what an answer has of handoffs has the one shape: `handoff`, if it is an object, and
-/// each object in `handoffs` and in the buckets of `prime`, which may have more members.
+/// Asserts that an answer has each handoff and each issue in the one shape, and no value twice.
 #[track_caller]
-fn check_handoffs(args: &[String], document: &Value) {
-    static SHAPE: LazyLock<Validator> = LazyLock::new(|| {
-        let schema = json!({ "$ref": "definitions.json#/$defs/Handoff" });
-        validator_of(&schema, "handoff.json")
-    });
-    let data = &document["data"];
-    let buckets = data.as_object().into_iter().flat_map(|data| data.values());
-    let lists = buckets.map(|bucket| &bucket["first"]);
-    let lists = lists.chain([&data["handoffs"]]).filter_map(Value::as_array);
-    let alone = [&data["handoff"]].into_iter().cloned();
-    let rows = lists.flatten().filter(|row| row.is_object());
-    for handoff in alone.chain(rows.map(shape)).filter(Value::is_object) {
-        let faults: Vec<String> = SHAPE
-            .iter_errors(&handoff)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{handoff:#}");
+fn check_shapes(args: &[String], document: &Value) {
+    let mut faults = Vec::new();
+    let mut seen = BTreeMap::new();
+    // The lines of `watch` have no document around them.
+    let is_line = document["kind"].is_string();
+    let answer = if is_line { document } else { &document["data"] };
+    walk(answer, "", &mut seen, &mut faults);
+    assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
+}
+
+/// What else a row about a handoff may have, and one about an issue.
+const BESIDE: [&str; 12] = [
+    "record",
+    "contract",
+    "unpublished",
+    "paused",
+    "reason",
+    "questions",
+    "path",
+    "commit",
+    "repeated",
+    "transitions",
+    "next",
+    "warnings",
+];
+const BESIDE_ISSUE: [&str; 1] = ["may_send"];
+
+/// What is told of the past, or of what is stored elsewhere: it names a handoff by its id.
+const STORED: [&str; 4] = ["record", "transitions", "failures", "tasks"];
+
+/// The faults of a value and of what is in it. Each place where something is told of a handoff is
+/// noted by its id and the member.
+fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &mut Vec<String>) {
+    if let Value::Array(items) = value {
+        for (n, item) in items.iter().enumerate() {
+            walk(item, &format!("{at}/{n}"), seen, faults);
+        }
+    }
+    let Value::Object(members) = value else {
+        return;
+    };
+    let has = |names: &[&str]| names.iter().all(|name| members.contains_key(*name));
+    for (kind, known, beside) in [
+        ("Handoff", ["id", "state", "contract_type"], &BESIDE[..]),
+        ("Issue", ["key", "protocol", "status"], &BESIDE_ISSUE),
+    ] {
+        let names = NAMES[kind].as_object().unwrap();
+        if has(&known) {
+            let lacks = names.keys().filter(|name| !members.contains_key(*name));
+            faults.extend(lacks.map(|name| format!("{at}: no {name}")));
+            let more = members.keys().filter(|name| !names.contains_key(*name));
+            let more = more.filter(|name| !beside.contains(&name.as_str()));
+            faults.extend(more.map(|name| format!("{at}: {name} beside its {kind}")));
+        }
+    }
+    let is_past = at.contains("/steps/");
+    for (name, member) in members {
+        let place = format!("{at}/{name}");
+        if name == "handoff" && !member.is_null() && !member["contract_type"].is_string() {
+            faults.push(format!("{place}: not a handoff"));
+        }
+        let is_told = NAMES["Handoff"].get(name).is_some();
+        let names_it = ["id", "issue", "title", "attempt"].contains(&name.as_str());
+        if let (Some(id), true, false) = (value["id"].as_str(), is_told, names_it || is_past)
+            && id.contains('.')
+            && let Some(first) = seen.insert(format!("{id} {name}"), place.clone())
+        {
+            faults.push(format!("{place}: as {first}"));
+        }
+        let same = value["handoff"].get(name);
+        if same.is_some_and(|same| same == member && !member.is_null()) && !names_it {
+            faults.push(format!("{place}: its handoff has it"));
+        }
+        let mut others = members.iter().take_while(|(other, _)| *other != name);
+        let same = others.find(|(_, other)| *other == member);
+        if let Some((other, _)) = same.filter(|_| !member.is_string() && has_text(member)) {
+            faults.push(format!("{place}: the same as {other}"));
+        }
+        if STORED.contains(&name.as_str()) {
+            let told = member.as_object().into_iter().flatten();
+            let again = told.filter(|(name, _)| NAMES["Handoff"].get(*name).is_some());
+            faults.extend(again.map(|(name, _)| format!("{place}/{name}: its handoff has it")));
+        } else {
+            walk(member, &place, seen, faults);
+        }
     }
 }
 
+/// Whether there is text in a value.
+fn has_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => items.iter().any(has_text),
+        Value::Object(members) => members.values().any(has_text),
+        _ => false,
+    }
+}
+
+/// The members of a handoff and of an issue in every answer.
+static NAMES: LazyLock<Value> = LazyLock::new(|| {
+    let definitions = file("definitions").unwrap()["$defs"].take();
+    let of = |name: &str| definitions[name]["properties"].clone();
+    json!({ "Handoff": of("Handoff"), "Issue": of("Issue") })
+});
+
 /// The members that a row has in common with every answer about a handoff.
 pub fn shape(row: &Value) -> Value {
-    static NAMES: LazyLock<Value> =
-        LazyLock::new(|| file("definitions").unwrap()["$defs"]["Handoff"]["properties"].take());
     let mut row = row.clone();
     if let Value::Object(members) = &mut row {
-        members.retain(|name, _| NAMES.get(name).is_some());
+        members.retain(|name, _| NAMES["Handoff"].get(name).is_some());
     }
     row
+}
+
+/// A handoff as the ledger stores it: the record of an answer or a row, with what its handoff has.
+pub fn stored(answer: &Value) -> Value {
+    let handoff = match &answer["handoff"] {
+        handoff @ Value::Object(_) => handoff,
+        _ => answer,
+    };
+    let mut record = answer["record"].clone();
+    let held = ["worker", "token", "expires_at"];
+    for (name, value) in shape(handoff).as_object().unwrap() {
+        if !held.contains(&name.as_str()) {
+            record[name] = value.clone();
+        }
+    }
+    if handoff["state"] == "pending" {
+        record["acknowledge_by"] = handoff["expires_at"].clone();
+    }
+    if !handoff["worker"].is_null() {
+        let mut steps = record["transitions"].as_array().unwrap().iter().rev();
+        let began = steps.find(|step| step["to"] == "in_progress").unwrap();
+        let mut lease = json!({ "holder": handoff["to"], "since": began["at"] });
+        for name in held {
+            lease[name] = handoff[name].clone();
+        }
+        let reports = record["progress"].as_array();
+        lease["progress"] = reports.and_then(|all| all.last()).cloned().into();
+        record["lease"] = lease;
+    }
+    record
+}
+
+/// An issue as the ledger stores it, of the answer of `status` or `context`.
+pub fn stored_issue(answer: &Value) -> Value {
+    let mut record = answer["record"].clone();
+    for (name, value) in answer["issue"].as_object().unwrap() {
+        record[name] = value.clone();
+    }
+    record["facts"] = answer["known"].clone();
+    record
 }
 
 /// The schema for a command, by its first words.

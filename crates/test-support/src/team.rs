@@ -133,7 +133,7 @@ pub fn states(env: &TestEnvironment, issue: &str) -> Vec<String> {
 /// The record of a handoff.
 #[track_caller]
 pub fn record(env: &TestEnvironment, id: &str) -> Value {
-    env.data(&["show", id])["record"].take()
+    crate::stored(&env.data(&["show", id]))
 }
 
 /// How many commits the ledger has.

@@ -6,6 +6,7 @@ use handoff_base::text::quoted;
 use handoff_github::comment::{AUTHOR, existing};
 use handoff_github::status::Issue;
 use handoff_github::summary::comment;
+use handoff_model::IssueSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -90,7 +91,7 @@ impl Arguments {
             replace(file, page.text.as_bytes())?;
         }
         output.answer(&CommentView {
-            issue: key,
+            issue: IssueSummary::from(&issue.issue),
             comment: id,
             bytes: page.text.len(),
             left_out: page.left_out,
@@ -119,7 +120,7 @@ impl Arguments {
 #[schemars(rename = "GithubComment")]
 pub(crate) struct CommentView {
     /// the issue
-    issue: IssueKey,
+    issue: IssueSummary,
     /// the comment to replace, with `--existing`
     comment: Option<u64>,
     /// how long the body is

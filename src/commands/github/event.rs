@@ -120,8 +120,7 @@ impl Arguments {
             event: event.name(),
             action: event.action(),
             delivery: &delivery,
-            issue: carried.issues.first(),
-            issues: &carried.issues,
+            keys: &carried.issues,
             did: carried.did.iter().map(|did| self.step(did)).collect(),
             draft: carried
                 .draft
@@ -195,10 +194,8 @@ pub(crate) struct EventView<'a> {
     action: Option<&'a str>,
     /// the delivery that identifies its effects: they occur once
     delivery: &'a DeliveryName,
-    /// the issue that it is about; of several, the first
-    issue: Option<&'a IssueKey>,
-    /// the issues that it is about
-    issues: &'a [IssueKey],
+    /// the keys of the issues that it is about
+    keys: &'a [IssueKey],
     /// the steps that follow from it, in order
     did: Vec<StepView<'a>>,
     /// a contract started from it, for an agent to finish
@@ -266,7 +263,7 @@ impl Answer for EventView<'_> {
 impl EventView<'_> {
     fn report(&self) -> String {
         let action = self.action.map(|action| format!(" {action}"));
-        let issues: Vec<&str> = self.issues.iter().map(IssueKey::as_str).collect();
+        let issues: Vec<&str> = self.keys.iter().map(IssueKey::as_str).collect();
         let issue = match &issues[..] {
             [] => None,
             [issue] => Some(format!(", issue {issue}")),

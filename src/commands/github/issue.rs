@@ -42,15 +42,14 @@ impl Arguments {
             },
             Err(_) => by_itself(&event, &closes),
         };
-        let Some(issue) = issues.first().cloned() else {
+        if issues.is_empty() {
             let text = "the event is about no issue";
             return Err(Failure::new(ErrorCode::NoIssueNamed, text).hint(
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
             ));
-        };
+        }
         output.answer(&SubjectView {
-            issue,
-            issues,
+            keys: issues,
             pull_request: subject.pull_request,
         })
     }
@@ -67,19 +66,14 @@ fn by_itself(event: &Event, closes: &[IssueKey]) -> (Subject, Vec<IssueKey>) {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "GithubIssue")]
 pub(crate) struct SubjectView {
-    /// the issue that the event is about; of several, the first
-    issue: IssueKey,
-    /// the issues that the event is about
-    issues: Vec<IssueKey>,
+    /// the keys of the issues that the event is about
+    keys: Vec<IssueKey>,
     /// the pull request that it is about, if any
     pull_request: Option<u64>,
 }
 
 impl Answer for SubjectView {
     fn text(&self, _: &Look) -> String {
-        self.issues
-            .iter()
-            .map(|issue| format!("{issue}\n"))
-            .collect()
+        self.keys.iter().map(|issue| format!("{issue}\n")).collect()
     }
 }

@@ -201,7 +201,7 @@ impl<'f> Agent<'f> {
             args.push("--offline");
         }
         let (told, document) = self.run(&args);
-        let data = &document["data"];
+        let data = &document["data"]["handoff"];
         let (id, text) = (data["id"].as_str(), |name: &str| {
             data[name].as_str().map(str::to_owned)
         });

@@ -56,7 +56,7 @@ impl Life {
         // Whether it rests, and for whom.
         let resting = model.resting(issue);
         assert_eq!(
-            is.get("paused").is_some(),
+            !is["paused"].is_null(),
             resting.is_some(),
             "issue {issue} is paused: {}, but {resting:?}",
             is["paused"]

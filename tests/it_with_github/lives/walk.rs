@@ -32,7 +32,7 @@ impl Life {
             if lacks {
                 self.hub.env().handoff(&["fetch"]).success();
                 let draft = self.hub.env().data(&["show", &format!("{number}.1")]);
-                assert_eq!(draft["record"]["contract_type"], "issue-draft");
+                assert_eq!(draft["handoff"]["contract_type"], "issue-draft");
                 self.hub
                     .issues
                     .get_mut(&number)

@@ -46,8 +46,8 @@ pub struct Item {
     /// Its path in the folder, with the line (`steps.jsonl:12`) or location
     /// (`handoff_log.json#/handoff_log/3`) if the file has several items.
     pub file: String,
-    /// The handoff that it is about; null if it is about none.
-    pub handoff: Option<HandoffId>,
+    /// The id of the handoff that it is about; null if it is about none.
+    pub id: Option<HandoffId>,
 }
 
 /// An item that was not imported.
@@ -187,7 +187,7 @@ impl<'a, 'r> Importer<'a, 'r> {
 
     pub(super) fn skip(&mut self, file: &str, handoff: Option<HandoffId>) {
         let file = file.to_owned();
-        self.report.skipped.push(Item { file, handoff });
+        self.report.skipped.push(Item { file, id: handoff });
     }
 
     /// Records the result for an item that the ledger accepted.
@@ -203,7 +203,7 @@ impl<'a, 'r> Importer<'a, 'r> {
 
     pub(super) fn imported(&mut self, file: &str, handoff: Option<HandoffId>) {
         let file = file.to_owned();
-        self.report.imported.push(Item { file, handoff });
+        self.report.imported.push(Item { file, id: handoff });
     }
 
     /// Reports a ledger error about this item.

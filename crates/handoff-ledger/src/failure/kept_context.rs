@@ -38,6 +38,7 @@ pub struct PastFailure {
     /// What went wrong.
     pub error: Option<Failure>,
     /// Where its context is kept, if it is.
+    #[serde(skip)]
     pub context: Option<FailureContext>,
     /// The content of the context; only for the newest one.
     #[serde(skip_serializing_if = "Option::is_none")]

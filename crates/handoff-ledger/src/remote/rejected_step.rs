@@ -25,8 +25,8 @@ pub struct Rejected {
     pub name: String,
     /// Its offline commit.
     pub commit: ObjectId,
-    /// The handoff that it is about, by its id at that time; null for a protocol or a document.
-    pub handoff: Option<HandoffId>,
+    /// The id that its handoff had at that time; null for a protocol or a document.
+    pub id: Option<HandoffId>,
     /// What it did, in one line.
     pub subject: String,
     /// Why it was refused.
@@ -41,7 +41,7 @@ impl Rejected {
         Self {
             name: name.to_owned(),
             commit: commit.id,
-            handoff: handoff(&commit.message),
+            id: handoff(&commit.message),
             subject: commit.message.lines().next().unwrap_or_default().to_owned(),
             reason: reason.trim_end().to_owned(),
         }
@@ -128,7 +128,7 @@ impl Ledger<'_> {
         let (rejected, kept) = self.kept_as(name)?;
         let commit = self.repository().commit(kept.commit)?;
         let mut contract = None;
-        if let (Some(id), true) = (&rejected.handoff, begun(&commit.message).is_some()) {
+        if let (Some(id), true) = (&rejected.id, begun(&commit.message).is_some()) {
             let step = self.at(kept.commit)?;
             let folder = step.issue(id.issue())?;
             if let Some(record) = folder.record(id.number())? {

@@ -36,13 +36,15 @@ pub struct Synced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RemoteDistance {
     /// The remote.
+    #[serde(skip)]
     pub remote: String,
     /// How many commits are here and not there.
+    #[serde(skip)]
     pub unpublished: usize,
-    /// How many are there, and were fetched, and are not on the branch here.
-    pub behind: usize,
     /// Whether the remote was ever reached.
     pub seen: bool,
+    /// How many commits are there, and were fetched, and are not on the branch here.
+    pub behind: usize,
 }
 
 impl Ledger<'_> {

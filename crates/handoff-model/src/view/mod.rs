@@ -2,14 +2,18 @@
 
 mod attention;
 mod choices;
+mod detail;
 mod handoff;
+mod issue;
 mod requirement;
 mod turn;
 mod wait_status;
 
 pub use attention::{needs_attention, stuck_advice};
 pub use choices::choices;
+pub use detail::Detail;
 pub use handoff::Handoff;
+pub use issue::IssueSummary;
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
 pub use turn::{Turn, turn};
 pub use wait_status::{Outcome, WaitStatus, overdue_text};
