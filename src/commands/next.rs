@@ -83,10 +83,19 @@ impl Arguments {
             return self.turn(about, &between, attention, protocol, (fresh, output));
         }
         let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
-        let Some((next, (advice, record))) = next
-            .as_ref()
-            .and_then(|next| Some((next, next.advice.as_ref()?)))
-        else {
+        let id = next.as_ref().and_then(|next| next.id.as_ref());
+        let turn = Turn {
+            issue: IssueSummary::from(&issue),
+            action: next.as_ref().map(|next| next.action),
+            agent: next.as_ref().map(|next| &next.agent),
+            handoff: handoff(&folder, id)?,
+            why: match &next {
+                Some(next) => next.why.clone(),
+                None => "nothing is open".to_owned(),
+            },
+        };
+        let advice = next.as_ref().and_then(|next| next.advice.as_ref());
+        let Some((advice, record)) = advice else {
             if let Some(paused) = &issue.paused
                 && !goes_on(&issue, &attention)
             {
@@ -97,27 +106,9 @@ impl Arguments {
             if self.apply {
                 return Err(nothing_to_apply(&key, attention.first()));
             }
-            let id = next.as_ref().and_then(|next| next.id.as_ref());
-            let turn = Turn {
-                issue: IssueSummary::from(&issue),
-                action: next.as_ref().map(|next| next.action),
-                agent: next.as_ref().map(|next| &next.agent),
-                handoff: handoff(&folder, id)?,
-                why: match &next {
-                    Some(next) => next.why.clone(),
-                    None => "nothing is open".to_owned(),
-                },
-            };
             let command = next.as_ref().and_then(|next| next.command.as_deref());
             let command = command.map(|command| output.command(command));
             return answer_turn(turn, attention, command.as_ref(), (fresh, output));
-        };
-        let turn = Turn {
-            issue: IssueSummary::from(&issue),
-            action: Some(next.action),
-            agent: Some(&next.agent),
-            handoff: handoff(&folder, next.id.as_ref())?,
-            why: next.why.clone(),
         };
         let commands = commands((advice, record), &folder, protocol, now()?)?;
         let mut view = NextView::of_advice(turn, (advice, record), commands);

@@ -201,7 +201,9 @@ fn whoever_is_at_work_extends_the_lease() {
     let said = "extend 87.1 --as prep-agent --lease 1m --progress 'the branch stands'";
     let (_, new) = added(&env, || done(&env, said));
     assert_eq!((end(), new.len()), (third, 1));
-    let lease = record(&env, "87.1")["lease"].take();
+    let stored = ["show", "handoffs:issues/87/00/87/0001.json"];
+    let stored: Value = serde_json::from_str(&env.git(&env.repo(), &stored)).unwrap();
+    let lease = &stored["lease"];
     assert_eq!(lease["progress"]["text"], "the branch stands");
     assert_eq!(lease["seconds"], 24 * 3600);
     done(&env, "show 87.1").says("progress  the branch stands (");

@@ -241,13 +241,18 @@ fn advice_is_data_as_well() {
         .data(&["next", TRACE])
         .to_string()
         .replace(TRACE, "TRACE");
-    let data: Value = serde_json::from_str(&data).unwrap();
+    let mut data: Value = serde_json::from_str(&data).unwrap();
+    let (issue, handoff) = (data["issue"].take(), data["handoff"].take());
+    assert_eq!(
+        (&issue["key"], &handoff["id"]),
+        (&json!("TRACE"), &json!("TRACE.1"))
+    );
     insta::assert_snapshot!(format!("{data:#}"), @r#"
     {
-      "issue": "TRACE",
+      "issue": null,
       "action": "ask",
       "agent": "orchestrator",
-      "handoff": "TRACE.1",
+      "handoff": null,
       "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
       "to": null,
       "reason": "without a critical input: budget",

@@ -155,11 +155,12 @@ pub fn stored(answer: &Value) -> Value {
     let mut record = answer["record"].clone();
     let held = ["worker", "token", "expires_at"];
     for (name, value) in shape(handoff).as_object().unwrap() {
-        if !held.contains(&name.as_str()) {
+        let is_own = name != "issue" && name != "expired";
+        if is_own && !held.contains(&name.as_str()) && !value.is_null() {
             record[name] = value.clone();
         }
     }
-    if handoff["state"] == "pending" {
+    if handoff["state"] == "pending" && !handoff["expires_at"].is_null() {
         record["acknowledge_by"] = handoff["expires_at"].clone();
     }
     if !handoff["worker"].is_null() {
