@@ -52,25 +52,7 @@ impl Arguments {
         let Reading { ledger, tip, fresh } = reading;
         let now = now()?;
         if let Some(issue) = &self.issue {
-            let key: IssueKey = issue.parse()?;
-            let folder = tip.issue(&key)?;
-            let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
-            let rules = tip.rules(issue.protocol.as_str())?;
-            let mut report = IssueReport::new(issue, &folder, &rules, now)?;
-            output.complete(&mut report.attention);
-            let mut records = folder.records()?;
-            let usage = render::issue_usage(&records);
-            let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
-            let view = IssueView {
-                report,
-                handoffs: ListedHandoff::all(records, now),
-                page,
-                usage,
-                fresh,
-            };
-            output.answer(&view)?;
-            fresh::say(view.fresh.as_ref(), output);
-            return Ok(());
+            return self.issue(issue, &tip, fresh, output);
         }
         let mut records = Vec::new();
         for entry in tip.open()? {
@@ -98,7 +80,11 @@ impl Arguments {
         let open = open_states.map(|state| (state, count(state))).collect();
         let attention_total = attention.len();
         attention.truncate(self.page.most_before(self.page.most(output)));
-        let mut rows: Vec<Row> = records.into_iter().map(Row::Handoff).collect();
+        let mut rows: Vec<Row> = records
+            .into_iter()
+            .map(Box::new)
+            .map(Row::Handoff)
+            .collect();
         if self.idle {
             rows.extend(idle_issues(&ledger, &tip)?.into_iter().map(Row::Idle));
         }
@@ -106,7 +92,7 @@ impl Arguments {
         let (mut records, mut idle) = (Vec::new(), Vec::new());
         for row in rows {
             match row {
-                Row::Handoff(record) => records.push(record),
+                Row::Handoff(record) => records.push(*record),
                 Row::Idle(issue) => idle.push(issue),
             }
         }
@@ -135,6 +121,35 @@ impl Arguments {
         output.answer(&view)?;
         // The answer itself says which steps are not on the remote.
         fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
+        Ok(())
+    }
+
+    fn issue(
+        &self,
+        issue: &str,
+        tip: &Snapshot<'_>,
+        fresh: Option<Fresh>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let now = now()?;
+        let key: IssueKey = issue.parse()?;
+        let folder = tip.issue(&key)?;
+        let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let mut report = IssueReport::new(issue, &folder, &rules, now)?;
+        output.complete(&mut report.attention);
+        let mut records = folder.records()?;
+        let usage = render::issue_usage(&records);
+        let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
+        let view = IssueView {
+            report,
+            handoffs: ListedHandoff::all(records, now),
+            page,
+            usage,
+            fresh,
+        };
+        output.answer(&view)?;
+        fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
 }
@@ -242,7 +257,7 @@ pub(crate) struct StatusView<'a> {
 
 /// A row of what is open.
 enum Row {
-    Handoff(Record),
+    Handoff(Box<Record>),
     Idle(IdleIssue),
 }
 

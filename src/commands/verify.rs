@@ -111,22 +111,11 @@ impl Arguments {
         let is_left_out = |f: &Finding| f.code == FindingCode::ObjectLeftOut;
         let is_left_out = audit.findings.iter().any(is_left_out);
         if is_github && !is_left_out {
-            let remarks: Vec<Annotation> =
-                audit.findings.iter().map(Annotation::in_ledger).collect();
-            annotations::show(output, &remarks, &format!("{}\n", audit::verdict(&audit)))?;
-            return if audit.is_clean() {
-                Ok(())
-            } else {
-                Err(Failure::reported(exit::INTEGRITY))
-            };
+            return annotated(&audit, output);
         }
         let (verdict, hint) = (audit::verdict(&audit), hint_for(&audit.findings));
         let is_clean = audit.is_clean();
-        let mut numbered: Vec<(usize, Finding)> = (1..).zip(audit.findings).collect();
-        let page = self
-            .page
-            .cut(&mut numbered, |(number, _)| number.to_string(), output)?;
-        audit.findings = numbered.into_iter().map(|(_, finding)| finding).collect();
+        let page = self.cut(&mut audit, output)?;
         let other_protocols = other_protocols(&ledger, key.as_ref());
         let about = (ledger.branch(), key.as_ref());
         let view = VerifyView {
@@ -157,6 +146,26 @@ impl Arguments {
             output.answer(&view)?;
         }
         Err(failure)
+    }
+
+    /// Leaves the findings of one page; the cursor is a finding's number.
+    fn cut(&self, audit: &mut Audit, output: &Output) -> Result<Page, Failure> {
+        let mut numbered: Vec<_> = (1..).zip(std::mem::take(&mut audit.findings)).collect();
+        let name = |(number, _): &(usize, Finding)| number.to_string();
+        let page = self.page.cut(&mut numbered, name, output)?;
+        audit.findings = numbered.into_iter().map(|(_, finding)| finding).collect();
+        Ok(page)
+    }
+}
+
+/// Shows the findings as annotations of a workflow.
+fn annotated(audit: &Audit, output: &mut Output) -> Result<(), Failure> {
+    let remarks: Vec<Annotation> = audit.findings.iter().map(Annotation::in_ledger).collect();
+    annotations::show(output, &remarks, &format!("{}\n", audit::verdict(audit)))?;
+    if audit.is_clean() {
+        Ok(())
+    } else {
+        Err(Failure::reported(exit::INTEGRITY))
     }
 }
 

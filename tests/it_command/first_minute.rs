@@ -220,7 +220,7 @@ fn a_step_is_two_commands() {
     let missing = act(
         &env,
         "prep-agent",
-        &sending("implementer-agent", &PREPARED[..2]),
+        &sending("implementer-agent", &PREPARED[..3]),
     )
     .exits(3);
     insta::assert_snapshot!(missing.stderr, @"

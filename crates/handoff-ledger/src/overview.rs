@@ -309,10 +309,11 @@ impl Overviewer<'_, '_> {
             return Ok(());
         };
         let stuck = [Need::Dead, Need::Failed, Need::Blocked];
-        if stuck.contains(&found.need) && record.to != *self.who.agent {
-            if self.counts(TO_DECIDE, &record.id) {
-                self.overview.to_decide.first.push(record);
-            }
+        if stuck.contains(&found.need)
+            && record.to != *self.who.agent
+            && self.counts(TO_DECIDE, &record.id)
+        {
+            self.overview.to_decide.first.push(record);
         }
         self.overview.attention.push(found);
         Ok(())
