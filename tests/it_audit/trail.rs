@@ -353,6 +353,7 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
     assert_snapshot!(env.filtered(&shown.stdout), @"
     [commit]  87 annotated: the branch has another name
     [commit]  87.2 rejected: the branch is not there
+    2 shown; the rest: git handoff log 87 --oneline -n 2 --after [commit]
     ");
 }
 
