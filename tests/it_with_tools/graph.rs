@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use handoff_insight::graph;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff_model::{Issue, IssueStatus};
@@ -669,7 +670,8 @@ fn words_of_a_protocol_are_only_words() {
 
 #[test]
 fn a_long_issue_is_still_a_picture() {
-    let agents = ["reviewer-agent", "fixer-agent", "b"].map(|name| name.parse().unwrap());
+    let agents: [AgentName; 3] =
+        ["reviewer-agent", "fixer-agent", "b"].map(|name| name.parse().unwrap());
     let [reviewer, fixer, other] = &agents;
     let start = Moment::from_timestamp_millis(1_772_442_000_000).unwrap();
     let at = |number: u32, seconds: i64| {
