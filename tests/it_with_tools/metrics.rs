@@ -267,9 +267,9 @@ fn what_comes_to_a_person_is_escalated_once_a_step() {
     let people = all["groups"].as_array().unwrap().iter();
     let people: Vec<&Value> = people.filter(|g| g["name"] == "human").collect();
     assert_eq!(people[0]["figures"]["escalated"], 1, "{all:#}");
-    // An answer is told, and was never to be taken up.
+    // An answer is a handoff that is told, and was never to be taken up.
     assert_eq!(all["figures"]["notes"], 1);
-    assert_eq!(all["figures"]["handoffs"], 2);
+    assert_eq!(all["figures"]["handoffs"], 3);
 }
 
 /// The file of notes about what was refused.
