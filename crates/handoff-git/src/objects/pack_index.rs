@@ -1,7 +1,7 @@
 //! A pack's index, searched in its file: it need not be in memory, however large it is.
 
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use handoff_base::{ObjectFormat, ObjectId};
@@ -155,50 +155,4 @@ fn found_in(ids: &[u8], wanted: &[u8]) -> Option<usize> {
         SHA1 => among::<SHA1>(ids, wanted),
         _ => among::<SHA256>(ids, wanted),
     }
-}
-
-/// Which of these ascending ids a pack has, and at which offsets. Offsets beyond two gigabytes are
-/// indexes into another table, in the same order.
-pub(crate) fn offsets(
-    path: &Path,
-    format: ObjectFormat,
-    ids: impl Iterator<Item = ObjectId>,
-) -> io::Result<Vec<(usize, u32)>> {
-    let mut index = BufReader::with_capacity(1 << 18, File::open(path)?);
-    let mut start = [0; IDS as usize];
-    index.read_exact(&mut start)?;
-    if start[..8] != MAGIC {
-        return Err(ErrorKind::InvalidData.into());
-    }
-    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
-    let count = number(&start[start.len() - 4..]);
-    let mut found: Vec<(usize, u32)> = Vec::new();
-    let mut wanted = ids.enumerate().peekable();
-    let mut stored = vec![0; format.id_bytes()];
-    for position in 0..count {
-        index.read_exact(&mut stored)?;
-        while wanted
-            .next_if(|(_, id)| id.as_bytes() < &stored[..])
-            .is_some()
-        {}
-        while let Some((at, _)) = wanted.next_if(|(_, id)| id.as_bytes() == stored) {
-            found.push((at, position));
-        }
-        if wanted.peek().is_none() {
-            break;
-        }
-    }
-    let begin = IDS + u64::from(count) * (format.id_bytes() as u64 + CHECKSUM);
-    let mut here = index.seek(SeekFrom::Start(begin))?;
-    let mut offset = [0; OFFSET as usize];
-    for (_, position) in &mut found {
-        let there = begin + u64::from(*position) * OFFSET;
-        // Several items may name the same object.
-        let step = there.cast_signed() - here.cast_signed();
-        index.seek_relative(step)?;
-        index.read_exact(&mut offset)?;
-        here = there + OFFSET;
-        *position = number(&offset);
-    }
-    Ok(found)
 }

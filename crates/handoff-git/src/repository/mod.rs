@@ -6,7 +6,6 @@ mod git_command;
 mod missing_part;
 mod objects;
 mod ref_store;
-mod storage_order;
 
 pub(crate) use ref_store::{RefStore, RefUpdate, Target};
 
