@@ -221,7 +221,7 @@ impl<'a> IssueSurvey<'a> {
                 at: paused.at,
                 by: paused.by.clone(),
                 reason: &paused.reason,
-                except: paused.except.iter().cloned().collect(),
+                except: paused.except.to_vec(),
             }),
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
