@@ -307,8 +307,11 @@ fn next_steps(done: &Done) -> Vec<String> {
         .find(|o| Some(&o.id) == record.follows.as_ref());
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
-        // If there are several tasks, some may have to wait.
-        State::Pending if record.task.is_some() => {
+        State::Pending if record.not_before.is_some() => {
+            vec![format!("git handoff wait --inbox --as {to}")]
+        }
+        // Another task of the same contract can be claimed before it.
+        State::Pending if !record.waits_for.is_empty() => {
             vec![format!("git handoff claim --next --as {to}")]
         }
         State::Pending => vec![format!("git handoff claim {id} --as {to}")],
