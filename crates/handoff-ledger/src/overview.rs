@@ -11,12 +11,13 @@ use handoff_model::planner::Holder;
 use handoff_model::{OpenEntry, Record, layout};
 use handoff_protocol::{Need, Protocol};
 
-use super::attention::{
-    Attention, ENDING, hears_of_others, is_limited, of_record, patience, sorted,
-};
+use super::attention::of_record;
 use super::claim_queue::Budgets;
 use super::error::LedgerError;
 use super::snapshot::{Listed, Snapshot};
+use handoff_model::view::needs::{
+    Attention, ENDING, hears_of_others, is_limited, patience, sorted,
+};
 
 /// An agent's open handoffs and what it is told of, as far as they were read.
 #[derive(Debug, Default)]

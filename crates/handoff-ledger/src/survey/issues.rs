@@ -7,7 +7,7 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::types::IssueSurvey;
+use handoff_model::view::survey::IssueSurvey;
 
 /// Summaries of issues, sorted by number, then by name. They take some 300 bytes for each handoff.
 #[derive(Debug, Default)]

@@ -8,22 +8,21 @@
 mod issues;
 mod note;
 mod read;
-mod types;
 
 use std::collections::HashSet;
 
 use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_git::{MOST_IN_ALL, Scratch, Shape, Tree};
+pub use handoff_model::view::survey::{
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
+};
 use handoff_model::{ArchivedIssue, Record, StoredError, View, layout};
 use issues::Encoded;
 pub use issues::Issues;
 use note::Trees;
 use read::Folder;
 use serde::ser::Error;
-pub use types::{
-    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, PauseSurvey, RoundSurvey, UsageSurvey,
-};
 
 use crate::error::LedgerError;
 use crate::ledger::Ledger;

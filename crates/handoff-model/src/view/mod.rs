@@ -5,7 +5,9 @@ mod choices;
 mod detail;
 mod handoff;
 mod issue;
+pub mod needs;
 mod requirement;
+pub mod survey;
 mod turn;
 mod wait_status;
 

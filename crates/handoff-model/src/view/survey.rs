@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{
+use crate::record::{
     Awaiting, Evidence, Issue, IssueStatus, Record, Spending, Spent, TraceParent, Transition,
     Usage, Verdict,
 };
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
 
@@ -251,7 +251,7 @@ impl<'a> IssueSurvey<'a> {
 
     /// Whether something in it may still need somebody: it is open, has an open handoff, or awaits
     /// somebody or has yet to tell somebody.
-    pub(super) fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         let is_over = |handoff: &HandoffSurvey<'_>| handoff.state.is_terminal();
         self.status == IssueStatus::Open
             || !(self.awaiting.is_empty() && self.to_tell.is_empty())
@@ -259,7 +259,7 @@ impl<'a> IssueSurvey<'a> {
     }
 
     /// The last of all times in it.
-    pub(super) fn newest(&self) -> Moment {
+    pub fn newest(&self) -> Moment {
         let paused = self.paused.as_ref().map(|paused| paused.at);
         let own = [self.completed_at, paused].into_iter().flatten();
         let decisions = self.decisions.iter().map(|decision| decision.at);
@@ -386,9 +386,9 @@ fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
 mod spending {
     use std::collections::BTreeMap;
 
+    use crate::record::spending::AgentSpending;
+    use crate::record::{Spending, Spent};
     use handoff_base::ids::{AgentName, HandoffId};
-    use handoff_model::spending::AgentSpending;
-    use handoff_model::{Spending, Spent};
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(

@@ -1,0 +1,556 @@
+//! What needs whom, since when, why, and the command to run.
+//!
+//! This is the one place that decides it. A handoff is judged from its summary alone, so that the
+//! tip's entries and a survey of the whole ledger give the same; every view that shows what needs
+//! somebody takes it from here.
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::word;
+use handoff_protocol::{
+    Action, AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::decision::{Advice, decider, person};
+use crate::record::spending::{SpentSoFar, ensure_left};
+use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
+use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use crate::view::{needs_attention, stuck_advice, turn};
+
+/// How long a handoff may stay unclaimed if its protocol has no leases.
+const PATIENCE: TimeDelta = TimeDelta::days(1);
+
+/// The longest time before its end in which a lease is about to end, in seconds; of a short lease,
+/// the last tenth.
+pub const ENDING: i64 = 600;
+
+/// The failure code of an agent that violated its role, which is told of it too.
+const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
+
+/// Something that needs somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Attention {
+    /// Its issue.
+    pub issue: IssueKey,
+    /// The issue's title.
+    pub title: String,
+    /// Its handoff.
+    pub id: HandoffId,
+    /// Why it needs somebody.
+    pub need: Need,
+    /// The agent that has the handoff, or had it.
+    pub with: AgentName,
+    /// The agent whose turn it is.
+    pub turn: AgentName,
+    /// Every agent that is told, the one whose turn it is first.
+    pub told: Vec<AgentName>,
+    /// Since when.
+    pub since: Moment,
+    /// What went wrong, what is asked, the reason that was given, or what it is about.
+    pub why: String,
+    /// The number of the attempt.
+    #[serde(skip)]
+    pub attempt: u32,
+    /// The next command.
+    pub next: String,
+}
+
+impl Attention {
+    /// Whether an agent is told of it.
+    pub fn is_told(&self, agent: &AgentName) -> bool {
+        self.told.contains(agent)
+    }
+}
+
+/// What needs somebody in one issue, in the order of its handoffs. `today` is what was spent under
+/// the protocol, if a budget counts by the day; `decides` names who decides about a stuck handoff,
+/// as [`deciding`] does.
+///
+/// # Errors
+/// The error of `decides`.
+pub fn of_issue<E>(
+    issue: &IssueSurvey<'_>,
+    protocol: &Protocol,
+    today: Option<&Spending>,
+    now: Moment,
+    decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
+) -> Result<Vec<Attention>, E> {
+    let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
+        let decides = if is_stuck(handoff.state) {
+            decides(handoff.number)?
+        } else {
+            None
+        };
+        let handoff = Judged {
+            id: issue.id(handoff),
+            title: issue.title,
+            handoff,
+            issue: Some(issue),
+            today,
+            awaited,
+            takes_nothing,
+            decides,
+            protocol,
+            now,
+        };
+        let found = handoff.attention(|number| Some(issue.handoff(number)?.state));
+        Ok::<_, E>(found)
+    };
+    let mut found = Vec::new();
+    let going = |agent: &&AgentName| !issue.holds_back(agent);
+    for handoff in &issue.handoffs {
+        let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
+        if issue.status == IssueStatus::Open {
+            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
+            if going(&awaited.unwrap_or(&handoff.to)) {
+                found.extend(judge(handoff, awaited, false)?);
+            }
+        }
+        let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| agent);
+        for agent in to_tell.filter(going) {
+            found.extend(judge(handoff, Some(agent), true)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a handoff in this state goes on only by somebody's decision.
+pub fn is_stuck(state: State) -> bool {
+    matches!(state, State::Failed | State::Dead | State::Blocked)
+}
+
+/// The agent that decides about a stuck handoff of an issue, by the protocol's rules; `None` if they
+/// leave it to a person.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn deciding<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    number: u32,
+    now: Moment,
+) -> Result<Option<AgentName>, E> {
+    let Some(issue) = view.shared_issue()? else {
+        return Ok(None);
+    };
+    let Some(record) = view.record(number)? else {
+        return Ok(None);
+    };
+    let advice = stuck_advice(protocol, view, &issue, &record, now)?;
+    let advice = advice.filter(|advice| !advice.action.is_with_person());
+    Ok(advice.map(|advice| advice.agent))
+}
+
+/// Whether a deadline or a budget can keep an issue's work from going on.
+pub fn is_limited(protocol: &Protocol) -> bool {
+    let definition = protocol.definition();
+    let limits = definition.limits.as_ref();
+    let has_deadline = limits.is_some_and(|limits| limits.deadline_seconds.is_some());
+    has_deadline || !definition.budgets.is_empty()
+}
+
+/// Whose turn it is in an issue, and what for.
+#[derive(Clone, Debug)]
+pub struct NextTurn {
+    /// What should happen.
+    pub action: Action,
+    /// Whose turn it is.
+    pub agent: AgentName,
+    /// The handoff that it is about.
+    pub id: Option<HandoffId>,
+    /// Why.
+    pub why: String,
+    /// The command for it, if something needs somebody.
+    pub command: Option<String>,
+    /// What the protocol advises about the handoff, and the handoff, if somebody has to decide.
+    pub advice: Option<(Advice, Record)>,
+}
+
+impl NextTurn {
+    fn about(needed: &Attention) -> Self {
+        Self {
+            action: Action::Advance,
+            agent: needed.turn.clone(),
+            id: Some(needed.id.clone()),
+            why: format!("{}: {}", needed.need.title(), needed.why),
+            command: Some(needed.next.clone()),
+            advice: None,
+        }
+    }
+}
+
+/// Whose turn it is in an issue, by what needs somebody in it (`needed`, of [`of_issue`], sorted).
+///
+/// # Errors
+/// If a record can't be read.
+pub fn next_turn<E>(
+    view: &impl View<E>,
+    issue: &Issue,
+    protocol: &Protocol,
+    needed: &[Attention],
+    now: Moment,
+) -> Result<Option<NextTurn>, E> {
+    if let Some((advice, record)) = needs_attention(protocol, view, issue, now)? {
+        // That a person steps in has to be decided first, which is another agent's turn.
+        let escalates = advice.action.is_with_person();
+        let mut needed = needed.iter().filter(|one| escalates && one.id == advice.id);
+        let turn = needed.next().map(|one| &one.turn);
+        return Ok(Some(NextTurn {
+            action: advice.action,
+            agent: turn.unwrap_or(&advice.agent).clone(),
+            id: Some(advice.id.clone()),
+            why: advice.why.clone(),
+            command: None,
+            advice: Some((advice, record)),
+        }));
+    }
+    let is_over = |one: &&Attention| one.need == Need::PastDeadline;
+    if let Some(over) = needed.iter().find(is_over) {
+        return Ok(Some(NextTurn::about(over)));
+    }
+    let Some(turn) = turn(protocol, issue, None, &[]) else {
+        return Ok(needed.first().map(NextTurn::about));
+    };
+    let is_spent =
+        |one: &&Attention| one.need == Need::BudgetSpent && turn.handoff.as_ref() == Some(&one.id);
+    Ok(Some(match needed.iter().find(is_spent) {
+        Some(spent) => NextTurn::about(spent),
+        None => NextTurn {
+            action: Action::Advance,
+            agent: turn.agent,
+            id: turn.handoff,
+            why: turn.why,
+            command: None,
+            advice: None,
+        },
+    }))
+}
+
+/// What needs somebody, the most urgent first, then the oldest.
+pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
+    found.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
+    found
+}
+
+/// Whether an agent may be told of handoffs that are neither with it nor await it.
+pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
+    let kinds = [AgentKind::Orchestrator, AgentKind::Human];
+    let named = |told: &Vec<String>| {
+        let mut parties = told.iter();
+        parties.any(|party| party == SENDER || party == agent.as_str())
+    };
+    let definition = protocol.definition();
+    definition.style == Style::Call
+        || protocol.lead().is_none()
+        || kinds
+            .into_iter()
+            .any(|kind| protocol.is_kind(agent.as_str(), kind))
+        || person(protocol) == Some(agent)
+        || definition.attention.values().any(named)
+}
+
+/// A handoff that is judged.
+pub struct Judged<'a> {
+    /// Its id.
+    pub id: HandoffId,
+    /// The issue's title.
+    pub title: &'a str,
+    /// Its summary.
+    pub handoff: &'a HandoffSurvey<'a>,
+    /// The issue, unless it says nothing more of the handoff.
+    pub issue: Option<&'a IssueSurvey<'a>>,
+    /// What was spent today under the protocol.
+    pub today: Option<&'a Spending>,
+    /// The agent that it awaits, or that has yet to be told of it, if it ended.
+    pub awaited: Option<&'a AgentName>,
+    /// Whether the agent has only to be told of it.
+    pub takes_nothing: bool,
+    /// The agent that decides about it, if it is stuck and no person has to.
+    pub decides: Option<AgentName>,
+    /// Its protocol.
+    pub protocol: &'a Protocol,
+    /// When.
+    pub now: Moment,
+}
+
+/// Why and since when a handoff needs somebody.
+type Found = (Need, Moment);
+
+impl Judged<'_> {
+    /// What the handoff needs. `state` looks up a handoff of the issue by its number.
+    pub fn attention(&self, state: impl Fn(u32) -> Option<State>) -> Option<Attention> {
+        let handoff = self.handoff;
+        let last = last(handoff)?;
+        let (need, since) = self.need(last, state)?;
+        let told = self.told(need, last);
+        let turn = told.first()?.clone();
+        let reason = last.reason.as_ref().filter(|_| {
+            !matches!(
+                need,
+                Need::LeaseEnding | Need::LeaseRanOut | Need::Unclaimed
+            )
+        });
+        Some(Attention {
+            issue: self.id.issue().clone(),
+            title: self.title.to_owned(),
+            need,
+            with: handoff.to.clone(),
+            since,
+            why: self.why_hindered(need).unwrap_or_else(|| {
+                reason
+                    .map_or(handoff.summary, |reason| &**reason)
+                    .to_owned()
+            }),
+            attempt: handoff.attempt,
+            next: self.command(need, &turn),
+            turn,
+            told,
+            id: self.id.clone(),
+        })
+    }
+
+    /// What it needs: by its own state, and by what else holds for its issue.
+    fn need(&self, last: &ChangeSurvey<'_>, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
+        let found = self.own_need(last, state);
+        match found {
+            Some((Need::Dead | Need::Failed | Need::Blocked, _)) => {
+                let escalated = self.escalated(last).map(|at| (Need::Escalated, at));
+                escalated.or(found)
+            }
+            Some((Need::Stranded | Need::LeaseRanOut, _)) => found,
+            _ => self.past_deadline(found.is_some()).or(found),
+        }
+    }
+
+    /// When it was decided that a person steps in, if nothing was done about the handoff since.
+    fn escalated(&self, last: &ChangeSurvey<'_>) -> Option<Moment> {
+        let mut decisions = self.issue?.decisions.iter().rev();
+        let newest = decisions.find(|one| one.number == self.handoff.number)?;
+        (newest.action.is_with_person() && newest.at >= last.at).then_some(newest.at)
+    }
+
+    /// That its issue's deadline has passed, if it would go on or needs somebody.
+    fn past_deadline(&self, needs: bool) -> Option<Found> {
+        let issue = self.issue.filter(|_| !self.takes_nothing)?;
+        let goes_on = needs || !self.handoff.state.is_terminal();
+        let end = self.protocol.definition().deadline(issue.counts_since)?;
+        let is_over = issue.status == IssueStatus::Open && goes_on && end <= self.now;
+        is_over.then_some((Need::PastDeadline, end))
+    }
+
+    /// The budget that leaves nothing for a claim of it, if one does.
+    fn spent(&self) -> Option<BudgetSpent> {
+        let so_far = SpentSoFar {
+            issue: &self.issue?.spent,
+            day: self.today,
+        };
+        let claim = (&self.handoff.to, &self.id);
+        ensure_left(self.protocol.definition(), claim, so_far).err()
+    }
+
+    /// Why it needs somebody, if its issue's deadline or a budget says so.
+    fn why_hindered(&self, need: Need) -> Option<String> {
+        match need {
+            Need::PastDeadline => {
+                Some("the deadline has passed, so that nothing can be sent".to_owned())
+            }
+            Need::BudgetSpent => Some(format!("{} is spent or claimed", self.spent()?.left)),
+            _ => None,
+        }
+    }
+
+    /// The command by which a person changes a limit of the protocol.
+    fn raise(&self, key: &str) -> String {
+        format!("git handoff protocol set {} {key} N", self.protocol.name())
+    }
+
+    fn own_need(
+        &self,
+        last: &ChangeSurvey<'_>,
+        state: impl Fn(u32) -> Option<State>,
+    ) -> Option<Found> {
+        let handoff = self.handoff;
+        Some(match (handoff.state, self.awaited) {
+            (State::Dead, _) => (Need::Dead, last.at),
+            (State::Failed, _) => {
+                let since = last.ran_out_at.map_or(last.at, |end| end.min(last.at));
+                (Need::Failed, since)
+            }
+            (State::Blocked, _) => (Need::Blocked, last.at),
+            (State::InProgress, _) => {
+                let end = handoff.expires_at?;
+                if end <= self.now {
+                    (Need::LeaseRanOut, end)
+                } else {
+                    (
+                        Need::LeaseEnding,
+                        ending(handoff).filter(|at| *at <= self.now)?,
+                    )
+                }
+            }
+            (State::Pending, _) => return self.pending(last, state),
+            (State::Rejected, Some(_)) => (Need::Rejected, last.at),
+            (State::Cancelled, Some(_)) => (Need::Cancelled, last.at),
+            (State::Completed, Some(_)) if handoff.answers.is_some() => (Need::Answered, last.at),
+            (State::Completed, Some(_)) => (Need::NotHandedOn, last.at),
+            (State::Rejected | State::Cancelled | State::Completed, None) => return None,
+        })
+    }
+
+    fn pending(
+        &self,
+        last: &ChangeSurvey<'_>,
+        state: impl Fn(u32) -> Option<State>,
+    ) -> Option<Found> {
+        let waits = self.handoff.waits_for.iter().filter_map(|n| state(*n));
+        let waits: Vec<State> = waits.filter(|state| *state != State::Completed).collect();
+        let in_vain =
+            |state: &State| matches!(state, State::Dead | State::Rejected | State::Cancelled);
+        if waits.iter().any(in_vain) {
+            return Some((Need::Stranded, last.at));
+        }
+        let ended = self.handoff.expires_at.filter(|end| *end <= self.now);
+        if ended.is_none() && waits.is_empty() && self.spent().is_some() {
+            return Some((Need::BudgetSpent, last.at));
+        }
+        if last.event == Some(Event::Answer) {
+            return Some((Need::Answered, last.at));
+        }
+        if self.handoff.expires_at.is_some() {
+            return ended.map(|end| (Need::Unclaimed, end));
+        }
+        let late = unclaimed_at(self.handoff, self.protocol)?;
+        let is_late = waits.is_empty() && late <= self.now;
+        is_late.then_some((Need::Unclaimed, ready_at(self.handoff, last)))
+    }
+
+    /// Everyone who is told, the agent whose turn it is first.
+    fn told(&self, need: Need, last: &ChangeSurvey<'_>) -> Vec<AgentName> {
+        if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
+            return vec![agent.clone()];
+        }
+        let own = self.protocol.definition().attention.get(&need);
+        let lead = decider(self.protocol, &self.handoff.from);
+        let party = |party: &str| match party {
+            SENDER => Some(self.handoff.from.clone()),
+            RECEIVER => Some(self.handoff.to.clone()),
+            LEAD => Some(lead.clone()),
+            PERSON => Some(person(self.protocol).unwrap_or(lead).clone()),
+            agent => agent.parse().ok(),
+        };
+        let mut told: Vec<AgentName> = match own {
+            Some(own) => own.iter().filter_map(|word| party(word)).collect(),
+            // What was not claimed in its time fails; it can't be claimed any more.
+            None if need == Need::Unclaimed && self.handoff.expires_at.is_some() => {
+                vec![lead.clone(), self.handoff.to.clone()]
+            }
+            None => {
+                // What ended awaits this agent in the place of its sender or receiver.
+                let ended = |word: &&&str| self.awaited.is_none() || **word == LEAD;
+                let usual = need.told().iter().filter(ended);
+                let usual = usual.filter_map(|word| party(word));
+                self.awaited.cloned().into_iter().chain(usual).collect()
+            }
+        };
+        if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
+            told.push(self.handoff.to.clone());
+        }
+        if matches!(need, Need::Dead | Need::Failed | Need::Blocked) {
+            told.splice(..0, self.decides.clone());
+        }
+        let mut seen = Vec::new();
+        told.retain(|agent| {
+            let is_new = !seen.contains(agent);
+            seen.push(agent.clone());
+            is_new
+        });
+        told
+    }
+
+    /// The command for the contract that most likely follows from what the receiver completed: to
+    /// the first agent that does not just step in, with the contract type if it must be named.
+    fn onward(&self) -> String {
+        let (handoff, issue) = (self.handoff, self.id.issue());
+        let from = &handoff.to;
+        let request = (&handoff.from, handoff.contract_type);
+        let mut onward = self.protocol.onward(from.as_str(), Some(request));
+        onward.sort_by_key(|(to, _)| self.protocol.steps_in(to));
+        let Some((to, kind)) = onward.into_iter().next() else {
+            return format!("git handoff next {issue}");
+        };
+        let option = kind.map(|kind| format!(" --type {}", word(&kind)));
+        let option = option.unwrap_or_default();
+        format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
+    }
+
+    /// The command that comes next for the agent whose turn it is.
+    fn command(&self, need: Need, turn: &AgentName) -> String {
+        let (id, issue) = (&self.id, self.id.issue());
+        if self.takes_nothing {
+            return format!("git handoff annotate {id} --as {turn} --note seen");
+        }
+        match need {
+            Need::Dead | Need::Failed | Need::Stranded | Need::Blocked | Need::Escalated => {
+                format!("git handoff next {issue}")
+            }
+            Need::PastDeadline => self.raise("limits.deadline_seconds"),
+            Need::BudgetSpent => self.spent().map_or_else(String::new, |spent| {
+                let (unit, name) = (spent.left.unit.as_str(), word(&spent.left.budget));
+                self.raise(&format!("budgets.{unit}.{name}"))
+            }),
+            Need::LeaseRanOut => "git handoff reap".to_owned(),
+            Need::Unclaimed if self.handoff.expires_at.is_some() => "git handoff reap".to_owned(),
+            Need::LeaseEnding => format!("git handoff extend {id} --as {turn}"),
+            Need::Unclaimed => format!("git handoff claim {id} --as {}", self.handoff.to),
+            Need::Answered if self.handoff.state == State::Pending => {
+                format!("git handoff claim {id} --as {}", self.handoff.to)
+            }
+            Need::Answered => format!("git handoff show {id}"),
+            Need::Rejected | Need::Cancelled => {
+                let from = &self.handoff.from;
+                format!(
+                    "git handoff new --issue {issue} --from {from} --to {}",
+                    self.handoff.to
+                )
+            }
+            Need::NotHandedOn => self.onward(),
+        }
+    }
+}
+
+/// The newest change. Running out of attempts is part of the failure before it.
+fn last<'a>(handoff: &'a HandoffSurvey<'a>) -> Option<&'a ChangeSurvey<'a>> {
+    let mut newest = handoff.changes.iter().rev();
+    newest.find(|change| change.event != Some(Event::Exhaust))
+}
+
+/// When a lease is about to end.
+fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
+    let length = i64::try_from(handoff.lease_seconds?).ok()?;
+    let before = TimeDelta::try_seconds((length / 10).min(ENDING))?;
+    handoff.expires_at?.checked_sub_signed(before)
+}
+
+/// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
+fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
+    // A person runs no loop that claims.
+    if protocol.is_kind(handoff.to.as_str(), AgentKind::Human) {
+        return Some(ready_at(handoff, last(handoff)?));
+    }
+    ready_at(handoff, last(handoff)?).checked_add_signed(patience(protocol))
+}
+
+fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
+    handoff.not_before.map_or(last.at, |at| at.max(last.at))
+}
+
+/// How long a handoff of a protocol may stay unclaimed.
+pub fn patience(protocol: &Protocol) -> TimeDelta {
+    let leases = protocol.definition().leases.as_ref();
+    let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
+    let lease = seconds.and_then(TimeDelta::try_seconds);
+    lease.unwrap_or(PATIENCE)
+}
