@@ -298,7 +298,7 @@ fn next_steps(done: &Done) -> Vec<String> {
         targets.iter().map(one).collect::<Vec<String>>()
     };
     let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets);
-    let back = [(to.clone(), None)];
+    let back = [(to.clone(), receipt.again.clone())];
     let lead = receipt.lead.as_ref().unwrap_or(from);
     // The failed or blocked handoff that this one reports.
     let reported = issue

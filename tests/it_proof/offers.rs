@@ -19,7 +19,7 @@ const MARK: &str = "{{fill";
 const MOST_FILLED: usize = 80;
 
 /// The most commands that the short form tries in one state.
-const FEW: usize = 12;
+const FEW: usize = 8;
 
 /// A command that a view prints: the view, and the command that comes before it there.
 type Printed = BTreeMap<String, (String, Option<String>)>;
@@ -464,7 +464,7 @@ impl Walk {
             let entry = printed.entry(command.to_owned());
             entry.or_insert_with(|| (view.to_owned(), before));
         };
-        let status = self.env.data(&["status"]);
+        let status = self.env.data(&["status", "--limit", "0"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         for one in list(&status["attention"]) {
@@ -509,7 +509,7 @@ impl Walk {
 
     /// The open handoffs, by issue.
     fn open(&self) -> BTreeMap<String, Vec<String>> {
-        let listed = self.env.data(&["list"]);
+        let listed = self.env.data(&["list", "--limit", "0"]);
         let mut open: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let done = ["completed", "cancelled", "rejected"];
         for one in listed["handoffs"].as_array().unwrap() {
@@ -525,7 +525,7 @@ impl Walk {
 
     /// Whose turn it is, by each view, and whether each of them hears of it.
     fn check_turns(&mut self) {
-        let status = self.env.data(&["status"]);
+        let status = self.env.data(&["status", "--limit", "0"]);
         let needs = status["attention"].as_array().unwrap().clone();
         for issue in self.open().keys() {
             let next = self.env.data(&["next", issue]);
@@ -551,7 +551,7 @@ impl Walk {
             }
             let first = needs
                 .iter()
-                .find(|one| one["issue"] == issue.as_str() && one["id"] == next["handoff"]);
+                .find(|one| one["issue"] == issue.as_str() && one["id"] == next["handoff"]["id"]);
             if let Some(first) = first
                 && first["turn"] != agent
             {
@@ -564,7 +564,7 @@ impl Walk {
             if self.agents().iter().all(|agent| agent != turn) {
                 continue;
             }
-            let inbox = self.env.data(&["inbox", "--as", turn]);
+            let inbox = self.env.data(&["inbox", "--limit", "0", "--as", turn]);
             let hears = inbox["attention"].as_array().unwrap();
             if !hears.iter().any(|other| other["id"] == one["id"]) {
                 self.fault(
@@ -722,7 +722,7 @@ fn otherwise(slots: &mut [Slot], ran: &Ran) -> bool {
 #[test]
 fn offers_hold() {
     let mut proof = Proof::new("offers", 5);
-    let steps = if proof.is_long() { 40 } else { 8 };
+    let steps = if proof.is_long() { 40 } else { 7 };
     let (mut states, mut tried, mut faults) = (0, 0, BTreeSet::new());
     while let Some(seed) = proof.case() {
         let mut walk = Walk::new(seed);

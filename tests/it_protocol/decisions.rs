@@ -173,7 +173,7 @@ fn each_action_is_advised_with_its_reason() {
         text += &done(&env, &format!("next {issue}")).shown;
         let data = env.data(&["next", issue]);
         assert_eq!(data["action"], action);
-        assert_eq!(data["handoff"], format!("{issue}.1"));
+        assert_eq!(data["handoff"]["id"], format!("{issue}.1"));
         assert_eq!(env.tip(), before, "advice writes nothing");
     }
     insta::assert_snapshot!(text.replace(TRACE, "TRACE"), @"

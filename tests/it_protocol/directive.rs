@@ -498,12 +498,11 @@ fn a_claim_brings_everything_to_begin_with() {
     assert_eq!(data["decided_on"]["text"], research.to_string());
     let own = data["contract"]["text"].as_str().unwrap();
     assert!(own.contains("research-1 was read"), "{own}");
-    let facts = &data["facts"];
     assert_eq!(
-        facts["context_summary"],
+        data["work"]["facts"]["context_summary"],
         "research-1 of ResearchGPT is success"
     );
-    assert_eq!(facts["rationale"], "research-1 was read: advance");
+    assert_eq!(data["facts"]["rationale"], "research-1 was read: advance");
     let artifacts = data["artifacts"].as_array().unwrap();
     assert_eq!(artifacts[0]["path"], "notes/tides.md");
     assert_eq!(artifacts[0]["bytes"], 12);
@@ -765,7 +764,7 @@ fn agents_have_other_names() {
     ask["from_agent"] = json!("METAGPT");
     let data = sent(&env, ask.to_string());
     assert_eq!(
-        (&data["from"], &data["handoff"]["to"]),
+        (&data["handoff"]["from"], &data["handoff"]["to"]),
         (&json!("MetaGPT"), &json!("USER"))
     );
     run(&env, "claim ferry-71.2 --as USER_INPUT_REQUIRED");

@@ -34,7 +34,7 @@ fn told(env: &TestEnvironment, person: &str) -> String {
         inbox.lines().nth(1).unwrap(),
         prime["attention"][0]["need"].as_str().unwrap_or("nothing"),
         wait.status,
-        alert.map_or("nothing", |alert| alert["handoffs"][0].as_str().unwrap())
+        alert.map_or("nothing", |alert| alert["ids"][0].as_str().unwrap())
     )
 }
 

@@ -75,7 +75,7 @@ fn a_contract_is_sent_by_an_agents_other_name() {
     run(&env, "claim environment.3 --as execution-guardian");
     let args = ["send", "-", "--as", "Execution Guardian", "--json"];
     let ran = env.handoff_with(&args, done("021", "021_1")).success();
-    assert_eq!(ran.json()["data"]["from"], "execution-guardian");
+    assert_eq!(ran.json()["data"]["handoff"]["from"], "execution-guardian");
     let refused = env.handoff(&["inbox", "--as", "Execution Warden"]).exits(2);
     assert!(refused.stderr.contains("agent name"), "{}", refused.shown);
 }

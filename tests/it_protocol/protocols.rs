@@ -707,7 +707,7 @@ fn an_agent_is_added_by_data_alone() {
     blocked["from"] = json!("security-auditor");
     blocked["status"] = json!("advisory-pending");
     let data = sent(&env, blocked.to_string());
-    assert_eq!(data["contract_type"], "security-audit-blocked");
+    assert_eq!(data["handoff"]["contract_type"], "security-audit-blocked");
     assert_eq!(
         states(&env, "87")[3..],
         [
@@ -729,7 +729,7 @@ fn an_agent_is_added_by_data_alone() {
     failure["from"] = json!("security-auditor");
     failure["status"] = json!("failure");
     let data = sent(&env, failure.to_string());
-    assert_eq!(data["contract_type"], "error");
+    assert_eq!(data["handoff"]["contract_type"], "error");
     run(&env, "claim 87.9 --as orchestrator");
     run(&env, "retry 87.8 --as orchestrator --reason again");
     run(&env, "complete 87.9 --as orchestrator");

@@ -1196,7 +1196,7 @@ fn messages_carry_the_whole_way() {
     ];
     let message = filled(&env, to_planning, &words).replace("\"8\"", "8");
     let data = sent(&env, &message);
-    assert_eq!(data["contract_type"], "environment-message");
+    assert_eq!(data["handoff"]["contract_type"], "environment-message");
     assert_eq!(tasks(&env), ["021 pending environment.1"]);
     let claimed = run(&env, "claim environment.1 --as task-orchestrator").stdout;
     assert!(claimed.contains(message.trim_end()), "{claimed}");
@@ -1244,7 +1244,7 @@ fn messages_carry_the_whole_way() {
         let message = filled(&env, to_planning, &VALVE_MOVED);
         let message = message.replace("\"0.95\"", "0.95");
         let data = sent(&env, &message);
-        assert_eq!(data["contract_type"], "execution-message");
+        assert_eq!(data["handoff"]["contract_type"], "execution-message");
     }
     taken_up(&env, &["environment.4", "environment.5"]);
     assert_eq!(tasks(&env)[0], "021 completed environment.1");
@@ -1267,7 +1267,7 @@ fn a_message_around_a_whole_contract_keeps_its_ids() {
     let message = filled(&env, line, &words);
     let message = message.replace("\"9\"", "9").replace("\"0.8\"", "0.8");
     let data = sent(&env, &message);
-    assert_eq!(data["contract_type"], "environment-to-planning");
+    assert_eq!(data["handoff"]["contract_type"], "environment-to-planning");
     assert_eq!(tasks(&env), ["AUTH-3 pending environment.1"]);
     let stored = record(&env, "environment.1")["contract"].take();
     assert_eq!(stored["format"], "md");

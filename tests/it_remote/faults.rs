@@ -82,7 +82,7 @@ impl Line {
         self.proxy.heal();
         self.team.there(&["sync"]).success();
         self.team.assert_together();
-        let listed = self.team.env.data(&["list"]);
+        let listed = self.team.env.data(&["list", "--limit", "0"]);
         let mut ids: Vec<String> = listed["handoffs"]
             .as_array()
             .unwrap()

@@ -86,7 +86,7 @@ fn sixteen_senders_lose_nothing() {
     for round in 0..3 {
         expected.extend((1..=16).map(|n| format!("{}.1", round * 100 + n)));
     }
-    assert_eq!(ids(&env.data(&["status"])), expected);
+    assert_eq!(ids(&env.data(&["status", "--limit", "0"])), expected);
     env.assert_sound();
 }
 
@@ -150,7 +150,10 @@ fn sixteen_that_take_the_next_of_ten_get_ten_different_ones() {
         })
         .collect();
     assert_eq!(taken.len(), 10);
-    assert_eq!(ids(&env.data(&["list", "--state", "in_progress"])), taken);
+    assert_eq!(
+        ids(&env.data(&["list", "--limit", "0", "--state", "in_progress"])),
+        taken
+    );
     env.assert_sound();
 }
 

@@ -187,6 +187,11 @@ impl Protocol {
         is(AgentKind::Orchestrator) || is(AgentKind::Human)
     }
 
+    /// The type of a contract, if it has to be named because several go from one agent to another.
+    pub fn named_type<'k>(&self, from: &str, to: &str, kind: &'k str) -> Option<&'k str> {
+        (self.types_between(from, to).len() > 1).then_some(kind)
+    }
+
     /// The types of contract that one agent can send to another: those of the routes, answers to
     /// possible requests, and notes.
     pub fn types_between(&self, from: &str, to: &str) -> Vec<&ContractType> {

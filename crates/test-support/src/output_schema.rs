@@ -62,6 +62,16 @@ const BESIDE_ISSUE: [&str; 1] = ["may_send"];
 /// What is told of the past, or of what is stored elsewhere: it names a handoff by its id.
 const STORED: [&str; 4] = ["record", "transitions", "failures", "tasks"];
 
+/// What others wrote: a protocol's definition, contracts and facts, in which values may be equal.
+const FOREIGN: [&str; 6] = [
+    "definition",
+    "contract",
+    "known",
+    "stated",
+    "latest",
+    "facts",
+];
+
 /// The faults of a value and of what is in it. Each place where something is told of a handoff is
 /// noted by its id and the member.
 fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &mut Vec<String>) {
@@ -114,7 +124,7 @@ fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &m
             let told = member.as_object().into_iter().flatten();
             let again = told.filter(|(name, _)| NAMES["Handoff"].get(*name).is_some());
             faults.extend(again.map(|(name, _)| format!("{place}/{name}: its handoff has it")));
-        } else {
+        } else if !FOREIGN.contains(&name.as_str()) {
             walk(member, &place, seen, faults);
         }
     }
@@ -152,6 +162,9 @@ pub fn stored(answer: &Value) -> Value {
         handoff @ Value::Object(_) => handoff,
         _ => answer,
     };
+    if handoff.is_null() {
+        return Value::Null;
+    }
     let mut record = answer["record"].clone();
     let held = ["worker", "token", "expires_at"];
     for (name, value) in shape(handoff).as_object().unwrap() {

@@ -249,7 +249,10 @@ impl<'f> Agent<'f> {
     /// Reads, which never fails where there is a ledger.
     fn look(&mut self) {
         let clone = &self.field.clones[self.clone];
-        for args in [&["status", "--json"][..], &["refused", "--json"]] {
+        for args in [
+            &["status", "--limit", "0", "--json"][..],
+            &["refused", "--limit", "0", "--json"],
+        ] {
             let command = self.field.program(clone, self.number, args);
             self.field.env().run(command, args, None).success();
         }
@@ -258,7 +261,7 @@ impl<'f> Agent<'f> {
     /// Tries one of its clone's refused steps again, which may be taken now.
     fn retry_refused(&mut self) {
         let clone = &self.field.clones[self.clone];
-        let args = ["refused", "--json"];
+        let args = ["refused", "--limit", "0", "--json"];
         let command = self.field.program(clone, self.number, &args);
         let ran = self.field.env().run(command, &args, None).success();
         let kept = ran.json()["data"]["rejected"].take();

@@ -101,7 +101,7 @@ fn lawful(commits: &[Commit]) {
 /// What each clone keeps of the steps that were refused: by commit, the message.
 fn rejected(field: &Field, number: usize) -> BTreeMap<String, String> {
     let clone = &field.clones[number];
-    let args = ["refused", "--json"];
+    let args = ["refused", "--limit", "0", "--json"];
     let ran = field.env().run(field.program(clone, 0, &args), &args, None);
     let mut found = BTreeMap::new();
     for kept in ran.success().json()["data"]["rejected"].as_array().unwrap() {

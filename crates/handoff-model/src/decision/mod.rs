@@ -101,6 +101,8 @@ impl Receipt {
             ..
         } = &self.record;
         self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
+        let again = protocol.named_type(from.as_str(), to.as_str(), contract_type);
+        self.again = again.map(str::to_owned);
         self.lead = Some(decides(protocol, &self.issue, &self.record));
         self
     }

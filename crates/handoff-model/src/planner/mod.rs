@@ -320,6 +320,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
         Receipt {
             onward: Vec::new(),
+            again: None,
             lead: None,
             record,
             issue,

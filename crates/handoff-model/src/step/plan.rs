@@ -21,6 +21,8 @@ pub struct Receipt {
     /// The agents that the handoff's receiver may hand on to, with the contract's type if there are
     /// several. A plan leaves it empty ([`Receipt::advised`]).
     pub onward: Vec<(AgentName, Option<String>)>,
+    /// The contract's type, if it must be named to send such a contract again. A plan leaves it empty.
+    pub again: Option<String>,
     /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this, so that nothing was written.

@@ -510,11 +510,12 @@ impl Judged<'_> {
             }
             Need::Answered => format!("git handoff show {id}"),
             Need::Rejected | Need::Cancelled => {
-                let from = &self.handoff.from;
-                format!(
-                    "git handoff new --issue {issue} --from {from} --to {}",
-                    self.handoff.to
-                )
+                let (from, to) = (&self.handoff.from, &self.handoff.to);
+                let kind = self.handoff.contract_type;
+                let kind = self.protocol.named_type(from.as_str(), to.as_str(), kind);
+                let kind = kind.map(|kind| format!(" --type {}", word(kind)));
+                let kind = kind.unwrap_or_default();
+                format!("git handoff new --issue {issue} --from {from} --to {to}{kind}")
             }
             Need::NotHandedOn => self.onward(),
         }
