@@ -26,6 +26,9 @@ const MOST: usize = 1350;
 /// How many tokens a text from a contract or a protocol may take if it is one of several.
 const QUOTED: usize = 32;
 
+/// How many bytes the ids of the handoffs that are not shown may take.
+const NAMED: usize = 80;
+
 /// The two commands: claim the work, hand it on.
 pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     let mut commands = Vec::new();
@@ -244,9 +247,17 @@ fn handoffs(
     let shown = bucket.first.iter().take(SHOWN);
     let lines: Vec<String> = shown.map(|record| row(facts, record)).collect();
     let more = bucket.count - lines.len();
+    let mut room = NAMED;
     let rest = bucket.first.iter().skip(SHOWN);
-    let mut rest: Vec<String> = rest.map(|record| foreign(&record.id)).collect();
-    if more > rest.len() {
+    let rest = rest.map(|record| foreign(&record.id));
+    let mut rest: Vec<String> = rest
+        .take_while(|id| {
+            let fits = id.len() < room;
+            room = room.saturating_sub(id.len());
+            fits
+        })
+        .collect();
+    if more > rest.len() && !rest.is_empty() {
         rest.push("…".to_owned());
     }
     let ids = if rest.is_empty() {

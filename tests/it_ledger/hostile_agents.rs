@@ -245,10 +245,11 @@ fn a_contract_chooses_no_branch_that_is_not_the_issues() {
         );
         env.git(&env.repo(), &["switch", "-q", "-c", "idle"]);
         let sent = format!(
-            "git handoff send {}",
+            "git handoff send {} --set workspace_path=$PWD",
             PREPARED.replace("$GIT_HANDOFF_BRANCH", branch)
         );
-        assert_eq!(outcome(&once(&env, &sent)).0, "handed_on");
+        let ran = once(&env, &sent);
+        assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
         let at = |folder: &Path| env.git(folder, &["rev-parse", branch]);
         let before = (at(&env.repo()), at(&origin));
         let evil = agent(

@@ -565,8 +565,9 @@ impl Walk {
                 continue;
             }
             let inbox = self.env.data(&["inbox", "--limit", "0", "--as", turn]);
-            let hears = inbox["attention"].as_array().unwrap();
-            if !hears.iter().any(|other| other["id"] == one["id"]) {
+            let told = inbox["attention"].as_array().unwrap().iter();
+            let mut hears = told.chain(inbox["handoffs"].as_array().unwrap());
+            if !hears.any(|other| other["id"] == one["id"]) {
                 self.fault(
                     &format!("{turn}'s inbox does not have what status says"),
                     &one.to_string(),

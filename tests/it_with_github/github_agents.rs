@@ -164,7 +164,9 @@ fn an_issue_goes_through_all_its_agents_by_itself() {
     assert_eq!(said["issue"]["status"], "completed", "{said:#}");
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let records = list(&said["handoffs"]);
-    let usage = records.iter().flat_map(|record| list(&record["usage"]));
+    let usage = records
+        .iter()
+        .flat_map(|record| list(&record["record"]["usage"]));
     let models = usage.flat_map(|usage| list(&usage["models"]));
     let costs: Vec<Value> = models.map(|model| model["cost"].clone()).collect();
     assert_eq!(costs, vec![json!(0.5); 7], "{said:#}");

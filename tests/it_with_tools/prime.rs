@@ -406,7 +406,7 @@ fn it_needs_no_network_no_git_and_no_history() {
     let (there, here) = (place(&page, &clone), place(&told, &env.repo()));
     assert_eq!(above(&there), above(&here));
     assert!(
-        told.contains("(35 more handoffs)\nFull list: git handoff inbox --as prep-agent\n"),
+        told.contains("(35 more handoffs: 5.1, 6.1, 7.1, 8.1, 9.1, …)\nFull list: git handoff inbox --as prep-agent\n"),
         "{told}"
     );
 }

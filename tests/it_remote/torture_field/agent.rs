@@ -201,13 +201,11 @@ impl<'f> Agent<'f> {
             args.push("--offline");
         }
         let (told, document) = self.run(&args);
-        let data = &document["data"]["handoff"];
-        let (id, text) = (data["id"].as_str(), |name: &str| {
-            data[name].as_str().map(str::to_owned)
-        });
+        let handoff = &document["data"]["handoff"];
+        let (id, commit) = (handoff["id"].as_str(), &document["data"]["commit"]);
         if let (Told::Published | Told::Recorded, Some(id)) = (&told, id) {
             if step.is_claim {
-                let agent = if data["to"] == PREP {
+                let agent = if handoff["to"] == PREP {
                     PREP
                 } else {
                     IMPLEMENTER
@@ -224,7 +222,7 @@ impl<'f> Agent<'f> {
             what: args.join(" "),
             marker: step.marker.clone(),
             told: told.clone(),
-            commit: text("commit"),
+            commit: commit.as_str().map(str::to_owned),
             is_claim: step.is_claim,
         });
         told

@@ -194,6 +194,11 @@ pub fn next_turn<E>(
     now: Moment,
 ) -> Result<Option<NextTurn>, E> {
     if let Some((advice, record)) = needs_attention(protocol, view, issue, now)? {
+        // Nothing can be sent any more, whatever is advised.
+        let over = |one: &&Attention| one.id == advice.id && one.need == Need::PastDeadline;
+        if let Some(over) = needed.iter().find(over) {
+            return Ok(Some(NextTurn::about(over)));
+        }
         // That a person steps in has to be decided first, which is another agent's turn.
         let escalates = advice.action.is_with_person();
         let mut needed = needed.iter().filter(|one| escalates && one.id == advice.id);
