@@ -100,8 +100,7 @@ impl Arguments {
         let rules = protocols(&tip, now)?;
         let stuck = of_survey(&tip, &survey, &rules, now)?;
         let metrics = Metrics::of(
-            &survey,
-            stuck,
+            (&survey, stuck),
             &rules,
             &local(&ledger)?,
             self.since,

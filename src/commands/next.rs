@@ -70,8 +70,7 @@ impl Arguments {
         };
         let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
-        let issue = folder.issue()?;
-        let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
+        let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
@@ -135,10 +134,7 @@ impl Arguments {
             return Ok(());
         }
         output.answer(&view)?;
-        for (i, command) in view.commands.iter().flatten().enumerate() {
-            let label = if i == 0 { "next:" } else { "  or:" };
-            output.say(&format!("{label} {command}"));
-        }
+        view.say_commands(output);
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
@@ -329,6 +325,13 @@ impl<'a> NextView<'a> {
             attention: Vec::new(),
             applied: None,
             fresh: None,
+        }
+    }
+
+    fn say_commands(&self, output: &mut Output) {
+        for (i, command) in self.commands.iter().flatten().enumerate() {
+            let label = if i == 0 { "next:" } else { "  or:" };
+            output.say(&format!("{label} {command}"));
         }
     }
 

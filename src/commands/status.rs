@@ -86,14 +86,15 @@ impl Arguments {
             .map(Row::Handoff)
             .collect();
         if self.idle {
-            rows.extend(idle_issues(&ledger, &tip)?.into_iter().map(Row::Idle));
+            let idle = idle_issues(&ledger, &tip)?.into_iter();
+            rows.extend(idle.map(Box::new).map(Row::Idle));
         }
         let page = self.page.cut(&mut rows, Row::name, output)?;
         let (mut records, mut idle) = (Vec::new(), Vec::new());
         for row in rows {
             match row {
                 Row::Handoff(record) => records.push(*record),
-                Row::Idle(issue) => idle.push(issue),
+                Row::Idle(issue) => idle.push(*issue),
             }
         }
         let shown: HashSet<&IssueKey> = records.iter().map(|r| r.id.issue()).collect();
@@ -258,7 +259,7 @@ pub(crate) struct StatusView<'a> {
 /// A row of what is open.
 enum Row {
     Handoff(Box<Record>),
-    Idle(IdleIssue),
+    Idle(Box<IdleIssue>),
 }
 
 impl Row {

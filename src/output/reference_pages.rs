@@ -346,8 +346,7 @@ fn families() -> Vec<[String; 4]> {
         .collect();
     let now = handoff_base::Moment::default();
     let metrics = Metrics::of(
-        &survey,
-        Vec::new(),
+        (&survey, Vec::new()),
         &protocols,
         &Local::default(),
         None,

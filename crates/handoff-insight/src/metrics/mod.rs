@@ -186,8 +186,7 @@ impl Metrics {
     /// Counts what was sent at or after `since`, and its outcome so far. An issue counts if it is
     /// open, or was completed since then. `stuck` is what needs somebody, of the same survey.
     pub fn of(
-        survey: &Survey,
-        stuck: Vec<Attention>,
+        (survey, stuck): (&Survey, Vec<Attention>),
         protocols: &Protocols,
         local: &Local,
         since: Option<Moment>,
