@@ -3,6 +3,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::{continued, quoted};
 use handoff_ledger::IssueFolder;
 use handoff_ledger::attention::{Attention, next_turn, of_folder};
+use handoff_model::view::commands::{RESUMED, commands, resume};
 use handoff_model::{
     Advice, Decision, Handoff, Issue, IssueSummary, OpenHandoff, Paused, Question, Record, Refusal,
     View, decider, issue_folder, turn,
@@ -16,9 +17,8 @@ use crate::context::{Context, fresh};
 use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output};
-use crate::render::advice::{commands, questions_text};
+use crate::render::advice::questions_text;
 use crate::render::receipt::WrittenView;
-use crate::render::{RESUMED, resume};
 use crate::view::Look;
 
 /// Show what should happen next in an issue, and why

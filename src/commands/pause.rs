@@ -1,5 +1,6 @@
 use clap::Args;
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_model::view::commands::{RESUMED, resume};
 use handoff_model::{Issue, Update};
 
 use crate::args::text::{self, Reason};
@@ -7,7 +8,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
-use crate::render::{RESUMED, resume};
 
 /// Hand nobody the work of an issue until it is reopened
 ///

@@ -4,6 +4,7 @@ use clap::Args;
 use handoff_base::ids::HandoffId;
 use handoff_base::text::{fenced, plain};
 use handoff_ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
+use handoff_model::view::commands::{ActionOption, options};
 use handoff_model::{
     Annotation, Detail, Handoff, Issue, IssueSummary, Record, Refusal, RefusedContract, View,
 };
@@ -15,7 +16,7 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::render;
-use crate::render::advice::{ActionOption, claimed_offline, options, options_text};
+use crate::render::advice::{claimed_offline, options_text};
 use crate::view::Look;
 
 /// Show a handoff: its record, history and contract

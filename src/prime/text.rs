@@ -5,6 +5,7 @@ use handoff_base::text::{fence, plain};
 use handoff_contract::BY_SEND;
 use handoff_ledger::attention::Attention;
 use handoff_ledger::{Bucket, Said, failures};
+use handoff_model::view::commands::answer;
 use handoff_model::{Question, Record, ReviewFinding};
 use handoff_protocol::{AgentKind, State};
 use serde_json::Value;
@@ -18,7 +19,7 @@ use crate::contracts::skeleton::Format;
 use crate::render::advice::claimed_offline;
 use crate::render::attention::rejected_text;
 use crate::render::rows::attempt_text;
-use crate::render::{advice, branch_text, decision_text, inline};
+use crate::render::{branch_text, decision_text, inline};
 
 /// How many tokens a page may cost.
 const MOST: usize = 1350;
@@ -366,7 +367,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         // Once it is held, they are among what the work needs.
         text += &questions(record.asked(), QUOTED);
     } else if record.to != facts.agent && record.state == State::Blocked {
-        let answer = command(facts, &advice::answer(record, &facts.agent));
+        let answer = command(facts, &answer(record, &facts.agent));
         text += &questions(record.questions(), 12);
         text += &format!("\n  answer: `{answer}`");
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::short_id;
-use handoff_base::text::{continued, fenced, plain, word};
+use handoff_base::text::{continued, fenced, plain};
 use handoff_ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
@@ -224,17 +224,6 @@ fn sender_details(record: &Record) -> Vec<Detail> {
     }
     details
 }
-
-/// The command that resumes a paused issue.
-pub(crate) fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
-    format!(
-        "git handoff reopen {issue} --as {agent} --reason {}",
-        word(why)
-    )
-}
-
-/// The reason of a resumption for which nobody gave one.
-pub(crate) const RESUMED: &str = "the work goes on";
 
 /// A line for each paused issue.
 pub(crate) fn pauses_text<'a>(

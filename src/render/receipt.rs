@@ -4,9 +4,9 @@ use std::ops::Deref;
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::{continued, word};
+use handoff_base::text::continued;
 use handoff_ledger::Done;
+use handoff_model::view::commands::{is_held_back, next_steps};
 use handoff_model::{
     Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
     Receipt, Verdict, issue_folder,
@@ -15,7 +15,7 @@ use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{RESUMED, absent, advice, claims, headline, kept, resume};
+use super::{absent, claims, headline, kept};
 use crate::contracts::onward::NextContract;
 use crate::environment::now;
 use crate::failure::Failure;
@@ -120,7 +120,7 @@ impl<'a> WrittenView<'a> {
         let record = &receipt.record;
         let carried = output.carried().map(|carried| carried.after(record));
         let carried = carried.unwrap_or_default();
-        let next = next_steps(done);
+        let next = next_steps(&done.receipt);
         let next = next.iter().map(|next| carried.command(next)).collect();
         let folder = issue_folder(&receipt.issue.issue);
         Self {
@@ -130,7 +130,7 @@ impl<'a> WrittenView<'a> {
             transitions: &receipt.changes,
             next,
             warnings: &done.warnings,
-            is_held_back: is_held_back(done),
+            is_held_back: is_held_back(&done.receipt),
             receipt,
             instead: None,
         }
@@ -267,105 +267,5 @@ impl WrittenView<'_> {
              git handoff show {id} --contract | git handoff check -\n  \
              to record that: git handoff cancel {id} --as {from} --reason WHY, then send it again\n"
         )
-    }
-}
-
-/// Whether nobody is handed what was written: its issue is paused.
-fn is_held_back(done: &Done) -> bool {
-    let (record, issue) = (&done.receipt.record, &done.receipt.issue);
-    let goes_on = matches!(record.state, State::InProgress | State::Completed);
-    !goes_on && issue.held_back(&record.to).is_some()
-}
-
-/// The commands that may come next.
-fn next_steps(done: &Done) -> Vec<String> {
-    let receipt = &done.receipt;
-    let (record, issue) = (&receipt.record, &receipt.issue);
-    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
-    if issue.status != IssueStatus::Open {
-        return Vec::new();
-    }
-    if is_held_back(done) {
-        let lead = receipt.lead.as_ref().unwrap_or(from);
-        return vec![resume(key, lead, RESUMED)];
-    }
-    let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
-        let one = |(to, kind): &(AgentName, Option<String>)| {
-            let kind = kind.as_ref().map(|kind| format!(" --type {}", word(kind)));
-            let kind = kind.unwrap_or_default();
-            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
-        };
-        targets.iter().map(one).collect::<Vec<String>>()
-    };
-    let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets);
-    let back = [(to.clone(), receipt.again.clone())];
-    let lead = receipt.lead.as_ref().unwrap_or(from);
-    // The failed or blocked handoff that this one reports.
-    let reported = issue
-        .open
-        .iter()
-        .find(|o| Some(&o.id) == record.follows.as_ref());
-    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
-    match record.state {
-        State::Pending if record.not_before.is_some() => {
-            vec![format!("git handoff wait --inbox --as {to}")]
-        }
-        // Another task of the same contract can be claimed before it.
-        State::Pending if !record.waits_for.is_empty() => {
-            vec![format!("git handoff claim --next --as {to}")]
-        }
-        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
-        State::InProgress if receipt.onward.is_empty() => {
-            let complete = format!("git handoff complete {id} --as {to}");
-            recovery.into_iter().chain([complete]).collect()
-        }
-        // A report on a task may only need to be noted.
-        State::InProgress
-            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
-        {
-            let complete = format!("git handoff complete {id} --as {to}");
-            [complete]
-                .into_iter()
-                .chain(hand_on(&receipt.onward))
-                .collect()
-        }
-        State::InProgress => hand_on(&receipt.onward),
-        State::Dead => vec![
-            format!("git handoff retry {id} --as {lead} --reason WHY"),
-            format!("git handoff cancel {id} --as {lead} --reason WHY"),
-        ],
-        State::Blocked => vec![advice::answer(record, lead)],
-        State::Failed => recover(id, record.state, lead).into_iter().collect(),
-        State::Completed if record.answers.is_some() => reported
-            .iter()
-            .filter_map(|open| recover(&open.id, open.state, to))
-            .collect(),
-        State::Completed if issue.unfollowed.contains(id) => hand_on(&receipt.onward),
-        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
-            recovery.into_iter().collect()
-        }
-        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
-        // issue that its sender had completed.
-        State::Rejected | State::Cancelled => contracts(from, &back),
-        State::Completed
-            if record
-                .follows
-                .as_ref()
-                .is_some_and(|f| issue.unfollowed.contains(f)) =>
-        {
-            contracts(from, &back)
-        }
-        State::Completed => Vec::new(),
-    }
-}
-
-/// The command that resumes a failed or blocked handoff.
-fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
-    match state {
-        State::Failed | State::Dead => {
-            Some(format!("git handoff retry {id} --as {lead} --reason WHY"))
-        }
-        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
-        _ => None,
     }
 }

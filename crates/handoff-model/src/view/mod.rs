@@ -2,6 +2,7 @@
 
 mod attention;
 mod choices;
+pub mod commands;
 mod detail;
 mod handoff;
 mod issue;

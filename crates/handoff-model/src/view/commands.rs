@@ -1,0 +1,250 @@
+//! The commands that carry out what may be done, each as it is typed: the likeliest first. The words
+//! in capitals are replaced.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::word;
+use handoff_protocol::{Action, AgentKind, Protocol, State};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::decision::{Advice, Choice, decider};
+use crate::record::{IssueStatus, Question, Record, View};
+use crate::step::Receipt;
+use crate::view::choices;
+
+/// What may be done about a handoff that needs attention.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Option")]
+pub struct ActionOption {
+    /// `retry`, `reassign`, `ask` or `terminate`
+    pub action: Action,
+    /// the command that does it
+    pub command: String,
+}
+
+/// The options for a handoff that needs attention.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn options<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    record: &Record,
+    at: Moment,
+) -> Result<Vec<ActionOption>, E> {
+    let by = decider(protocol, &record.from);
+    let choices = choices(protocol, view, record, by, at)?;
+    let option = |choice: Choice| {
+        let action = match &choice {
+            Choice::Retry | Choice::Redrive => Action::Retry,
+            Choice::Reassign(_) => Action::Reassign,
+            Choice::Answer | Choice::Ask(..) => Action::Ask,
+            Choice::Terminate => Action::Terminate,
+        };
+        let command = command(record, &choice, by);
+        ActionOption { action, command }
+    };
+    Ok(choices.into_iter().map(option).collect())
+}
+
+fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
+    let id = &record.id;
+    match choice {
+        Choice::Retry | Choice::Redrive => {
+            format!("git handoff retry {id} --as {by} --reason WHY")
+        }
+        Choice::Reassign(to) => {
+            format!("git handoff reassign {id} --to {to} --as {by} --reason WHY")
+        }
+        Choice::Answer => answer(record, by),
+        Choice::Ask(from, person) => {
+            format!(
+                "git handoff new --issue {} --from {from} --to {person}",
+                id.issue()
+            )
+        }
+        Choice::Terminate => format!("git handoff cancel {id} --as {by} --reason WHY"),
+    }
+}
+
+/// The command that answers a blocked handoff: with a value for each key, or with text.
+pub fn answer(record: &Record, by: &AgentName) -> String {
+    // One that is not a name could be read as an option, or be a whole sentence.
+    let plain_key = |key: &str| {
+        let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
+    };
+    let needed: Vec<&Question> = record.questions().iter().filter(|q| !q.optional).collect();
+    let arguments = match &needed[..] {
+        [] => "ANSWER".to_owned(),
+        needed if needed.iter().all(|q| plain_key(&q.key)) => {
+            let pairs: Vec<String> = needed
+                .iter()
+                .map(|q| word(&format!("{}=VALUE", q.key)).into_owned())
+                .collect();
+            pairs.join(" ")
+        }
+        _ => "answers.json".to_owned(),
+    };
+    format!("git handoff answer {} {arguments} --as {by}", record.id)
+}
+
+/// The commands that carry out an advice, or those that come after it if it was decided already.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn commands<E>(
+    (advice, record): (&Advice, &Record),
+    view: &impl View<E>,
+    protocol: &Protocol,
+    now: Moment,
+) -> Result<Vec<String>, E> {
+    let (id, by) = (&advice.id, &advice.agent);
+    let apply = format!("git handoff next {} --apply --as {by}", id.issue());
+    if advice.by_contract {
+        let claim = format!("git handoff claim {id} --as {by}");
+        let to = advice.to.as_ref().map_or("AGENT", AgentName::as_str);
+        let send = format!(
+            "git handoff new --issue {} --from {by} --to {to}",
+            id.issue()
+        );
+        let waits = record.state == State::Pending;
+        return Ok(waits.then_some(claim).into_iter().chain([send]).collect());
+    }
+    Ok(match advice.action {
+        Action::Ask => vec![answer(record, by)],
+        // It waits for what was given up.
+        Action::Escalate if record.state == State::Pending => vec![
+            format!(
+                "git handoff new --issue {} --from {by} --to {}",
+                id.issue(),
+                record.to
+            ),
+            format!("git handoff cancel {id} --as {by} --reason WHY"),
+        ],
+        Action::Escalate | Action::FallBack if advice.decided.is_some() => {
+            // A person may decide about everything, any other agent only about what it leads.
+            let is_person = protocol.is_kind(by.as_str(), AgentKind::Human);
+            let by = Some(by).filter(|_| is_person);
+            let by = by.unwrap_or_else(|| decider(protocol, &record.from));
+            let choices = choices(protocol, view, record, by, now)?;
+            let choices = choices.iter().map(|choice| command(record, choice, by));
+            let show = format!("git handoff show {id}");
+            [show].into_iter().chain(choices).collect()
+        }
+        Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
+        Action::Advance => Vec::new(),
+        _ => vec![apply],
+    })
+}
+
+/// The command that resumes a paused issue.
+pub fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
+    format!(
+        "git handoff reopen {issue} --as {agent} --reason {}",
+        word(why)
+    )
+}
+
+/// The reason of a resumption for which nobody gave one.
+pub const RESUMED: &str = "the work goes on";
+
+/// Whether nobody is handed what was written: its issue is paused.
+pub fn is_held_back(receipt: &Receipt) -> bool {
+    let (record, issue) = (&receipt.record, &receipt.issue);
+    let goes_on = matches!(record.state, State::InProgress | State::Completed);
+    !goes_on && issue.held_back(&record.to).is_some()
+}
+
+/// The commands that may come after a step.
+pub fn next_steps(receipt: &Receipt) -> Vec<String> {
+    let (record, issue) = (&receipt.record, &receipt.issue);
+    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
+    if issue.status != IssueStatus::Open {
+        return Vec::new();
+    }
+    if is_held_back(receipt) {
+        let lead = receipt.lead.as_ref().unwrap_or(from);
+        return vec![resume(key, lead, RESUMED)];
+    }
+    let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
+        let one = |(to, kind): &(AgentName, Option<String>)| {
+            let kind = kind.as_ref().map(|kind| format!(" --type {}", word(kind)));
+            let kind = kind.unwrap_or_default();
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
+        };
+        targets.iter().map(one).collect::<Vec<String>>()
+    };
+    let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets);
+    let back = [(to.clone(), receipt.again.clone())];
+    let lead = receipt.lead.as_ref().unwrap_or(from);
+    // The failed or blocked handoff that this one reports.
+    let reported = issue
+        .open
+        .iter()
+        .find(|o| Some(&o.id) == record.follows.as_ref());
+    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
+    match record.state {
+        State::Pending if record.not_before.is_some() => {
+            vec![format!("git handoff wait --inbox --as {to}")]
+        }
+        // Another task of the same contract can be claimed before it.
+        State::Pending if !record.waits_for.is_empty() => {
+            vec![format!("git handoff claim --next --as {to}")]
+        }
+        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
+        State::InProgress if receipt.onward.is_empty() => {
+            let complete = format!("git handoff complete {id} --as {to}");
+            recovery.into_iter().chain([complete]).collect()
+        }
+        // A report on a task may only need to be noted.
+        State::InProgress
+            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
+        {
+            let complete = format!("git handoff complete {id} --as {to}");
+            [complete]
+                .into_iter()
+                .chain(hand_on(&receipt.onward))
+                .collect()
+        }
+        State::InProgress => hand_on(&receipt.onward),
+        State::Dead => vec![
+            format!("git handoff retry {id} --as {lead} --reason WHY"),
+            format!("git handoff cancel {id} --as {lead} --reason WHY"),
+        ],
+        State::Blocked => vec![answer(record, lead)],
+        State::Failed => recover(id, record.state, lead).into_iter().collect(),
+        State::Completed if record.answers.is_some() => reported
+            .iter()
+            .filter_map(|open| recover(&open.id, open.state, to))
+            .collect(),
+        State::Completed if issue.unfollowed.contains(id) => hand_on(&receipt.onward),
+        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
+            recovery.into_iter().collect()
+        }
+        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
+        // issue that its sender had completed.
+        State::Rejected | State::Cancelled => contracts(from, &back),
+        State::Completed
+            if record
+                .follows
+                .as_ref()
+                .is_some_and(|f| issue.unfollowed.contains(f)) =>
+        {
+            contracts(from, &back)
+        }
+        State::Completed => Vec::new(),
+    }
+}
+
+/// The command that resumes a failed or blocked handoff.
+fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
+    match state {
+        State::Failed | State::Dead => {
+            Some(format!("git handoff retry {id} --as {lead} --reason WHY"))
+        }
+        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
+        _ => None,
+    }
+}
