@@ -686,6 +686,8 @@ impl Walk {
         if self.dice.percent(15) {
             let minutes = *self.dice.one(&[3, 40, 130, 1500]);
             self.env.wait_minutes(minutes);
+            // What was printed before is of another time.
+            self.said.clear();
         }
     }
 }
