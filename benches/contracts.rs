@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use handoff_contract::{Format, Schema};
-use handoff_templates::built_in;
+use handoff::contract::{Format, Schema};
+use handoff::templates::built_in;
 use support::contracts::Stage;
 use support::{Samples, Work};
 

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use handoff_contract::{Schema, Source, write_json, write_xml};
+use handoff::contract::{Schema, Source, write_json, write_xml};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -80,7 +80,7 @@ fn main() {
     println!("warm compile: {:?}", start.elapsed() / 200);
     let start = Instant::now();
     for _ in 0..200 {
-        handoff_contract::Shape::from_schema(&schema).unwrap();
+        handoff::contract::Shape::from_schema(&schema).unwrap();
     }
     println!("of which shape: {:?}", start.elapsed() / 200);
     let value = value();

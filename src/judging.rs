@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread;
 
-use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::fit;
+use handoff::base::ObjectId;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::fit;
+use handoff::ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
+use handoff::model::{Answered, GatePolicy, View};
 use handoff_github::pull_request::{PullRequest, QueueBranch};
 use handoff_github::text::line;
-use handoff_ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
-use handoff_model::{Answered, GatePolicy, View};
 
 use crate::failure::{ErrorCode, Failure};
 use crate::http::github::Github;

@@ -12,32 +12,30 @@
 mod args;
 mod board;
 mod commands;
-mod context;
-mod contracts;
-mod environment;
-mod failure;
 mod hook;
 mod http;
 mod judging;
+mod local;
 mod mcp;
 mod notify;
-mod output;
 mod prime;
 #[doc(hidden)]
 pub mod readers;
-mod render;
+#[cfg(test)]
+mod reference;
 mod trial;
 mod version;
-mod view;
 mod work;
 
-pub use handoff_base::codes::exit;
+pub use handoff::base::codes::exit;
+
+use handoff_cli::{context, contracts, environment, failure, output, render, view};
 
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use handoff_contract::Secrets;
+use handoff::contract::Secrets;
 
 use crate::context::{Context, Global};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
@@ -125,7 +123,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
     };
-    handoff_git::tune(environment::surroundings());
+    handoff::git::tune(environment::surroundings());
     let gone = change_directory(&cli.global);
     let gone = gone.and_then(|()| commands::words::ensure_own(&arguments));
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);

@@ -1,11 +1,11 @@
 //! Sample contracts of `issue-to-pr`, filled with an issue's number.
 #![allow(clippy::too_many_lines, reason = "the sample contracts are one table")]
 
-use handoff_base::ids::IssueKey;
-use handoff_contract::{Format, Input, write_json, write_xml};
-use handoff_model::{Contract, Schemas, review};
-use handoff_protocol::Protocol;
-use handoff_templates::{FolderSchemas, built_in};
+use handoff::base::ids::IssueKey;
+use handoff::contract::{Format, Input, write_json, write_xml};
+use handoff::model::{Contract, Schemas, review};
+use handoff::protocol::Protocol;
+use handoff::templates::{FolderSchemas, built_in};
 use serde_json::{Value, json};
 
 /// One kind of contract in the life of an issue.

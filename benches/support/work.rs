@@ -4,15 +4,15 @@ use std::convert::Infallible;
 use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset};
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::{Edit, to_second};
-use handoff_contract::Format;
-use handoff_git::Person;
-use handoff_model::{
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::{Edit, to_second};
+use handoff::contract::Format;
+use handoff::git::Person;
+use handoff::model::{
     DaySpending, EventArgs, Issue, PlannedStep, Record, Request, SendOptions, SendRequest, Step,
     Update, View, plan, record_file,
 };
-use handoff_protocol::{Event, Policy};
+use handoff::protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
 
@@ -121,7 +121,7 @@ impl InMemory {
         };
         let planned = plan(&samples.protocol, &self.key, self, &step, sent.as_ref());
         let step = match planned {
-            Ok(handoff_model::Planned::Write(step)) => *step,
+            Ok(handoff::model::Planned::Write(step)) => *step,
             Ok(_) => panic!("issue {}: the step was taken before", self.key),
             Err(stop) => panic!("issue {}: the step is refused: {stop:?}", self.key),
         };

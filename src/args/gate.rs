@@ -1,12 +1,12 @@
 //! What a gate asks: on the command line, or in a file.
 
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::quoted;
-use handoff_git::Repository;
-use handoff_ledger::{GateRequest, Ledger, Snapshot};
-use handoff_model::GatePolicy;
+use handoff::base::ObjectId;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::quoted;
+use handoff::git::Repository;
+use handoff::ledger::{GateRequest, Ledger, Snapshot};
+use handoff::model::GatePolicy;
 
 use crate::context::{Context, commit_id};
 use crate::contracts::input;

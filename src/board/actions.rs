@@ -3,9 +3,9 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use handoff_base::text::{path, word};
-use handoff_model::Record;
-use handoff_protocol::{Event, State};
+use handoff::base::text::{path, word};
+use handoff::model::Record;
+use handoff::protocol::{Event, State};
 
 use super::edit::Line;
 use crate::exit;
@@ -268,7 +268,7 @@ impl Invocation {
 
 #[cfg(test)]
 mod tests {
-    use handoff_protocol::State;
+    use handoff::protocol::State;
     use serde_json::json;
 
     use super::{ACTIONS, Acting, Form};

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_ledger::attention::Attention;
-use handoff_model::Record;
-use handoff_protocol::State;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::ledger::attention::Attention;
+use handoff::model::Record;
+use handoff::protocol::State;
 
 /// The title of the first column.
 pub(super) const ATTENTION: &str = "needs attention";

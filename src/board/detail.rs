@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use handoff_base::ids::HandoffId;
-use handoff_base::text::{plain, quoted};
-use handoff_git::Repository;
-use handoff_ledger::{base_branch, failures_in_full};
-use handoff_model::Record;
+use handoff::base::ids::HandoffId;
+use handoff::base::text::{plain, quoted};
+use handoff::git::Repository;
+use handoff::ledger::{base_branch, failures_in_full};
+use handoff::model::Record;
 
 use crate::commands::show::Stored;
 use crate::context::{Context, Global};
@@ -109,7 +109,7 @@ fn difference(
         return Ok("no base branch is known to compare with".to_owned());
     };
     let range = repository.added_range(base, branch);
-    let Some((from, to)) = range.map_err(handoff_ledger::LedgerError::from)? else {
+    let Some((from, to)) = range.map_err(handoff::ledger::LedgerError::from)? else {
         return Ok(format!("branch {} is not in this clone", quoted(branch)));
     };
     let options = [

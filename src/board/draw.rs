@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::Moment;
-use handoff_base::text::one_line;
-use handoff_model::{Record, overdue_text};
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::text::one_line;
+use handoff::model::{Record, overdue_text};
+use handoff::protocol::State;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Margin, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -455,7 +455,7 @@ fn form_text(form: &Form) -> (String, (u16, u16)) {
 }
 
 fn outcome_text(outcome: &Outcome) -> String {
-    let said = handoff_base::text::plain(outcome.text.trim_end());
+    let said = handoff::base::text::plain(outcome.text.trim_end());
     format!("{}\n\n{said}\n\nany key: close", outcome.command)
 }
 

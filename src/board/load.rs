@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_git::Waker;
-use handoff_ledger::attention::{Attention, Watched, protocols};
-use handoff_ledger::{Ledger, Snapshot};
-use handoff_model::person;
-use handoff_protocol::{AgentKind, Protocol};
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::git::Waker;
+use handoff::ledger::attention::{Attention, Watched, protocols};
+use handoff::ledger::{Ledger, Snapshot};
+use handoff::model::person;
+use handoff::protocol::{AgentKind, Protocol};
 
 use super::Message;
 use super::data::{Board, Card, Found};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::attention::Attention;
-use handoff_model::Record;
-use handoff_protocol::Need;
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::attention::Attention;
+use handoff::model::Record;
+use handoff::protocol::Need;
 use serde_json::{Value, json};
 
 use super::actions::Acting;

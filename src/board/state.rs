@@ -1,9 +1,9 @@
 //! What the board shows and what is selected, and what each key does to it. It reads nothing and
 //! runs nothing: what is to be done comes back as an [`Effect`].
 
-use handoff_base::Moment;
-use handoff_base::ids::HandoffId;
-use handoff_model::Record;
+use handoff::base::Moment;
+use handoff::base::ids::HandoffId;
+use handoff::model::Record;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::actions::{ACTIONS, Acting, Form, Invocation, Outcome};
@@ -339,7 +339,7 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use handoff_protocol::Need;
+    use handoff::protocol::Need;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use serde_json::json;
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use handoff_base::finding::Finding;
-use handoff_base::ids::AgentName;
-use handoff_base::text::{continued, plain};
-use handoff_git::{Program, Queue, Repository};
+use handoff::base::finding::Finding;
+use handoff::base::ids::AgentName;
+use handoff::base::text::{continued, plain};
+use handoff::git::{Program, Queue, Repository};
 use handoff_harness::agents::{
     Action, Acts, Change, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
 };

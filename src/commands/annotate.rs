@@ -1,7 +1,7 @@
 use clap::Args;
-use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::text::quoted;
-use handoff_model::Update;
+use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::base::text::quoted;
+use handoff::model::Update;
 use serde_json::{Map, Value};
 
 use crate::args::text;

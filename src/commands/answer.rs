@@ -1,9 +1,9 @@
 use clap::Args;
-use handoff_base::text::quoted;
-use handoff_contract::Allowance;
-use handoff_ledger::Ledger;
-use handoff_model::{EventArgs, Question, Refusal, View, read_answer};
-use handoff_protocol::Event;
+use handoff::base::text::quoted;
+use handoff::contract::Allowance;
+use handoff::ledger::Ledger;
+use handoff::model::{EventArgs, Question, Refusal, View, read_answer};
+use handoff::protocol::Event;
 use serde_json::{Map, Value};
 
 use super::change::act;
@@ -115,7 +115,7 @@ fn is_file(text: &str) -> bool {
 /// Reads a JSON object, in which no key may be repeated.
 fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> {
     let bytes = input::contract(context, file)?;
-    let parsed = handoff_contract::Source::parse(&bytes).ok();
+    let parsed = handoff::contract::Source::parse(&bytes).ok();
     let parsed = parsed.and_then(|_| serde_json::from_slice(&bytes).ok());
     match parsed {
         Some(Value::Object(values)) => Ok(values),

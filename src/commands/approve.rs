@@ -1,9 +1,9 @@
 use clap::Args;
-use handoff_base::Code;
-use handoff_base::ids::AgentName;
-use handoff_base::text::continued;
-use handoff_ledger::{Done, Snapshot};
-use handoff_model::{Annotation, Approval, Record, Refusal, Update, View};
+use handoff::base::Code;
+use handoff::base::ids::AgentName;
+use handoff::base::text::continued;
+use handoff::ledger::{Done, Snapshot};
+use handoff::model::{Annotation, Approval, Record, Refusal, Update, View};
 
 use crate::args::text;
 use crate::context::{Context, commit_id, handoff_id};

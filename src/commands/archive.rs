@@ -2,9 +2,9 @@ use std::num::NonZero;
 
 use chrono::Duration;
 use clap::Args;
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_ledger::{ArchiveRequest, ArchivedTogether, Snapshot, end_of_second};
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::ledger::{ArchiveRequest, ArchivedTogether, Snapshot, end_of_second};
 use schemars::JsonSchema;
 use serde::Serialize;
 

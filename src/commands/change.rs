@@ -1,12 +1,14 @@
 //! The commands that change one handoff's state and differ only in the event.
 
 use clap::Args;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::quoted;
-use handoff_contract::{Allowance, Input};
-use handoff_ledger::{Ledger, Offer, Session, Snapshot};
-use handoff_model::{EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, state_at};
-use handoff_protocol::{Event, State};
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::quoted;
+use handoff::contract::{Allowance, Input};
+use handoff::ledger::{Ledger, Offer, Session, Snapshot};
+use handoff::model::{
+    EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, state_at,
+};
+use handoff::protocol::{Event, State};
 
 use crate::args::duration;
 use crate::args::text::{self, OptionalReason, Reason};

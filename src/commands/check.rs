@@ -2,14 +2,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::continued;
-use handoff_contract::Input;
-use handoff_git::Repository;
-use handoff_github::annotations::{Annotation, Weight, commands};
-use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, Session};
-use handoff_model::Review;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::continued;
+use handoff::contract::Input;
+use handoff::git::Repository;
+use handoff::ledger::{ContractError, Ledger, LedgerError, Offer, Session};
+use handoff::model::Review;
+use handoff_cli::output::annotations::{Annotation, Weight, commands};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,9 +1,11 @@
 use clap::Args;
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::continued;
-use handoff_ledger::{Briefing, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview};
-use handoff_model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
-use handoff_protocol::{Event, Protocol, State};
+use handoff::base::ids::{AgentName, HandoffId};
+use handoff::base::text::continued;
+use handoff::ledger::{
+    Briefing, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview,
+};
+use handoff::model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
+use handoff::protocol::{Event, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

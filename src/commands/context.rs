@@ -1,7 +1,7 @@
 use clap::Args;
-use handoff_base::text::fenced;
-use handoff_ledger::{HandoffContext, IssueContext};
-use handoff_model::{Refusal, View};
+use handoff::base::text::fenced;
+use handoff::ledger::{HandoffContext, IssueContext};
+use handoff::model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ impl Arguments {
         let issue = folder.issue()?.ok_or_else(no_issue)?;
         let rules = tip.rules(issue.protocol.as_str())?;
         output.paged();
-        let found = handoff_ledger::context(&folder, &rules, now()?)?;
+        let found = handoff::ledger::context(&folder, &rules, now()?)?;
         let mut found = found.ok_or_else(no_issue)?;
         output.complete(&mut found.report.attention);
         let usage = render::issue_usage(found.handoffs.iter().map(|h| &h.record.0));

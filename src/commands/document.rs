@@ -1,8 +1,8 @@
 use clap::{Args, Subcommand};
-use handoff_base::ObjectId;
-use handoff_base::ids::AgentName;
-use handoff_base::text::continued;
-use handoff_ledger::{ProtocolError, Rules, Snapshot, documents};
+use handoff::base::ObjectId;
+use handoff::base::ids::AgentName;
+use handoff::base::text::continued;
+use handoff::ledger::{ProtocolError, Rules, Snapshot, documents};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What `export` and `import` share on the command line: the names of the formats.
 
 use clap::ValueEnum;
-use handoff_ledger::Layout;
+use handoff::ledger::Layout;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]

@@ -1,6 +1,6 @@
 use clap::Args;
-use handoff_base::codes::{self, ErrorCode, ExplainedCode};
-use handoff_base::text::quoted;
+use handoff::base::codes::{self, ErrorCode, ExplainedCode};
+use handoff::base::text::quoted;
 use schemars::JsonSchema;
 use serde::Serialize;
 

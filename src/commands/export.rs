@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use handoff_base::ids::IssueKey;
-use handoff_ledger::{Export, Tally};
+use handoff::base::ids::IssueKey;
+use handoff::ledger::{Export, Tally};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ impl Arguments {
             issue: self.issue.as_ref(),
             tally: Some(&tally),
         };
-        let exported = || handoff_ledger::export(&ledger, folder, wanted);
+        let exported = || handoff::ledger::export(&ledger, folder, wanted);
         let done = output.during(&tally, exported)?;
         output.answer(&ExportView {
             folder,

@@ -1,6 +1,6 @@
 use clap::Args;
-use handoff_model::EventArgs;
-use handoff_protocol::Event;
+use handoff::model::EventArgs;
+use handoff::protocol::Event;
 
 use super::change::act;
 use crate::args::usage::UsageReport;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use handoff_contract::Allowance;
-use handoff_ledger::{Attached, CAPS, Keep};
-use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
-use handoff_protocol::RunFailure;
+use handoff::contract::Allowance;
+use handoff::ledger::{Attached, CAPS, Keep};
+use handoff::model::{EventArgs, Failure as Reported, UNSPECIFIED};
+use handoff::protocol::RunFailure;
 
 use crate::args::text;
 use crate::args::usage::UsageReport;

@@ -1,8 +1,8 @@
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::text::continued;
-use handoff_git::{Depth, masked};
-use handoff_ledger::{Repaired, UpstreamError};
+use handoff::base::ObjectId;
+use handoff::base::text::continued;
+use handoff::git::{Depth, masked};
+use handoff::ledger::{Repaired, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
 

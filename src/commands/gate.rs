@@ -1,11 +1,11 @@
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::text::continued;
-use handoff_github::annotations::{Annotation, Weight};
-use handoff_ledger::attention::of_folder;
-use handoff_ledger::{OtherProtocol, judge_gate};
-use handoff_model::{Answered, IssueSummary, Remedy, View};
-use handoff_protocol::{AgentKind, PERSON, Protocol};
+use handoff::base::ObjectId;
+use handoff::base::text::continued;
+use handoff::ledger::attention::of_folder;
+use handoff::ledger::{OtherProtocol, judge_gate};
+use handoff::model::{Answered, IssueSummary, Remedy, View};
+use handoff::protocol::{AgentKind, PERSON, Protocol};
+use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
 use serde::Serialize;
 

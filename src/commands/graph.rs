@@ -1,11 +1,11 @@
 use anstyle::{AnsiColor, Style};
 use clap::{ArgGroup, Args, ValueEnum};
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::ledger::{Ledger, ProtocolError, Snapshot};
+use handoff::model::{Refusal, View};
 use handoff_insight::graph;
 use handoff_insight::graph::{Graph, Mark};
-use handoff_ledger::{Ledger, ProtocolError, Snapshot};
-use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 

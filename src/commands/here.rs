@@ -1,11 +1,11 @@
 //! What the program says without a command: where one is, and the one next command.
 
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::{continued, word};
-use handoff_git::{OpenError, Repository, masked};
-use handoff_ledger::{BranchError, Ledger, LedgerError, OverviewLimits, overview};
-use handoff_model::Record;
-use handoff_protocol::Protocol;
+use handoff::base::ids::{AgentName, HandoffId};
+use handoff::base::text::{continued, word};
+use handoff::git::{OpenError, Repository, masked};
+use handoff::ledger::{BranchError, Ledger, LedgerError, OverviewLimits, overview};
+use handoff::model::Record;
+use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 

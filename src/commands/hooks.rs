@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::{continued, plain};
-use handoff_git::{Program, Repository};
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::text::{continued, plain};
+use handoff::git::{Program, Repository};
 use handoff_harness::hooks::{
     Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
     State, Surroundings, WriteError,

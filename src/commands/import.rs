@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::continued;
-use handoff_ledger::{Import, Item, Source};
+use handoff::base::finding::Finding;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::continued;
+use handoff::ledger::{Import, Item, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ impl Arguments {
             agent: context.agent(&repository)?,
             profile: self.profile.clone(),
         };
-        let imported = || handoff_ledger::import(&mut alone, session.clone(), &self.path, wanted);
+        let imported = || handoff::ledger::import(&mut alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
             // Everything is pushed to the remote at once.

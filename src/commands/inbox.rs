@@ -1,9 +1,9 @@
 use clap::Args;
-use handoff_base::ids::AgentName;
-use handoff_ledger::attention::Attention;
-use handoff_ledger::{OverviewLimits, overview};
-use handoff_model::{Claimable, Record, Refusal};
-use handoff_protocol::{Protocol, State};
+use handoff::base::ids::AgentName;
+use handoff::ledger::attention::Attention;
+use handoff::ledger::{OverviewLimits, overview};
+use handoff::model::{Claimable, Record, Refusal};
+use handoff::protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,14 +1,14 @@
 use clap::{Args, ValueEnum};
-use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
-use handoff_base::ids::AgentName;
-use handoff_base::text::{continued, word};
-use handoff_git::{Repository, masked};
+use handoff::base::ObjectId;
+use handoff::base::finding::Finding;
+use handoff::base::ids::AgentName;
+use handoff::base::text::{continued, word};
+use handoff::git::{Repository, masked};
+use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
+use handoff::model::check_protocol;
+use handoff::protocol::Policy;
+use handoff::templates::BUILT_IN;
 use handoff_harness::workflows::{self, WorkflowFile};
-use handoff_ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
-use handoff_model::check_protocol;
-use handoff_protocol::Policy;
-use handoff_templates::BUILT_IN;
 use schemars::JsonSchema;
 use serde::Serialize;
 

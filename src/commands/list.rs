@@ -1,12 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::quoted;
-use handoff_ledger::{OtherProtocol, Snapshot};
-use handoff_model::{Paused, Record, View};
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::quoted;
+use handoff::ledger::{OtherProtocol, Snapshot};
+use handoff::model::{Paused, Record, View};
+use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -124,7 +124,7 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             if folder.issue()?.is_none() {
-                return Err(handoff_model::Refusal::no_issue(&key).into());
+                return Err(handoff::model::Refusal::no_issue(&key).into());
             }
             records = folder.records()?;
         } else if only_open {

@@ -1,13 +1,13 @@
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::{continued, word};
-use handoff_base::{Moment, ObjectId, to_second};
-use handoff_git::{Commit, Repository};
-use handoff_ledger::{DEEPEN, Snapshot};
-use handoff_model::trailers::unfolded;
-use handoff_model::{Refusal, StepEvent, View, issue_folder, trailers};
+use handoff::base::ids::IssueKey;
+use handoff::base::text::{continued, word};
+use handoff::base::{Moment, ObjectId, to_second};
+use handoff::git::{Commit, Repository};
+use handoff::ledger::{DEEPEN, Snapshot};
+use handoff::model::trailers::unfolded;
+use handoff::model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,20 +2,20 @@ use std::path::PathBuf;
 
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
-use handoff_base::text::{continued, grouped};
-use handoff_base::{Moment, ObjectId};
+use handoff::base::text::{continued, grouped};
+use handoff::base::{Moment, ObjectId};
+use handoff::ledger::attention::{of_survey, protocols};
+use handoff::protocol::State;
 use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
 use handoff_insight::openmetrics::openmetrics;
-use handoff_ledger::attention::{of_survey, protocols};
-use handoff_protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
-use crate::context::local::local;
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::local::local;
 use crate::output::replace::is_stdout;
 use crate::output::{Answer, Output, document, replace};
 use crate::view::Look;

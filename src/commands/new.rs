@@ -1,10 +1,10 @@
 use clap::Args;
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_ledger::Clock;
-use handoff_model::View;
-use handoff_protocol::State;
-use handoff_templates::known;
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::ledger::Clock;
+use handoff::model::View;
+use handoff::protocol::State;
+use handoff::templates::known;
 
 use crate::context::Context;
 use crate::context::worker::holder;

@@ -1,14 +1,14 @@
 use clap::Args;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::{continued, quoted};
-use handoff_ledger::IssueFolder;
-use handoff_ledger::attention::{Attention, next_turn, of_folder};
-use handoff_model::view::commands::{RESUMED, commands, resume};
-use handoff_model::{
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::{continued, quoted};
+use handoff::ledger::IssueFolder;
+use handoff::ledger::attention::{Attention, next_turn, of_folder};
+use handoff::model::view::commands::{RESUMED, commands, resume};
+use handoff::model::{
     Advice, Decision, Handoff, Issue, IssueSummary, OpenHandoff, Paused, Question, Record, Refusal,
     View, decider, issue_folder, turn,
 };
-use handoff_protocol::{Action, Protocol, State};
+use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

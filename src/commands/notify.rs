@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use handoff_protocol::Need;
+use handoff::protocol::Need;
 
 use crate::args::duration;
 use crate::args::remote::PollArgs;

@@ -2,12 +2,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::continued;
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::continued;
+use handoff::ledger::{LedgerError, Snapshot};
+use handoff::model::{Refusal, View};
 use handoff_insight::otlp::{Origin, Span, Traced, spans};
-use handoff_ledger::{LedgerError, Snapshot};
-use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 use clap::Args;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_model::view::commands::{RESUMED, resume};
-use handoff_model::{Issue, Update};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::model::view::commands::{RESUMED, resume};
+use handoff::model::{Issue, Update};
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;

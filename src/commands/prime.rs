@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_base::text::plain;
+use handoff::base::text::plain;
 
 use crate::args::remote::AskArgs;
 use crate::context::{Context, fresh};

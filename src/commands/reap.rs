@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_model::Handoff;
+use handoff::model::Handoff;
 use schemars::JsonSchema;
 use serde::Serialize;
 

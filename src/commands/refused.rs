@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
-use handoff_base::ObjectId;
-use handoff_base::text::{continued, fenced, word};
-use handoff_ledger::{Ledger, Rejected};
+use handoff::base::ObjectId;
+use handoff::base::text::{continued, fenced, word};
+use handoff::ledger::{Ledger, Rejected};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 use clap::Args;
-use handoff_base::ids::IssueKey;
-use handoff_model::Update;
+use handoff::base::ids::IssueKey;
+use handoff::model::Update;
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;

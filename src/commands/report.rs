@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use handoff_base::ids::IssueKey;
-use handoff_base::{Moment, ObjectId};
-use handoff_git::Repository;
+use handoff::base::ids::IssueKey;
+use handoff::base::{Moment, ObjectId};
+use handoff::git::Repository;
+use handoff::ledger::attention::{of_survey, protocols};
+use handoff::ledger::{IssueSurvey, Ledger, Snapshot};
+use handoff::model::Refusal;
 use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
-use handoff_ledger::attention::{of_survey, protocols};
-use handoff_ledger::{IssueSurvey, Ledger, Snapshot};
-use handoff_model::Refusal;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::text::continued;
-use handoff_ledger::{
+use handoff::base::ObjectId;
+use handoff::base::text::continued;
+use handoff::ledger::{
     Contents, Kept, PastFailure, Place, Restored, failures, restore, restore_attachments,
 };
-use handoff_model::{self as model, Handoff, Refusal, View};
+use handoff::model::{self as model, Handoff, Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;

@@ -1,8 +1,8 @@
 use clap::Args;
-use handoff_base::Moment;
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_contract::Input;
-use handoff_ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
+use handoff::base::Moment;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::contract::Input;
+use handoff::ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
 
 use crate::args::usage::UsageReport;
 use crate::context::Context;

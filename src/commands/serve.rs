@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use handoff_git::Repository;
+use handoff::git::Repository;
+use handoff::model::{Refusal, View};
 use handoff_insight::report::{Frame, Wanted, gone, policy};
-use handoff_model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;

@@ -1,11 +1,11 @@
 use std::rc::Rc;
 
 use clap::Args;
-use handoff_base::ids::HandoffId;
-use handoff_base::text::{fenced, plain};
-use handoff_ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
-use handoff_model::view::commands::{ActionOption, options};
-use handoff_model::{
+use handoff::base::ids::HandoffId;
+use handoff::base::text::{fenced, plain};
+use handoff::ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
+use handoff::model::view::commands::{ActionOption, options};
+use handoff::model::{
     Annotation, Detail, Handoff, Issue, IssueSummary, Record, Refusal, RefusedContract, View,
 };
 use schemars::JsonSchema;

@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::continued;
-use handoff_ledger::attention::{self, Attention};
-use handoff_ledger::{IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
-use handoff_model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
-use handoff_protocol::{Check, Policy, Protocol, State};
+use handoff::base::ObjectId;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::continued;
+use handoff::ledger::attention::{self, Attention};
+use handoff::ledger::{IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
+use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
+use handoff::protocol::{Check, Policy, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::text::continued;
-use handoff_git::{masked, tells_of_damage};
-use handoff_ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
+use handoff::base::ObjectId;
+use handoff::base::text::continued;
+use handoff::git::{masked, tells_of_damage};
+use handoff::ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
 

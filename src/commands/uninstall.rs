@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_base::text::{continued, word};
+use handoff::base::text::{continued, word};
 use handoff_harness::workflows;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,14 +2,14 @@ use std::num::NonZero;
 use std::thread;
 
 use clap::Args;
-use handoff_base::ObjectId;
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::quoted;
-use handoff_git::{LEFT_OUT, REPAIR};
-use handoff_github::annotations::Annotation;
-use handoff_ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, OtherProtocol, Tally};
-use handoff_model::{Refusal, View};
+use handoff::base::ObjectId;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::quoted;
+use handoff::git::{LEFT_OUT, REPAIR};
+use handoff::ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, OtherProtocol, Tally};
+use handoff::model::{Refusal, View};
+use handoff_cli::output::annotations::Annotation;
 use schemars::JsonSchema;
 use serde::Serialize;
 

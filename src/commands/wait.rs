@@ -3,16 +3,16 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::continued;
-use handoff_base::{Moment, ObjectId};
-use handoff_git::Repository;
-use handoff_ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
-use handoff_model::planner::Holder;
-use handoff_model::{
+use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::text::continued;
+use handoff::base::{Moment, ObjectId};
+use handoff::git::Repository;
+use handoff::ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
+use handoff::model::planner::Holder;
+use handoff::model::{
     Detail, Handoff, Issue, IssueStatus, IssueSummary, Outcome, Record, Refusal, View, WaitStatus,
 };
-use handoff_protocol::{Protocol, State};
+use handoff::protocol::{Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

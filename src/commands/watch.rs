@@ -2,16 +2,16 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use handoff_base::ObjectId;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::{quoted, word};
-use handoff_git::Repository;
-use handoff_insight::cloudevents::{CloudEvent, source};
-use handoff_ledger::{
+use handoff::base::ObjectId;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::{quoted, word};
+use handoff::git::Repository;
+use handoff::ledger::{
     DEEPEN, FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after,
     happenings,
 };
-use handoff_model::{Refusal, View};
+use handoff::model::{Refusal, View};
+use handoff_insight::cloudevents::{CloudEvent, source};
 use schemars::JsonSchema;
 use serde::Serialize;
 

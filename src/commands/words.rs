@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::text::quoted;
-use handoff_git::Repository;
+use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::base::text::quoted;
+use handoff::git::Repository;
 
 use super::GROUPS;
 use crate::args::reference::{plain, repository_in};

@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use handoff_base::ids::IssueKey;
-use handoff_git::Repository;
+use handoff::base::ids::IssueKey;
+use handoff::git::Repository;
 
 use crate::args::duration;
 use crate::context::Context;

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::rc::Rc;
 
-use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
-use handoff_contract::{Format, Input, MAX_BYTES, Outline};
-use handoff_git::{Cleanup, PathMatch, PathPatterns, Repository, StagedFile, cleaned, comment_of};
-use handoff_ledger::{Ledger, NextCommit, Offer};
-use handoff_model::SendOptions;
+use handoff::base::ObjectId;
+use handoff::base::finding::Finding;
+use handoff::contract::{Format, Input, MAX_BYTES, Outline};
+use handoff::git::{Cleanup, PathMatch, PathPatterns, Repository, StagedFile, cleaned, comment_of};
+use handoff::ledger::{Ledger, NextCommit, Offer};
+use handoff::model::SendOptions;
 
 use super::{argument, refusal};
 use crate::context::Context;

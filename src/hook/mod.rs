@@ -17,11 +17,11 @@ pub(crate) use refs::{pre_receive, reference_transaction, update};
 
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
-use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
-use handoff_base::text::quoted;
-use handoff_git::Repository;
-use handoff_ledger::{BranchMove, Ledger};
+use handoff::base::ObjectId;
+use handoff::base::finding::Finding;
+use handoff::base::text::quoted;
+use handoff::git::Repository;
+use handoff::ledger::{BranchMove, Ledger};
 
 /// The hint after a move of the ledger's branch was refused.
 const LEAVE: &str = "the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md";

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use handoff_base::finding::FindingCode;
-use handoff_base::text::quoted;
-use handoff_git::Repository;
-use handoff_ledger::{BranchMove, Ledger};
+use handoff::base::finding::FindingCode;
+use handoff::base::text::quoted;
+use handoff::git::Repository;
+use handoff::ledger::{BranchMove, Ledger};
 
 use super::{judge, lines, object, refusal};
 use crate::context::Context;

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use handoff_base::ObjectId;
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_git::Repository;
-use handoff_ledger::{BranchMove, Ledger};
+use handoff::base::ObjectId;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::git::Repository;
+use handoff::ledger::{BranchMove, Ledger};
 
 use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::context::Context;

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use handoff_base::text::quoted;
+use handoff::base::text::quoted;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::failure::{ErrorCode, Failure, chain};

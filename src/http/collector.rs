@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use handoff_base::text::cut;
+use handoff::base::text::cut;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};

@@ -6,8 +6,8 @@ use std::env;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use handoff_base::ids::IssueKey;
-use handoff_base::text::cut;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::cut;
 use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::{HeaderMap, Uri};

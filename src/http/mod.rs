@@ -10,7 +10,7 @@ pub(crate) mod github;
 pub(crate) mod server;
 pub(crate) mod webhook;
 
-use handoff_base::text::plain;
+use handoff::base::text::plain;
 use ureq::http::Uri;
 
 use crate::failure::{ErrorCode, Failure};

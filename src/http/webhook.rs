@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
-use handoff_base::text::cut;
+use handoff::base::text::cut;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Uri;

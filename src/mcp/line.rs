@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Arg;
-use handoff_base::text::quoted;
+use handoff::base::text::quoted;
 use serde_json::Value;
 
 use super::message::Object;

@@ -1,6 +1,6 @@
 //! The message in a line: a request, or the error to answer.
 
-use handoff_contract::scan::{Seen, walk};
+use handoff::contract::scan::{Seen, walk};
 use serde_json::{Map, Value, json};
 
 pub(super) type Object = Map<String, Value>;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::text::quoted;
+use handoff::base::text::quoted;
 use serde_json::{Value, json};
 
 use super::calls;

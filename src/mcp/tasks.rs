@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use chrono::SecondsFormat;
-use handoff_base::Moment;
-use handoff_base::text::quoted;
+use handoff::base::Moment;
+use handoff::base::text::quoted;
 use serde_json::{Value, json};
 
 use super::message::{Answer, INVALID_PARAMS, error, response};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Arg;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use handoff_base::text::quoted;
+use handoff::base::text::quoted;
 
 use super::schema::{Kind, arguments, kind, property};
 use super::verbs::Verb;

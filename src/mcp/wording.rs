@@ -5,7 +5,7 @@
 //! changed, never a text from a contract; what no tool does stays a command.
 
 use clap::Arg;
-use handoff_base::hint::{Command, Hint, Part, end_of_command};
+use handoff::base::hint::{Command, Hint, Part, end_of_command};
 use serde_json::{Map, Value};
 
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, arguments, kind, property};

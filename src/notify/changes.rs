@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::ids::HandoffId;
-use handoff_ledger::attention::Attention;
+use handoff::base::ids::HandoffId;
+use handoff::ledger::attention::Attention;
 
 use super::notice::Notice;
 use super::told::Known;
@@ -42,8 +42,8 @@ pub(super) fn between(
 
 #[cfg(test)]
 mod tests {
-    use handoff_base::Moment;
-    use handoff_protocol::Need;
+    use handoff::base::Moment;
+    use handoff::protocol::Need;
 
     use super::*;
 

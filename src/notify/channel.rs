@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use handoff_base::text::{cut, quoted};
+use handoff::base::text::{cut, quoted};
 use serde_json::{Value, json};
 
 use super::notice::{Kind, Notice};

@@ -14,14 +14,14 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::text::continued;
-use handoff_base::{Moment, ObjectId};
+use handoff::base::ids::{AgentName, HandoffId};
+use handoff::base::text::continued;
+use handoff::base::{Moment, ObjectId};
+use handoff::ledger::Snapshot;
+use handoff::ledger::attention::{Attention, Protocols, Watched, protocols};
+use handoff::model::{View, person};
+use handoff::protocol::{AgentKind, Need, Protocol, State};
 use handoff_insight::cloudevents::source;
-use handoff_ledger::Snapshot;
-use handoff_ledger::attention::{Attention, Protocols, Watched, protocols};
-use handoff_model::{View, person};
-use handoff_protocol::{AgentKind, Need, Protocol, State};
 
 pub(crate) use channel::{Channel, Form};
 pub(crate) use notice::Notice;

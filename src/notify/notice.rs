@@ -1,11 +1,11 @@
 //! What a person is told.
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::{cut, plain};
-use handoff_contract::Secrets;
-use handoff_ledger::attention::Attention;
-use handoff_protocol::{Need, State};
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::{cut, plain};
+use handoff::contract::Secrets;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::{Need, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

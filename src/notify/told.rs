@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use handoff_base::digest;
-use handoff_base::ids::HandoffId;
+use handoff::base::digest;
+use handoff::base::ids::HandoffId;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 

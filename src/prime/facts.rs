@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{Overview, WorkBrief};
-use handoff_model::{Paused, Record};
-use handoff_protocol::{Agent, Protocol};
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::ledger::{Overview, WorkBrief};
+use handoff::model::{Paused, Record};
+use handoff::protocol::{Agent, Protocol};
 
 use crate::context::fresh::Fresh;
 use crate::contracts::onward::NextContract;

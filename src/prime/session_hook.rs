@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{fs, thread};
 
 use clap::ValueEnum;
-use handoff_base::digest;
-use handoff_git::Repository;
+use handoff::base::digest;
+use handoff::git::Repository;
 use handoff_harness::agents::{Event, Harness, Kept};
 use serde_json::Value;
 

@@ -1,13 +1,13 @@
 //! The page for an agent, as text: the most important first, since what does not fit is cut.
 
-use handoff_base::ids::AgentName;
-use handoff_base::text::{fence, plain};
-use handoff_contract::BY_SEND;
-use handoff_ledger::attention::Attention;
-use handoff_ledger::{Bucket, Said, failures};
-use handoff_model::view::commands::answer;
-use handoff_model::{Question, Record, ReviewFinding};
-use handoff_protocol::{AgentKind, State};
+use handoff::base::ids::AgentName;
+use handoff::base::text::{fence, plain};
+use handoff::contract::BY_SEND;
+use handoff::ledger::attention::Attention;
+use handoff::ledger::{Bucket, Said, failures};
+use handoff::model::view::commands::answer;
+use handoff::model::{Question, Record, ReviewFinding};
+use handoff::protocol::{AgentKind, State};
 use serde_json::Value;
 
 use super::SHOWN;

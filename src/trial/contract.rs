@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::pointer::parts;
-use handoff_contract::Input;
-use handoff_ledger::{Done, LedgerError, Offer};
-use handoff_model::planner::Holder;
-use handoff_model::{ContractRefusal, Record, Refusal, SendOptions, View};
-use handoff_protocol::{ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types};
-use handoff_templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::pointer::parts;
+use handoff::contract::Input;
+use handoff::ledger::{Done, LedgerError, Offer};
+use handoff::model::planner::Holder;
+use handoff::model::{ContractRefusal, Record, Refusal, SendOptions, View};
+use handoff::protocol::{
+    ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types,
+};
+use handoff::templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Value, json};
 
 use super::Trial;
@@ -489,7 +491,7 @@ fn is_within(place: &str, other: &str) -> bool {
 /// Whether a contract leaves a place to its sender.
 fn is_open(contract: &Value, at: &str) -> bool {
     let text = contract.pointer(at).and_then(Value::as_str);
-    text.is_some_and(|text| text.contains(handoff_contract::FILL))
+    text.is_some_and(|text| text.contains(handoff::contract::FILL))
 }
 
 /// Sets the value at a pointer; missing members become objects.

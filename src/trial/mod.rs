@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use handoff_base::ids::AgentName;
-use handoff_base::{Moment, ObjectFormat};
-use handoff_git::Repository;
-use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, Session};
-use handoff_protocol::{Policy, Protocol, SIGNERS};
+use handoff::base::ids::AgentName;
+use handoff::base::{Moment, ObjectFormat};
+use handoff::git::Repository;
+use handoff::ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, Session};
+use handoff::protocol::{Policy, Protocol, SIGNERS};
 use serde_json::Value;
 
 use crate::args::protocols;

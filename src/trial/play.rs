@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_ledger::{LedgerError, Target};
-use handoff_model::{EventArgs, Issue, IssueStatus, Record, Refusal, Update, View};
-use handoff_protocol::{
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::ledger::{LedgerError, Target};
+use handoff::model::{EventArgs, Issue, IssueStatus, Record, Refusal, Update, View};
+use handoff::protocol::{
     AgentKind, Ends, Event, Outcome, Route, State, schema_nodes, schema_values,
 };
 use serde_json::Value;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use handoff_base::finding::Finding;
-use handoff_base::ids::AgentName;
-use handoff_contract::FILL;
+use handoff::base::finding::Finding;
+use handoff::base::ids::AgentName;
+use handoff::contract::FILL;
+use handoff::model::{EventArgs, Failure as Reported, IssueStatus, Record};
+use handoff::protocol::{AgentKind, ContractType, Event, RoundLimit, State, Style};
 use handoff_insight::graph::{Graph, protocol_graph};
-use handoff_model::{EventArgs, Failure as Reported, IssueStatus, Record};
-use handoff_protocol::{AgentKind, ContractType, Event, RoundLimit, State, Style};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ impl Trial<'_> {
         match ended {
             Ok(issue) if issue.status == IssueStatus::Completed => {
                 let end = self.protocol.definition().agents.iter();
-                let closes = self.protocol.ends() == handoff_protocol::Ends::ClosingContract;
+                let closes = self.protocol.ends() == handoff::protocol::Ends::ClosingContract;
                 way.extend(
                     end.filter(|a| closes && a.kind == AgentKind::End)
                         .map(|a| a.id.clone()),

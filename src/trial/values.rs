@@ -1,7 +1,7 @@
 //! Values that a JSON Schema allows, the likeliest first.
 
-use handoff_base::pointer::push_part;
-use handoff_protocol::schema_nodes;
+use handoff::base::pointer::push_part;
+use handoff::protocol::schema_nodes;
 use serde_json::{Map, Number, Value, json};
 
 /// How deeply values nest that are made up.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use handoff_base::ids::HandoffId;
-use handoff_ledger::Snapshot;
+use handoff::base::ids::HandoffId;
+use handoff::ledger::Snapshot;
 
 use super::process::ProcessGroup;
 use super::program::Actor;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use handoff_base::text::one_line;
+use handoff::base::text::one_line;
 
 /// The first pause; each further one is three times as long.
 const FIRST: Duration = Duration::from_secs(10);

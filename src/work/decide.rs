@@ -1,11 +1,11 @@
 //! The steps that need no mind: what the protocol's rules say about work that failed or whose lease
 //! ran out.
 
-use handoff_base::Moment;
-use handoff_ledger::Snapshot;
-use handoff_ledger::attention;
-use handoff_model::{Advice, View, decider, needs_attention};
-use handoff_protocol::{Action, Need};
+use handoff::base::Moment;
+use handoff::ledger::Snapshot;
+use handoff::ledger::attention;
+use handoff::model::{Advice, View, decider, needs_attention};
+use handoff::protocol::{Action, Need};
 
 use super::Supervisor;
 use super::program::Actor;
@@ -95,8 +95,8 @@ impl Supervisor<'_> {
 
 /// Whether a time ran out that a step records.
 fn is_over(
-    records: &[handoff_model::Record],
-    id: &handoff_base::ids::HandoffId,
+    records: &[handoff::model::Record],
+    id: &handoff::base::ids::HandoffId,
     now: Moment,
 ) -> bool {
     records

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_git::Repository;
-use handoff_model::{IssueStatus, View};
+use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::git::Repository;
+use handoff::model::{IssueStatus, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -43,13 +43,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff_base::text::cut;
-use handoff_git::{Repository, Waker};
-use handoff_ledger::{Snapshot, claimable};
-use handoff_model::{IssueStatus, Record, View};
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::text::cut;
+use handoff::git::{Repository, Waker};
+use handoff::ledger::{Snapshot, claimable};
+use handoff::model::{IssueStatus, Record, View};
+use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -733,7 +733,7 @@ fn waiting_in(
     {
         let record = folder.record(open.id.number())?;
         let can = record
-            .is_some_and(|record| handoff_model::claim_queue::hindrance(&record, now).is_none());
+            .is_some_and(|record| handoff::model::claim_queue::hindrance(&record, now).is_none());
         if can {
             return Ok(Some(open.id.clone()));
         }

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use handoff_base::ids::HandoffId;
-use handoff_contract::Secrets;
-use handoff_model::{BranchPatterns, ModelUsage};
+use handoff::base::ids::HandoffId;
+use handoff::contract::Secrets;
+use handoff::model::{BranchPatterns, ModelUsage};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
@@ -334,7 +334,7 @@ impl Piece {
             .program
             .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
         if branch.starts_with(['-', '+']) || is_name.is_err() {
-            let quoted = handoff_base::text::quoted(branch);
+            let quoted = handoff::base::text::quoted(branch);
             return Err(Trouble::Refused(format!("{quoted} is no name of a branch")));
         }
         Ok(())
@@ -1004,5 +1004,5 @@ fn recordable(text: &str) -> String {
 
 /// A text on one line.
 pub(super) fn one_line(text: &str) -> String {
-    handoff_base::text::one_line(text)
+    handoff::base::text::one_line(text)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::text::quoted;
+use handoff::base::text::quoted;
 use serde::Deserialize;
 
 use super::recognition::{Denial, Pattern, Sign, program};

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use handoff_base::ids::{AgentName, WorkerId};
+use handoff::base::ids::{AgentName, WorkerId};
 use serde_json::Value;
 
 use super::checkout::Checkout;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use handoff_base::text::{cut, fenced, one_line};
-use handoff_model::{Annotation, ReviewFinding};
+use handoff::base::text::{cut, fenced, one_line};
+use handoff::model::{Annotation, ReviewFinding};
 use serde_json::{Map, Value, json};
 
 use super::program::{Actor, Program};

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::process::Stdio;
 use std::thread;
 
-use handoff_base::text::{one_line, quoted};
-use handoff_model::{BranchContext, BranchPatterns, branch_for_agents};
+use handoff::base::text::{one_line, quoted};
+use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
 
 use super::agent_folder;
 use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};

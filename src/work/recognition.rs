@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use handoff_base::Moment;
-use handoff_base::text::one_line;
+use handoff::base::Moment;
+use handoff::base::text::one_line;
 use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::Value;

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handoff_base::ids::AgentName;
-use handoff_base::text::quoted;
-use handoff_git::Repository;
+use handoff::base::ids::AgentName;
+use handoff::base::text::quoted;
+use handoff::git::Repository;
 use serde::Deserialize;
 
 pub(crate) use super::profile::{Commits, Rights};
@@ -249,7 +249,7 @@ impl Role {
 
     /// The question about something that was denied, and what allows it.
     fn about(&self, denied: &Denied) -> Question {
-        let command = denied.command.as_deref().map(handoff_base::text::one_line);
+        let command = denied.command.as_deref().map(handoff::base::text::one_line);
         let text = match &command {
             Some(command) => format!("{}: {command}", denied.tool),
             None => denied.tool.clone(),

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use handoff_contract::MAX_BYTES;
-use handoff_model::ModelUsage;
+use handoff::contract::MAX_BYTES;
+use handoff::model::ModelUsage;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 

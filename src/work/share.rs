@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use handoff_base::Moment;
-use handoff_model::Spent;
+use handoff::base::Moment;
+use handoff::model::Spent;
 use serde_json::Value;
 
 use super::usage::UsageSoFar;
@@ -124,7 +124,7 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    use handoff_model::read_usage;
+    use handoff::model::read_usage;
     use serde_json::json;
 
     use super::{Share, UsageSoFar};

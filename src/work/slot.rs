@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use handoff_base::ids::{AgentName, HandoffId, WorkerId};
-use handoff_model::ModelUsage;
+use handoff::base::ids::{AgentName, HandoffId, WorkerId};
+use handoff::model::ModelUsage;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 

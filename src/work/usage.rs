@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use handoff_base::text::quoted;
-use handoff_base::{Amount, Currency};
-use handoff_model::usage::{MOST_MODELS, ensure_usage};
-use handoff_model::{ModelUsage, Spent, read_usage};
+use handoff::base::text::quoted;
+use handoff::base::{Amount, Currency};
+use handoff::model::usage::{MOST_MODELS, ensure_usage};
+use handoff::model::{ModelUsage, Spent, read_usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -554,7 +554,7 @@ pub(super) fn option(usage: &[ModelUsage]) -> Option<String> {
 mod tests {
     use std::fmt::Write as _;
 
-    use handoff_model::read_usage;
+    use handoff::model::read_usage;
 
     use super::{UsageReader, UsageRule, UsageSoFar, add, combine, in_file};
     use crate::work::roles::tests::rules;
@@ -619,7 +619,7 @@ mod tests {
         reader.used()
     }
 
-    fn shown(usage: &[handoff_model::ModelUsage]) -> String {
+    fn shown(usage: &[handoff::model::ModelUsage]) -> String {
         let shown = usage.iter().map(|one| {
             let count = |count: Option<u64>| count.unwrap_or_default();
             let cost = one.cost.zip(one.currency.as_ref());
@@ -811,7 +811,7 @@ mod tests {
         ] {
             let both = combine(&usage(file), &output);
             assert_eq!(shown(&both), wanted, "{file}");
-            assert_eq!(handoff_model::usage::ensure_usage(&both), Ok(()), "{file}");
+            assert_eq!(handoff::model::usage::ensure_usage(&both), Ok(()), "{file}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff::base::ids::{HandoffId, IssueKey};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 

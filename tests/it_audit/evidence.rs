@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use crate::desk::{BRANCH, Desk, fixed, implemented};
 use chrono::{DateTime, FixedOffset};
-use handoff_contract::Input;
-use handoff_git::Repository;
-use handoff_ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
-use handoff_model::SendOptions;
-use handoff_model::branches::nameable;
+use handoff::contract::Input;
+use handoff::git::Repository;
+use handoff::ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
+use handoff::model::SendOptions;
+use handoff::model::branches::nameable;
 use insta::assert_snapshot;
 use test_support::contracts::prepared;
 use test_support::{TestEnvironment, repository_kind, stored};

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handoff_git::Repository;
-use handoff_ledger::{DEFAULT_BRANCH, HandoffSurvey, IssueSurvey, Ledger, Survey};
-use handoff_model::{Issue, IssueStatus, Record, View, layout};
+use handoff::git::Repository;
+use handoff::ledger::{DEFAULT_BRANCH, HandoffSurvey, IssueSurvey, Ledger, Survey};
+use handoff::model::{Issue, IssueStatus, Record, View, layout};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::exchange::lived;

@@ -232,10 +232,10 @@ fn a_long_reason_is_cut_in_the_subject_and_whole_in_its_trailer() {
     assert!(lines[0].starts_with("87.1 rejected: Issue: 9 [31mwörter wörter"));
     assert!(lines[0].ends_with('…'));
     assert_eq!(lines[2], "Export delivery history as CSV");
-    let whole = handoff_model::trailers(&message)
+    let whole = handoff::model::trailers(&message)
         .into_iter()
         .find_map(|(name, value)| (name == "Reason").then_some(value));
-    let whole = whole.map(handoff_model::trailers::unfolded);
+    let whole = whole.map(handoff::model::trailers::unfolded);
     assert_eq!(whole, Some(reason), "{message}");
     // As git reads it, the text adds no trailer.
     let format = "--format=%(trailers:key=Issue)";

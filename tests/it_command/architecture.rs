@@ -21,7 +21,9 @@ impl Source {
     }
 
     fn is_command_line(&self) -> bool {
-        self.path.starts_with("src/")
+        ["src/", "crates/handoff-cli/src/"]
+            .iter()
+            .any(|folder| self.path.starts_with(folder))
     }
 }
 

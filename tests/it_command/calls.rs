@@ -942,7 +942,7 @@ fn without_a_ledger_check_knows_every_protocol_by_the_contract() {
     let env = TestEnvironment::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
     let mut taken = 0;
-    for name in handoff_templates::BUILT_IN {
+    for name in handoff::templates::BUILT_IN {
         for entry in fs::read_dir(samples.join(name).join("valid")).unwrap() {
             let path = entry.unwrap().path();
             let args = ["check", path.to_str().unwrap(), "--protocol", name];

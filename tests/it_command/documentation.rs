@@ -357,7 +357,7 @@ fn commands_that_are_named_exist() {
 
 #[test]
 fn the_tables_of_exit_codes_agree() {
-    let known = handoff_base::codes::all().filter(|code| code.kind == "Exit codes");
+    let known = handoff::base::codes::all().filter(|code| code.kind == "Exit codes");
     let known: BTreeSet<String> = known.map(|code| code.code.to_owned()).collect();
     let page = "docs/commands.md";
     let table = &tables_under(page, "Exit codes")[0];
@@ -515,7 +515,7 @@ fn what_is_read_first_stays_short() {
 #[test]
 fn every_rule_names_a_test_that_there_is() {
     let rules = |heading: &str| tables_under("docs/rules.md", heading);
-    let tables: Vec<Table> = handoff_templates::BUILT_IN
+    let tables: Vec<Table> = handoff::templates::BUILT_IN
         .into_iter()
         .flat_map(rules)
         .collect();

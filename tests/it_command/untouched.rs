@@ -374,7 +374,7 @@ fn refused(env: &TestEnvironment, checked_out: &Path) {
     let folder = checked_out.to_str().unwrap();
     let hint = format!(
         "git -C {} checkout --detach",
-        handoff_base::text::word(folder)
+        handoff::base::text::word(folder)
     );
     let claim = ["claim", "87.1", "--as", "prep-agent"];
     for ran in [

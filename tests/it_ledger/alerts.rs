@@ -408,7 +408,7 @@ fn a_corrupt_ledger_is_critical_wherever_it_is_watched() {
 #[test]
 fn work_that_is_dead_is_critical_in_every_protocol() {
     for protocol in test_support::team::BUILT_IN {
-        let definition = handoff_templates::built_in(protocol).unwrap();
+        let definition = handoff::templates::built_in(protocol).unwrap();
         let definition = definition.file("protocol.json").unwrap();
         let definition: Value = serde_json::from_slice(definition).unwrap();
         let alerts = definition["alerts"].as_array().unwrap();
@@ -527,7 +527,7 @@ fn a_violated_role_is_told() {
     allowed.pace(0);
     let contract: Value = sample("directive", "handoff", &[]);
     let from = contract["from_agent"].as_str().unwrap();
-    let definition = handoff_templates::built_in("directive").unwrap();
+    let definition = handoff::templates::built_in("directive").unwrap();
     let definition: Value =
         serde_json::from_slice(definition.file("protocol.json").unwrap()).unwrap();
     let agents = definition["agents"].as_array().unwrap();

@@ -905,7 +905,7 @@ fn many(env: &TestEnvironment, name: &str, issues: std::ops::Range<u32>) -> Path
         let (contract, at) = (format!("{issue}.xml"), "2026-01-05T10:00:00+00:00");
         write(&dir, &contract, opening(issue));
         let step = |by: &str, request: &Value| json!({ "at": at, "by": by, "worker": "elsewhere", "request": request });
-        let sha256 = handoff_base::digest(opening(issue).as_bytes());
+        let sha256 = handoff::base::digest(opening(issue).as_bytes());
         let contract = json!({ "file": contract, "format": "xml", "sha256": sha256, "protocol": "issue-to-pr" });
         let send = step("issue-manager", &json!({ "send": {} }));
         let claim = json!({ "change": { "handoff": 1, "event": "claim", "arguments": { "lease": 14_400 } } });

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use handoff_base::ObjectFormat;
-use handoff_git::blob_id;
+use handoff::base::ObjectFormat;
+use handoff::git::blob_id;
 use test_support::contracts::opening;
 use test_support::repository_kind;
 use test_support::until;

@@ -245,7 +245,7 @@ fn a_value_that_lists_its_choices_is_refused_unless_the_protocol_names_the_examp
     value["priority"] = "critical|high|medium|low".into();
     let mut sorted = value.clone();
     sorted.sort_all_objects();
-    let digest = handoff_base::digest(sorted.to_string().as_bytes());
+    let digest = handoff::base::digest(sorted.to_string().as_bytes());
     let env = own("issue-to-pr", |definition| {
         definition["contracts"][0]["examples"] = json!([digest]);
     });

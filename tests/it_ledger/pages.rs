@@ -19,7 +19,7 @@ fn open(env: &TestEnvironment, issues: RangeInclusive<u32>, claimed: u32) {
     for issue in issues {
         let file = format!("{issue}.xml");
         fs::write(dir.join(&file), opening(issue)).unwrap();
-        let sha256 = handoff_base::digest(opening(issue).as_bytes());
+        let sha256 = handoff::base::digest(opening(issue).as_bytes());
         let step = |by: &str, request: &Value| json!({ "at": at, "by": by, "worker": "elsewhere", "request": request });
         let send = step("issue-manager", &json!({ "send": {} }));
         let contract =

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use chrono::{TimeDelta, Utc};
 use git2::{ObjectType, Odb, Oid, Repository};
-use handoff_ledger::{Audit, AuditScope};
+use handoff::ledger::{Audit, AuditScope};
 use test_support::dice::Dice;
 use test_support::hooks::every_step;
 use test_support::proof::Proof;
@@ -412,13 +412,13 @@ fn forge(
     (last, all, unreadable)
 }
 
-fn our(id: Oid) -> handoff_base::ObjectId {
+fn our(id: Oid) -> handoff::base::ObjectId {
     id.to_string().parse().unwrap()
 }
 
 /// The forged steps that the judge accepts.
 fn accepted<'f>(
-    judge: &handoff_git::Repository,
+    judge: &handoff::git::Repository,
     tip: Oid,
     last: Oid,
     all: &'f [Forged],
@@ -447,7 +447,7 @@ fn accepted<'f>(
 /// What git says of the accepted ones: who made them, and that they are whole.
 fn git_agrees(
     env: &TestEnvironment,
-    judge: &handoff_git::Repository,
+    judge: &handoff::git::Repository,
     repository: &Repository,
     accepted: &[&Forged],
 ) {
@@ -598,7 +598,7 @@ fn prove_that_no_forged_step_passes() {
         let env = every_step();
         let mut dice = Dice::new(seed);
         std::env::set_current_dir(env.repo()).unwrap();
-        let judge = handoff_git::Repository::open_here().unwrap();
+        let judge = handoff::git::Repository::open_here().unwrap();
         let repository = Repository::open(env.repo()).unwrap();
         let tip = judge.resolve("refs/heads/handoffs").unwrap().unwrap();
         let tip = Oid::from_bytes(tip.as_bytes()).unwrap();

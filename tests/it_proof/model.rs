@@ -13,9 +13,9 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use handoff_base::Moment;
-use handoff_model::{EventArgs, LeaseRefusal, Planned, Refusal, Stop, Update};
-use handoff_protocol::{Event, State as Lifecycle};
+use handoff::base::Moment;
+use handoff::model::{EventArgs, LeaseRefusal, Planned, Refusal, Stop, Update};
+use handoff::protocol::{Event, State as Lifecycle};
 use test_support::dice::Dice;
 use test_support::proof::Proof;
 use test_support::team::BUILT_IN;

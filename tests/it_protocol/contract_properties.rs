@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use handoff_contract::{Format, Schema, Source, unwrapped, write_json, write_markdown, write_xml};
+use handoff::contract::{Format, Schema, Source, unwrapped, write_json, write_markdown, write_xml};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_contract::write_message;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::contract::write_message;
 use roxmltree::{Document, Node};
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,7 @@ fn valid_samples_are_complete_and_of_the_type_they_are_named_for() {
                 .any(|f| f.starts_with("note envelope.issue"));
             assert_eq!(review.contract.is_none(), unnamed, "{name}");
             if let Some(contract) = review.contract {
-                let document = handoff_contract::unwrapped(&sample.bytes);
+                let document = handoff::contract::unwrapped(&sample.bytes);
                 assert_eq!(contract.bytes, document, "{name}");
             }
         }
@@ -340,8 +340,8 @@ fn without_any_one_required_field_a_message_is_refused_naming_it() {
             {
                 continue;
             }
-            let source = handoff_contract::Source::parse(&sample.bytes).unwrap();
-            let schema = handoff_contract::Schema::compile(&rules.schema(&kind)).unwrap();
+            let source = handoff::contract::Source::parse(&sample.bytes).unwrap();
+            let schema = handoff::contract::Schema::compile(&rules.schema(&kind)).unwrap();
             let value = schema.check(&source, None).value;
             let whole = rules.review(write_message(&value, schema.shape()).as_bytes());
             assert!(whole.is_complete(), "{}", sample.name);
@@ -396,7 +396,7 @@ fn bare_and_wrapped_json_are_the_same_contract() {
                 let again = rules.review(&serde_json::to_vec(&form).unwrap());
                 assert!(again.is_complete(), "{}", sample.name);
                 assert_eq!(again.kind.as_ref(), Some(&kind), "{}", sample.name);
-                let value = |review: &Option<handoff_model::Contract>| {
+                let value = |review: &Option<handoff::model::Contract>| {
                     review.as_ref().map(|contract| contract.value.clone())
                 };
                 assert_eq!(
@@ -469,7 +469,7 @@ fn a_value_that_lists_the_choices_is_refused() {
 /// Where no protocol is named, a contract with faults is judged by the one that it seems to follow.
 #[test]
 fn a_refused_contract_is_told_what_its_own_protocol_finds() {
-    use handoff_model::{Review, first_match};
+    use handoff::model::{Review, first_match};
     let all: Vec<Rules> = Rules::all().collect();
     let (mut own, mut others) = (0, Vec::new());
     for rules in &all {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use handoff_contract::{Schema, write_message};
+use handoff::contract::{Schema, write_message};
 use serde_json::{Map, Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{value, with};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handoff_contract::Outline;
-use handoff_model::is_contract_of;
+use handoff::contract::Outline;
+use handoff::model::is_contract_of;
 use insta::assert_snapshot;
 
 use crate::rules::Rules;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handoff_base::finding::{Finding, Severity};
-use handoff_contract::Input;
-use handoff_model::{Review, review};
-use handoff_protocol::{ContractType, Protocol};
-use handoff_templates::{BUILT_IN, FolderSchemas, built_in};
+use handoff::base::finding::{Finding, Severity};
+use handoff::contract::Input;
+use handoff::model::{Review, review};
+use handoff::protocol::{ContractType, Protocol};
+use handoff::templates::{BUILT_IN, FolderSchemas, built_in};
 use serde_json::Value;
 
 /// The protocol whose contracts may be XML.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use handoff_base::finding::{FindingCode, Severity};
-use handoff_base::ids::AgentName;
-use handoff_contract::{Schema, write_json, write_markdown, write_message, write_xml};
-use handoff_model::check_protocol;
-use handoff_protocol::{ContractType, Protocol};
-use handoff_templates::{BUILT_IN, Known, built_in, fill};
+use handoff::base::finding::{FindingCode, Severity};
+use handoff::base::ids::AgentName;
+use handoff::contract::{Schema, write_json, write_markdown, write_message, write_xml};
+use handoff::model::check_protocol;
+use handoff::protocol::{ContractType, Protocol};
+use handoff::templates::{BUILT_IN, Known, built_in, fill};
 use serde_json::{Value, json};
 
 use crate::rules::{NAME, Rules, line, root};
@@ -37,7 +37,7 @@ fn every_schema_passes_the_meta_schema() {
 
 #[test]
 fn schemas_find_the_same_however_they_are_compiled() {
-    use handoff_contract::{Format, Source};
+    use handoff::contract::{Format, Source};
     let (mut plain, mut checked) = (0, 0);
     for rules in Rules::all() {
         let roots = rules.protocol.roots();
@@ -175,7 +175,7 @@ fn assert_left_to_fill(rules: &Rules, kind: &str, text: &str) {
     let lines: Vec<String> = review.findings.iter().map(line).collect();
     assert!(!review.is_complete(), "{kind}");
     assert_eq!(review.kind.as_deref(), Some(kind), "{lines:#?}\n{text}");
-    let expected = |f: &handoff_base::finding::Finding| {
+    let expected = |f: &handoff::base::finding::Finding| {
         !f.is_error()
             || f.code == FindingCode::FieldUnfilled
             || f.code == FindingCode::GateRequiredFields

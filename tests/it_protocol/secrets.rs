@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use handoff_contract::{Allowance, Input, Secrets};
+use handoff::contract::{Allowance, Input, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
 use test_support::{Ran, TestEnvironment, stored};

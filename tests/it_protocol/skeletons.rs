@@ -138,8 +138,8 @@ fn every_route_has_a_skeleton_that_is_refused_until_it_is_filled() {
 /// Every type of every protocol can be asked for, in each of its formats, and only its marks are at fault.
 #[test]
 fn every_type_of_every_protocol_has_a_skeleton() {
-    use handoff_protocol::Protocol;
-    use handoff_templates::{BUILT_IN, built_in};
+    use handoff::protocol::Protocol;
+    use handoff::templates::{BUILT_IN, built_in};
     for name in BUILT_IN {
         let env = TestEnvironment::with_repository();
         env.handoff(&["init", "--protocol", name]).success();

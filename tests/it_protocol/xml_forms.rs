@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::{env, fs};
 
-use handoff_contract::{Schema, Source, write_xml};
-use handoff_protocol::ContractType;
+use handoff::contract::{Schema, Source, write_xml};
+use handoff::protocol::ContractType;
 use serde_json::Value;
 
 use crate::rules::{NAME, Rules, Sample, line, root};
@@ -64,7 +64,7 @@ fn every_sample_goes_to_xml_and_back() {
             let review = rules.review(form.xml.as_bytes());
             let before = rules.review(&form.sample.bytes);
             assert_eq!(review.kind.as_ref(), Some(&form.kind), "{what}");
-            let codes = |review: &handoff_model::Review| {
+            let codes = |review: &handoff::model::Review| {
                 let found = review.findings.iter();
                 found.map(|f| f.code.to_string()).collect::<Vec<_>>()
             };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
 
-use handoff_base::finding::{Finding, FindingCode};
+use handoff::base::finding::{Finding, FindingCode};
 
 use crate::rules::{NAME, Rules, line, root, samples};
 
@@ -109,7 +109,7 @@ pub(crate) fn xsd_verdicts(protocol: &str, cases: &[Case]) -> Vec<bool> {
 
 /// What the native validator finds, judged as this type whatever the route.
 fn native(rules: &Rules, case: &Case) -> Vec<(String, String, String)> {
-    use handoff_contract::{Schema, Source};
+    use handoff::contract::{Schema, Source};
     thread_local! {
         static SCHEMAS: std::cell::RefCell<BTreeMap<(&'static str, String), std::rc::Rc<Schema>>> =
             std::cell::RefCell::default();
@@ -225,7 +225,7 @@ fn likely_kind(rules: &Rules, text: &str) -> String {
         return "workflow-complete".to_owned();
     }
     let kinds = rules.protocol.definition().contracts.iter();
-    let parties = |c: &&handoff_protocol::ContractType| {
+    let parties = |c: &&handoff::protocol::ContractType| {
         let (from, to) = c.name.split_once("-to-").unwrap_or(("", ""));
         !to.is_empty()
             && text.contains(&format!("<from>{from}</from>"))

@@ -43,7 +43,7 @@ fn release(env: &TestEnvironment, program: &Path) -> PathBuf {
         .unwrap();
     assert!(status.status.success(), "{status:?}");
     let archive = releases.join(archive());
-    let digest = handoff_base::digest(&fs::read(&archive).unwrap());
+    let digest = handoff::base::digest(&fs::read(&archive).unwrap());
     let name = archive.file_name().unwrap().to_str().unwrap();
     fs::write(folder.join("SHA256SUMS"), format!("{digest}  {name}\n")).unwrap();
     releases
@@ -156,7 +156,7 @@ fn an_attestation_vouches_for_a_release_where_gh_is() {
     std::os::unix::fs::symlink(root().join("tests/github-tools/gh"), bin.join("gh")).unwrap();
     let keep = |workflow: &str, tag: &str| {
         let digest =
-            handoff_base::digest(&fs::read(env.root().join("releases").join(archive())).unwrap());
+            handoff::base::digest(&fs::read(env.root().join("releases").join(archive())).unwrap());
         let kept = json!([{ "digest": digest.to_string(), "repo": "owner/git-handoff", "workflow": workflow, "ref": tag }]);
         fs::create_dir_all(env.root().join("github")).unwrap();
         fs::write(
@@ -341,7 +341,7 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
     let built = env
         .root()
         .join("temp/git-handoff-cache/built/bin/git-handoff");
-    let digest = handoff_base::digest(&fs::read(&built).unwrap()).to_string();
+    let digest = handoff::base::digest(&fs::read(&built).unwrap()).to_string();
     let pinned = [elsewhere[0], ("CHECKSUM", &*digest)];
     fs::remove_file(env.root().join("asked")).unwrap();
     install(&env, &action, &pinned).success();

@@ -1,6 +1,6 @@
 //! The examples of bots, in each language, do their work.
 
-#[path = "../../crates/handoff-ledger/examples/bot.rs"]
+#[path = "../../crates/handoff/examples/bot.rs"]
 mod bot;
 
 use std::path::Path;

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff::model::{Issue, IssueStatus};
+use handoff::protocol::{Event, Protocol, State};
+use handoff::templates::built_in;
 use handoff_insight::graph;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, IssueStatus};
-use handoff_protocol::{Event, Protocol, State};
-use handoff_templates::built_in;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
@@ -657,7 +657,7 @@ fn words_of_a_protocol_are_only_words() {
     folder.define(|definition| {
         definition["forbidden"][0]["reason"] = all.clone().into();
         // A role is one line of characters that are seen.
-        let seen = |c: &char| !c.is_control() && !handoff_base::text::is_misleading(*c);
+        let seen = |c: &char| !c.is_control() && !handoff::base::text::is_misleading(*c);
         definition["agents"][0]["role"] = all.chars().filter(seen).collect::<String>().into();
     });
     env.handoff(&["init", "--protocol", &folder.path()])
@@ -746,7 +746,7 @@ fn a_long_issue_is_still_a_picture() {
         decisions: Vec::new(),
         findings: 0,
         unsettled: 0,
-        spent: handoff_model::Spending::new(),
+        spent: handoff::model::Spending::new(),
         handoffs: handoffs.collect(),
     };
     let folder = built_in("issue-to-pr").unwrap();

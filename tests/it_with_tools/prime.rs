@@ -54,7 +54,7 @@ fn agents(protocol: &str) -> Vec<String> {
 fn every_agent_of_every_protocol_is_told_its_part_in_few_tokens() {
     let mut pages = Vec::new();
     let (mut claims, mut templates) = (0, 0);
-    for protocol in handoff_templates::BUILT_IN {
+    for protocol in handoff::templates::BUILT_IN {
         let env = TestEnvironment::with_repository();
         env.handoff(&["init", "--protocol", protocol]).success();
         env.pace(0);
@@ -415,7 +415,7 @@ fn it_needs_no_network_no_git_and_no_history() {
 /// The same in one line, of characters that are seen.
 fn line(seed: u64, length: usize) -> String {
     let all = noise(seed, length);
-    let seen = |c: &char| !c.is_control() && !handoff_base::text::is_misleading(*c);
+    let seen = |c: &char| !c.is_control() && !handoff::base::text::is_misleading(*c);
     all.chars().filter(seen).collect()
 }
 

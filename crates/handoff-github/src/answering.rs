@@ -1,6 +1,6 @@
 //! How an open question is answered in a comment.
 
-use handoff_model::{Question, Record};
+use handoff::model::{Question, Record};
 
 use super::text::line;
 

@@ -1,7 +1,7 @@
 //! The comment about an issue in its pull request, which is updated in place.
 
-use handoff_base::ids::IssueKey;
-use handoff_base::text::quoted;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::quoted;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u6
 #[cfg(test)]
 mod tests {
     use super::{AUTHOR, existing};
-    use handoff_base::ids::IssueKey;
+    use handoff::base::ids::IssueKey;
 
     fn found(json: &str) -> Option<u64> {
         let key: IssueKey = "87".parse().expect("a key");

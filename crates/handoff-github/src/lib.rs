@@ -7,7 +7,6 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod annotations;
 mod answering;
 pub mod comment;
 pub mod event;

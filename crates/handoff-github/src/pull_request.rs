@@ -1,11 +1,11 @@
 //! A pull request as GitHub describes it, in an event or by its API: what it is about, and whether a
 //! gate's policy exempts it.
 
-use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::cut;
-use handoff_ledger::{LedgerError, Snapshot};
-use handoff_model::{Exemption, GatePolicy};
+use handoff::base::ObjectId;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::cut;
+use handoff::ledger::{LedgerError, Snapshot};
+use handoff::model::{Exemption, GatePolicy};
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ fn is_any(patterns: &[String], name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{PullRequest, QueueBranch, is_any};
-    use handoff_model::GatePolicy;
+    use handoff::model::GatePolicy;
     use serde_json::{Value, json};
 
     fn described() -> Value {

@@ -1,6 +1,6 @@
 //! The reply to the commands in a comment: a reaction, and the reasons for what was refused.
 
-use handoff_protocol::Command;
+use handoff::protocol::Command;
 
 use super::event::{Commanded, Event};
 use super::text::{block, code};

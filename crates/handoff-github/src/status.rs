@@ -1,14 +1,14 @@
 //! The status of an issue or a ledger, gathered once for every way to render it.
 
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::{Moment, ObjectId};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::{Moment, ObjectId};
+use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
+use handoff::ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
+use handoff::model::{IssueStatus, Record, Refusal, View};
+use handoff::protocol::{Command, Effect, Protocol, State};
 use handoff_insight::alerts::Firing;
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
-use handoff_ledger::attention::{Attention, NextTurn, next_turn, of_folder};
-use handoff_ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
-use handoff_model::{IssueStatus, Record, Refusal, View};
-use handoff_protocol::{Command, Effect, Protocol, State};
 use serde_json::{Map, Value};
 
 /// The status of an issue.
@@ -17,7 +17,7 @@ pub struct Issue {
     /// The commit of the ledger that was read.
     pub commit: ObjectId,
     /// The record of the issue.
-    pub issue: handoff_model::Issue,
+    pub issue: handoff::model::Issue,
     /// What is known of it, by name.
     pub known: Map<String, Value>,
     /// The oldest first.

@@ -1,14 +1,14 @@
 //! The status of an issue or a ledger as Markdown, for the summary of a run or the comment of a pull
 //! request. Foreign text is shown as code, so that it cannot act as markup.
 
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::ledger::attention::Attention;
+use handoff::ledger::{HandoffSurvey, PastFailure, failures};
+use handoff::model::{Answered, Record, Remedy, ReviewFinding, Spent, Verdict};
+use handoff::protocol::{Command, Need, State};
 use handoff_insight::graph::{mermaid, span};
 use handoff_insight::times::times;
-use handoff_ledger::attention::Attention;
-use handoff_ledger::{HandoffSurvey, PastFailure, failures};
-use handoff_model::{Answered, Record, Remedy, ReviewFinding, Spent, Verdict};
-use handoff_protocol::{Command, Need, State};
 
 use super::answering::answer_lines;
 use super::comment::{MOST_COMMENT, marker};

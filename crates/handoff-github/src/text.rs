@@ -1,23 +1,7 @@
-//! Escapes foreign text where GitHub would read it as a command of a log, as Markdown or HTML, or
-//! as a mention or a reference.
+//! Escapes foreign text where GitHub would read it as Markdown or HTML, or as a mention or a
+//! reference.
 
-use handoff_base::text::{cut, one_line, plain};
-
-/// Escapes a text for a log, so that no line is a command: the runner reads `::` at the start of
-/// a line as one, also after blanks, and `##[` anywhere.
-pub fn log(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for line in plain(text).split_inclusive('\n') {
-        let blanks = line.len() - line.trim_start().len();
-        let (before, rest) = line.split_at(blanks);
-        safe += before;
-        match rest.strip_prefix("::") {
-            Some(rest) => safe += &format!(": :{}", rest.replace("##[", "## [")),
-            None => safe += &rest.replace("##[", "## ["),
-        }
-    }
-    safe
-}
+use handoff::base::text::{cut, one_line, plain};
 
 /// Returns the fence that closes the code block in which a Markdown text ends, if it ends in one.
 pub fn open_fence(text: &str) -> Option<String> {
@@ -105,22 +89,7 @@ fn longest_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{block, cell, code, line, log};
-
-    #[test]
-    fn no_line_of_a_log_is_a_command() {
-        for (text, safe) in [
-            ("::error::x", ": :error::x"),
-            (" \t::stop-commands::x\ny", " \t: :stop-commands::x\ny"),
-            ("a\n::set-env name=x::y", "a\n: :set-env name=x::y"),
-            ("see ##[add-path]/tmp ##[x]", "see ## [add-path]/tmp ## [x]"),
-            ("std::fs", "std::fs"),
-            ("a\r::error::", "a\\u{d}::error::"),
-            ("\u{3000}::error::", "\u{3000}: :error::"),
-        ] {
-            assert_eq!(log(text), safe);
-        }
-    }
+    use super::{block, cell, code, line};
 
     #[test]
     fn code_spans_end_where_the_text_does() {

@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 use std::convert::Infallible;
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
-use handoff_model::spending::used;
-use handoff_model::{IssueStatus, Spending};
-use handoff_protocol::{
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
+use handoff::model::spending::used;
+use handoff::model::{IssueStatus, Spending};
+use handoff::protocol::{
     Alert, Event, Level, Measure, Metric, Per, Protocol, Side, State, Threshold,
 };
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ use serde_json::Number;
 use super::events::events;
 use super::metrics::{Local, average, rank};
 use super::times;
-use handoff_ledger::attention::{Protocols, of_issue};
+use handoff::ledger::attention::{Protocols, of_issue};
 
 /// A threshold that is crossed now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

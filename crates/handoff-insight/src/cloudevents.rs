@@ -1,8 +1,8 @@
 //! Ledger events as CloudEvents 1.0, in structured JSON.
 
-use handoff_base::{ObjectId, hexadecimal};
-use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
-use handoff_model::TraceParent;
+use handoff::base::{ObjectId, hexadecimal};
+use handoff::ledger::{Happening, Kind, LedgerError, Snapshot};
+use handoff::model::TraceParent;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::Moment;
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_protocol::{AgentKind, Event, Metric, Protocol, State};
+use handoff::base::Moment;
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::protocol::{AgentKind, Event, Metric, Protocol, State};
 
 /// The counted events, in the order of their display.
 pub(super) const EVENTS: [Metric; 6] = [

@@ -1,5 +1,5 @@
 //! What a ledger shows about the work, for people and monitors: metrics, alerts, traces, graphs and
-//! the report. Everything is derived from a [`Survey`](handoff_ledger::Survey) or from the records;
+//! the report. Everything is derived from a [`Survey`](handoff::ledger::Survey) or from the records;
 //! nothing here writes to the ledger.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::metrics::{
     BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures, seconds, sums,
 };
-use handoff_protocol::Need;
+use handoff::protocol::Need;
 
 /// Formats metrics, labelled by protocol, and by `by` if rows are grouped.
 pub fn openmetrics(metrics: &Metrics, by: Option<By>) -> String {

@@ -1,10 +1,10 @@
 //! How a handoff spent its time: the one definition that all metrics, alerts, traces and pages use.
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use handoff_protocol::{Event, State};
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff::protocol::{Event, State};
 
 /// A period that a handoff spent in one state.
 #[derive(Clone, Debug, PartialEq, Eq)]

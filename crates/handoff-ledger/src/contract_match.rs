@@ -28,6 +28,20 @@ pub struct Offer<'a> {
     pub reports: Option<&'a Reports>,
 }
 
+impl<'a> Offer<'a> {
+    /// A document as it is, from whom and for what it says itself.
+    pub fn new(input: &'a Input<'a>, options: &'a SendOptions) -> Self {
+        Self {
+            input,
+            agent: None,
+            issue: None,
+            protocol: None,
+            options,
+            reports: None,
+        }
+    }
+}
+
 /// A protocol and the review of a contract under it.
 pub struct ContractMatch<'r> {
     /// The protocol.

@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::quoted;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::quoted;
+use handoff::model::IssueSummary;
 use handoff_github::comment::{AUTHOR, existing};
 use handoff_github::status::Issue;
 use handoff_github::summary::comment;
-use handoff_model::IssueSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,13 +1,14 @@
 //! The event that a command acts on: the one that started the workflow, or another.
 
 use clap::Args;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::quoted;
-use handoff_github::event::{Event, NoEvent};
+use handoff::base::ids::IssueKey;
+use handoff::base::text::quoted;
+use handoff_github::event::{Event, MAX_PAYLOAD, NoEvent};
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::contracts::input;
+use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::http::github::Github;
 use crate::judging::ask_closing;
@@ -76,7 +77,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let file = file.ok_or_else(|| missing("the payload", "--file FILE", "GITHUB_EVENT_PATH"))?;
     let name = given.name.clone().or_else(|| from("GITHUB_EVENT_NAME"));
     let name = name.ok_or_else(|| missing("the name", "--name NAME", "GITHUB_EVENT_NAME"))?;
-    let bytes = input::payload(context, &file)?;
+    let bytes = payload(context, &file)?;
     Event::read(&name, &bytes).map_err(|error| match &error {
         NoEvent::Name { .. } => Failure::usage(error.to_string())
             .hint("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
@@ -85,5 +86,22 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
             Failure::new(ErrorCode::EventRefused, text)
                 .hint("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
         }
+    })
+}
+
+/// Reads the payload of an event.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
+/// read.
+fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    input::read(context, name, MAX_PAYLOAD).map_err(|failure| match failure.exit {
+        exit::CONTRACT => Failure {
+            code: Some(ErrorCode::EventRefused),
+            findings: Vec::new(),
+            ..failure
+        }
+        .hint("give it the payload as GitHub delivers it, in JSON"),
+        _ => failure,
     })
 }

@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_base::ids::IssueKey;
+use handoff::base::ids::IssueKey;
 use handoff_github::event::{Event, Naming, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;

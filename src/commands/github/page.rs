@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use handoff_base::ids::IssueKey;
+use handoff::base::ids::IssueKey;
 use handoff_github::status::{self, Issue};
 
 use super::whole_ledger::ledger_status;

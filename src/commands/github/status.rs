@@ -1,12 +1,12 @@
 use clap::{ArgGroup, Args};
-use handoff_base::ObjectId;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::continued;
-use handoff_github::annotations::{Annotation, Weight};
+use handoff::base::ObjectId;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::continued;
+use handoff::ledger::{Ledger, Snapshot};
+use handoff::model::{Answered, GatePolicy};
+use handoff_cli::output::annotations::{Annotation, Weight};
 use handoff_github::event::Event;
 use handoff_github::pull_request::PullRequest;
-use handoff_ledger::{Ledger, Snapshot};
-use handoff_model::{Answered, GatePolicy};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

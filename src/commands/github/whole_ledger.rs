@@ -1,16 +1,16 @@
 //! The status of the whole ledger.
 
-use handoff_base::Moment;
+use handoff::base::Moment;
+use handoff::ledger::attention::{of_survey, protocols};
+use handoff::ledger::{Ledger, Snapshot};
+use handoff::model::IssueStatus;
+use handoff::protocol::State;
 use handoff_github::status::Ledger as WaitStatus;
 use handoff_insight::alerts::firing;
-use handoff_ledger::attention::{of_survey, protocols};
-use handoff_ledger::{Ledger, Snapshot};
-use handoff_model::IssueStatus;
-use handoff_protocol::State;
 
 use crate::context::Context;
-use crate::context::local::local;
 use crate::failure::Failure;
+use crate::local::local;
 
 /// Gathers the status.
 pub(super) fn ledger_status(

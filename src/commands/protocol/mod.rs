@@ -5,14 +5,14 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use handoff_base::Moment;
-use handoff_base::finding::Finding;
-use handoff_base::ids::AgentName;
-use handoff_base::text::{one_line, plain, quoted, word};
-use handoff_ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
-use handoff_model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
-use handoff_protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
-use handoff_templates::{BUILT_IN, built_in};
+use handoff::base::Moment;
+use handoff::base::finding::Finding;
+use handoff::base::ids::AgentName;
+use handoff::base::text::{one_line, plain, quoted, word};
+use handoff::ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
+use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
+use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
+use handoff::templates::{BUILT_IN, built_in};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -642,7 +642,7 @@ fn put(
     let (mut ledger, session) = context.writer(&repository, output)?;
     let changed = ledger.put_protocol(&session, &files, change, weaker)?;
     output.follow(&ledger);
-    output.answer(&changed)?;
+    output.answer(&ChangeView(&changed))?;
     let definition = protocols::load(&folder)?;
     let mut routes = definition.definition().routes.iter();
     let opens = routes.find(|route| route.opens);
@@ -670,7 +670,7 @@ fn set(
     let (mut ledger, session) = context.writer(&repository, output)?;
     let changed = ledger.set_in_protocol(&session, name, &assignment, weaker)?;
     output.follow(&ledger);
-    output.answer(&changed)?;
+    output.answer(&ChangeView(&changed))?;
     let is_checked = key.split('.').next() == Some("evidence") && value != "off";
     let rules = ledger.tip()?.rules(name)?;
     if is_checked && rules.protocol().definition().claims_nothing() {
@@ -743,14 +743,19 @@ impl Answer for SettingsView<'_> {
     }
 }
 
-impl Answer for ProtocolChange {
+/// A change of a protocol.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+struct ChangeView<'a>(&'a ProtocolChange);
+
+impl Answer for ChangeView<'_> {
     fn text(&self, _: &Look) -> String {
-        let Self {
+        let ProtocolChange {
             name,
             before,
             version,
             commit,
-        } = self;
+        } = self.0;
         let text = match (commit, before) {
             (None, _) => {
                 format!("protocol {name} {version} is already in force; nothing changed\n")

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, IdError};
-use handoff_base::text::{one_line, word};
-use handoff_model::{NO_CLAIMS, check_protocol};
-use handoff_protocol::{AgentKind, Protocol};
-use handoff_templates::{ADDED, BUILT_IN, Folder, file_part, relay, renamed};
+use handoff::base::finding::Finding;
+use handoff::base::ids::{AgentName, IdError};
+use handoff::base::text::{one_line, word};
+use handoff::model::{NO_CLAIMS, check_protocol};
+use handoff::protocol::{AgentKind, Protocol};
+use handoff::templates::{ADDED, BUILT_IN, Folder, file_part, relay, renamed};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,10 +1,10 @@
 //! Plays a protocol in a scratch ledger.
 
 use clap::Args;
-use handoff_base::finding::Finding;
-use handoff_base::text::one_line;
+use handoff::base::finding::Finding;
+use handoff::base::text::one_line;
+use handoff::model::check_protocol;
 use handoff_insight::graph::Graph;
-use handoff_model::check_protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 
-use handoff_base::finding::{Finding, FindingCode};
-use handoff_contract::scan::{Seen, walk};
-use handoff_contract::{
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::contract::scan::{Seen, walk};
+use handoff::contract::{
     Format, Input, Schema, Source, edit, write_json, write_markdown, write_message, write_xml,
 };
-use handoff_model::{Schemas, review};
-use handoff_protocol::Protocol;
-use handoff_templates::{BUILT_IN, FolderSchemas, built_in};
+use handoff::model::{Schemas, review};
+use handoff::protocol::Protocol;
+use handoff::templates::{BUILT_IN, FolderSchemas, built_in};
 use serde_json::{Value, json};
 
 use super::{Target, files, second_reader};

@@ -1,8 +1,8 @@
 //! Events of GitHub: a line with the name, then the payload.
 
+use handoff::protocol::Protocol;
+use handoff::templates::{BUILT_IN, built_in};
 use handoff_github::event::{Event, Naming, Subject, facts};
-use handoff_protocol::Protocol;
-use handoff_templates::{BUILT_IN, built_in};
 use serde_json::Value;
 
 use super::{Target, corpus};

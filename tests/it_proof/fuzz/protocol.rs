@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use handoff_model::check_protocol;
-use handoff_protocol::Protocol;
+use handoff::model::check_protocol;
+use handoff::protocol::Protocol;
 use serde_json::Value;
 
 use super::records::agree;

@@ -1,9 +1,9 @@
 //! Stored files: the ledger's settings, issues, handoffs, failures, snapshots.
 
-use handoff_base::Moment;
-use handoff_model::archive::{find_in_index, read_index, with_archived, without_archived};
-use handoff_model::record::{Stored, read, write};
-use handoff_model::{ArchivedIssue, FailureFile, Issue, Manifest, Record, SnapshotManifest};
+use handoff::base::Moment;
+use handoff::model::archive::{find_in_index, read_index, with_archived, without_archived};
+use handoff::model::record::{Stored, read, write};
+use handoff::model::{ArchivedIssue, FailureFile, Issue, Manifest, Record, SnapshotManifest};
 use serde::Serialize;
 use serde_json::Value;
 

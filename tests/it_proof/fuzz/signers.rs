@@ -1,7 +1,7 @@
 //! Lists of keys that may sign.
 
-use handoff_base::Moment;
-use handoff_protocol::{Signer, Signers};
+use handoff::base::Moment;
+use handoff::protocol::{Signer, Signers};
 
 use super::{Target, corpus};
 

@@ -3,15 +3,15 @@
 use std::convert::Infallible;
 
 use chrono::TimeDelta;
-use handoff_base::ids::{AgentName, WorkerId};
-use handoff_base::{Amount, Code, Currency, Moment};
-use handoff_model::Approval;
-use handoff_model::{
+use handoff::base::ids::{AgentName, WorkerId};
+use handoff::base::{Amount, Code, Currency, Moment};
+use handoff::model::Approval;
+use handoff::model::{
     Contract, Delivery, EventArgs, Evidence, Failure, FailureContext, IssueStatus, ModelUsage,
     Planned, Question, Record, Request, SendOptions, SendRequest, Step, Stop, TraceParent, Update,
     layout, plan,
 };
-use handoff_protocol::{Action, Event, OnRecord, Policy, RunFailure, State as Lifecycle};
+use handoff::protocol::{Action, Event, OnRecord, Policy, RunFailure, State as Lifecycle};
 use serde_json::{Map, Value, json};
 use test_support::dice::Dice;
 

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use handoff_base::ids::WorkerId;
-use handoff_base::{Edit, Moment};
-use handoff_ledger::attention::{deciding, of_issue};
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::open_entry::{awaiting_path, open_path};
-use handoff_model::{
+use handoff::base::ids::WorkerId;
+use handoff::base::{Edit, Moment};
+use handoff::ledger::attention::{deciding, of_issue};
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::model::open_entry::{awaiting_path, open_path};
+use handoff::model::{
     DaySpending, EventArgs, FileChanges, Issue, IssueStatus, Planned, PlannedStep, Record, Spent,
     Transition, Update, layout, record,
 };
-use handoff_protocol::{Event, State as Lifecycle};
+use handoff::protocol::{Event, State as Lifecycle};
 
 use super::act::{Act, Asked, WORKERS};
 use super::recorded::recorded;

@@ -1,6 +1,6 @@
 //! Reads from the message of a step who asked for what, as the ledger's audit does.
 
-use handoff_model::{Request, View};
+use handoff::model::{Request, View};
 
 use super::act::{Act, Asked, Sending};
 use super::invariants::Taken;
@@ -11,7 +11,7 @@ use super::invariants::Taken;
 /// If the message has no step, or another one.
 pub(crate) fn recorded(taken: &Taken<'_>) -> Result<Act, String> {
     let message = &taken.step.message;
-    let step = handoff_model::recorded(message).map_err(|e| e.to_string())?;
+    let step = handoff::model::recorded(message).map_err(|e| e.to_string())?;
     let made = taken.act.step().canonical();
     if step != made {
         return Err(format!("{step:?}\nis not\n{made:?}\nin\n{message}"));

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use handoff_base::Edit;
-use handoff_model::{DaySpending, FileChanges, Issue, Record, View, layout, record};
+use handoff::base::Edit;
+use handoff::model::{DaySpending, FileChanges, Issue, Record, View, layout, record};
 
 /// The files of one issue and what they say.
 #[derive(Clone, Default)]

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_contract::Input;
-use handoff_model::{Contract, review};
-use handoff_protocol::{AgentKind, Protocol};
-use handoff_templates::{FolderSchemas, built_in};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::contract::Input;
+use handoff::model::{Contract, review};
+use handoff::protocol::{AgentKind, Protocol};
+use handoff::templates::{FolderSchemas, built_in};
 use serde_json::{Value, json};
 use test_support::contracts;
 use test_support::dice::Dice;

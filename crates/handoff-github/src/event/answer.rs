@@ -1,7 +1,7 @@
 //! What an answer in a comment says: values by their keys, or text.
 
-use handoff_base::Moment;
-use handoff_model::{EventArgs, Question, read_answer};
+use handoff::base::Moment;
+use handoff::model::{EventArgs, Question, read_answer};
 
 /// The key that has two values.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! Carries out an event: the steps that the protocol's rules name, each once.
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::word;
-use handoff_ledger::{
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::word;
+use handoff::ledger::{
     ContractError, DamageError, Done, Ledger, LedgerError, Rules, Session, Snapshot,
 };
-use handoff_model::{
+use handoff::model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
-use handoff_protocol::{Definition, Effect, EventKind, EventRule, Protocol};
-use handoff_templates::built_in;
+use handoff::protocol::{Definition, Effect, EventKind, EventRule, Protocol};
+use handoff::templates::built_in;
 use serde_json::{Map, Value};
 
 use super::contract::opens;

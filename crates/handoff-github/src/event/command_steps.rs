@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::without_invisible;
-use handoff_base::{Code, Moment, ObjectId, short_id};
-use handoff_ledger::{Done, LedgerError};
-use handoff_model::{
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::without_invisible;
+use handoff::base::{Code, Moment, ObjectId, short_id};
+use handoff::ledger::{Done, LedgerError};
+use handoff::model::{
     Approval, Delivery, DeliveryName, EventArgs, Issue, Record, Refusal, RequestRefusal,
     RetryRefusal, StateRefusal, Update, View,
 };
-use handoff_protocol::{AgentKind, Command, Event as Happens, EventKind, EventRule, HEAD, State};
+use handoff::protocol::{AgentKind, Command, Event as Happens, EventKind, EventRule, HEAD, State};
 use serde_json::{Map, Value};
 
 use super::answer::{AnsweredTwice, answer_args};
@@ -162,7 +162,7 @@ impl Work<'_, '_, '_> {
     }
 
     fn commanded(&mut self, said: &Said, outcome: Result<String, Refused>) {
-        let text = handoff_base::text::cut(&without_invisible(&said.lines.join("\n")), MOST_SAID);
+        let text = handoff::base::text::cut(&without_invisible(&said.lines.join("\n")), MOST_SAID);
         let command = said.asked.as_ref().ok().map(|asked| asked.command);
         let accepted = outcome.is_ok();
         let (sentence, next) = match outcome {
@@ -312,8 +312,8 @@ impl Work<'_, '_, '_> {
             return Err(NotEntitled::Denied(why.to_owned()));
         }
         // A protocol can ask for more, and not for less.
-        let needed = rule.needs.unwrap_or(handoff_protocol::Permission::Write);
-        let needed = needed.max(handoff_protocol::Permission::Write);
+        let needed = rule.needs.unwrap_or(handoff::protocol::Permission::Write);
+        let needed = needed.max(handoff::protocol::Permission::Write);
         self.entitled(needed, command.as_str())
     }
 

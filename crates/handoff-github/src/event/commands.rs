@@ -1,8 +1,8 @@
 //! Commands in comments and reviews: lines that begin with `/handoff`.
 
-use handoff_base::hexadecimal;
-use handoff_base::ids::HandoffId;
-use handoff_protocol::Command;
+use handoff::base::hexadecimal;
+use handoff::base::ids::HandoffId;
+use handoff::protocol::Command;
 use sha2::{Digest, Sha256};
 
 use super::markdown::statements;
@@ -143,7 +143,7 @@ fn asked(rest: &str) -> Result<Asked, Unclear> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{LONGEST, Unclear, commands};
-    use handoff_protocol::Command;
+    use handoff::protocol::Command;
 
     /// Each command as `COMMAND ID: REST`, or why it is not understood.
     fn read(text: &str) -> Vec<String> {

@@ -1,20 +1,20 @@
 //! The contracts that events send or draft.
 
-use handoff_base::Moment;
-use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::pointer::parts;
-use handoff_contract::Input;
-use handoff_ledger::{ContractError, Done, LedgerError, Offer, Target};
-use handoff_model::planner::Holder;
-use handoff_model::{
+use handoff::base::Moment;
+use handoff::base::finding::Finding;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::pointer::parts;
+use handoff::contract::Input;
+use handoff::ledger::{ContractError, Done, LedgerError, Offer, Target};
+use handoff::model::planner::Holder;
+use handoff::model::{
     Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, SendOptions, Update, View,
 };
-use handoff_protocol::{
+use handoff::protocol::{
     ContractRule, ContractType, Definition, Event as Happens, EventRule, FactRule, Protocol, State,
     Unfinished,
 };
-use handoff_templates::{Known, known, left_to_fill, skeleton, usual_format, written};
+use handoff::templates::{Known, known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value, json};
 
 use super::carry::update_if;

@@ -1,11 +1,11 @@
 //! The effects of rules besides notes, commands and contracts: pausing, cancelling and reopening.
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_ledger::attention::of_folder;
-use handoff_ledger::{LedgerError, Rules};
-use handoff_model::{EventArgs, IssueStatus, Update, View, turn};
-use handoff_protocol::{Event as Happens, EventRule, State};
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::ledger::attention::of_folder;
+use handoff::ledger::{LedgerError, Rules};
+use handoff::model::{EventArgs, IssueStatus, Update, View, turn};
+use handoff::protocol::{Event as Happens, EventRule, State};
 use serde_json::Map;
 
 use super::outcome::{Carried, EventContext};

@@ -1,11 +1,11 @@
 //! The outcome of an event.
 
-use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{Ledger, Session};
-use handoff_model::DeliveryName;
-use handoff_protocol::{Command, Permission};
+use handoff::base::ObjectId;
+use handoff::base::finding::Finding;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::ledger::{Ledger, Session};
+use handoff::model::DeliveryName;
+use handoff::protocol::{Command, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
 //! One event, as GitHub delivers it.
 
-use handoff_base::{Moment, hexadecimal};
-use handoff_model::{DeliveryName, NoDeliveryName};
-use handoff_protocol::EventKind;
+use handoff::base::{Moment, hexadecimal};
+use handoff::model::{DeliveryName, NoDeliveryName};
+use handoff::protocol::EventKind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -70,7 +70,7 @@ impl Event {
             (1..=64).contains(&text.len()) && text.bytes().all(fits)
         };
         if !is_word(name) {
-            let shown = handoff_base::text::quoted(name);
+            let shown = handoff::base::text::quoted(name);
             return Err(NoEvent::Name { shown });
         }
         if bytes.len() > MAX_PAYLOAD {

@@ -3,10 +3,10 @@
 //! An `author_association` proves little: GitHub computes it without a viewer, so that a private
 //! member of an organization is a `CONTRIBUTOR`, and a `MEMBER` need not be able to write.
 
-use handoff_base::text::word;
-use handoff_ledger::LedgerError;
-use handoff_model::{Annotation, Delivery, Issue, Update};
-use handoff_protocol::{EventKind, EventRule, Permission};
+use handoff::base::text::word;
+use handoff::ledger::LedgerError;
+use handoff::model::{Annotation, Delivery, Issue, Update};
+use handoff::protocol::{EventKind, EventRule, Permission};
 use serde_json::Map;
 
 use super::effects::Work;

@@ -1,8 +1,8 @@
 //! Whether an event still counts, given the facts noted so far.
 
-use handoff_base::Moment;
-use handoff_model::{Annotation, Issue, Opinion, Record};
-use handoff_protocol::{CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, Protocol};
+use handoff::base::Moment;
+use handoff::model::{Annotation, Issue, Opinion, Record};
+use handoff::protocol::{CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, Protocol};
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use handoff_base::ids::IssueKey;
-use handoff_base::pointer::select;
-use handoff_ledger::{LedgerError, Snapshot};
-use handoff_model::{BranchPatterns, Issue, View};
-use handoff_protocol::{EventKind, HEAD, PULL_REQUEST};
+use handoff::base::ids::IssueKey;
+use handoff::base::pointer::select;
+use handoff::ledger::{LedgerError, Snapshot};
+use handoff::model::{BranchPatterns, Issue, View};
+use handoff::protocol::{EventKind, HEAD, PULL_REQUEST};
 use regex::Regex;
 
 use super::markdown::spoken;

@@ -1,8 +1,8 @@
 //! Reads the values of facts and of a contract's fields from a payload.
 
-use handoff_base::pointer::select;
-use handoff_base::text::{fit, without_invisible};
-use handoff_protocol::{EventRule, Source, SourceRule, Take};
+use handoff::base::pointer::select;
+use handoff::base::text::{fit, without_invisible};
+use handoff::protocol::{EventRule, Source, SourceRule, Take};
 use serde_json::{Map, Value};
 
 use super::markdown::{beneath, items};
@@ -179,7 +179,7 @@ fn whole(text: &str) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{says, value};
-    use handoff_protocol::Source;
+    use handoff::protocol::Source;
     use serde_json::{Value, json};
 
     fn read(source: Value, payload: &Value) -> Option<Value> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use handoff_base::text::one_line;
+use handoff::base::text::one_line;
 
 use super::text::{cut_to_columns, label, wrap};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, Shape};

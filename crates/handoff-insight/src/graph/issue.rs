@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use handoff_model::{IssueStatus, overdue_text};
-use handoff_protocol::{Event, Protocol, State};
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff::model::{IssueStatus, overdue_text};
+use handoff::protocol::{Event, Protocol, State};
 
 use super::loops::{Leg, loops};
 use super::text::{span, word};

@@ -22,10 +22,10 @@ pub use terminal::{Paint, ascii, terminal};
 pub use text::span;
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::HandoffSurvey;
-use handoff_protocol::{AgentKind, State};
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::HandoffSurvey;
+use handoff::protocol::{AgentKind, State};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;

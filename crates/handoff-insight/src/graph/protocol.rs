@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_protocol::{Protocol, Route};
+use handoff::base::Moment;
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::protocol::{Protocol, Route};
 
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 use crate::metrics::rank;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use handoff_base::Moment;
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, Task, overdue_text};
-use handoff_protocol::{State, TaskState};
+use handoff::base::Moment;
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::model::{Issue, Task, overdue_text};
+use handoff::protocol::{State, TaskState};
 
 use super::text::word;
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};

@@ -1,7 +1,7 @@
 //! Text for graphs: one-line names, times, counts.
 
 use chrono::TimeDelta;
-use handoff_protocol::State;
+use handoff::protocol::State;
 use unicode_width::UnicodeWidthChar;
 
 use super::{Edge, Graph, Kind};

@@ -18,13 +18,13 @@ pub use tally::{Figures, IssueFigures};
 pub use usage::{UsageFigures, UsageSum, sums};
 
 use super::times;
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::attention::{Attention, Protocols};
-use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
-use handoff_model::IssueStatus;
-use handoff_protocol::Need;
-use handoff_protocol::Protocol;
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::attention::{Attention, Protocols};
+use handoff::ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
+use handoff::model::IssueStatus;
+use handoff::protocol::Need;
+use handoff::protocol::Protocol;
 use tally::{Counts, Tally};
 use usage::UsageTally;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use handoff_ledger::{HandoffSurvey, IssueSurvey, RefusedContract};
-use handoff_model::{IssueStatus, Spent};
-use handoff_protocol::{Event, Metric, Protocol, State};
+use handoff::ledger::{HandoffSurvey, IssueSurvey, RefusedContract};
+use handoff::model::{IssueStatus, Spent};
+use handoff::protocol::{Event, Metric, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

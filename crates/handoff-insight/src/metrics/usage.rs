@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::ids::AgentName;
-use handoff_base::{Amount, Currency};
-use handoff_ledger::{HandoffSurvey, UsageSurvey};
-use handoff_model::{Spent, spending};
+use handoff::base::ids::AgentName;
+use handoff::base::{Amount, Currency};
+use handoff::ledger::{HandoffSurvey, UsageSurvey};
+use handoff::model::{Spent, spending};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! OTLP in JSON: hexadecimal ids, 64-bit numbers as strings, enumerations as numbers.
 
-use handoff_base::Moment;
+use handoff::base::Moment;
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;

@@ -1,7 +1,7 @@
 //! The ids of traces and spans: the same at every export.
 
-use handoff_base::hexadecimal;
-use handoff_base::ids::IssueKey;
+use handoff::base::hexadecimal;
+use handoff::base::ids::IssueKey;
 use sha2::{Digest, Sha256};
 
 /// The id of an issue's trace.

@@ -9,7 +9,7 @@ mod ids;
 mod spans;
 
 use encoding::{Attributed, Attributes, ResourceSpans, Scope, ScopeSpans, TracesData};
-use handoff_ledger::{LedgerError, Snapshot};
+use handoff::ledger::{LedgerError, Snapshot};
 
 use crate::cloudevents;
 

@@ -1,15 +1,15 @@
 //! The spans of one issue.
 
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_contract::Input;
-use handoff_ledger::{
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::contract::Input;
+use handoff::ledger::{
     ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot, UsageSurvey,
 };
-use handoff_model::{
+use handoff::model::{
     Contract, Issue, IssueStatus, Record, Spent, TraceParent, View, review_imported,
 };
-use handoff_protocol::{Event as Happened, State, Traces};
+use handoff::protocol::{Event as Happened, State, Traces};
 use serde_json::Value;
 
 use super::Origin;
@@ -71,7 +71,7 @@ impl Traced {
 
 /// Extracts what the protocol's trace rules name from a contract.
 fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractTrace {
-    let read = |values: &std::collections::BTreeMap<String, handoff_protocol::TraceValue>| {
+    let read = |values: &std::collections::BTreeMap<String, handoff::protocol::TraceValue>| {
         let mut attributes = Attributes::default();
         for (name, value) in values {
             attributes.add_some(name, value.read(&contract.value));

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use handoff_base::Moment;
-use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::cut;
-use handoff_ledger::IssueSurvey;
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::cut;
+use handoff::ledger::IssueSurvey;
 
 use super::Shown;
 use super::escape::escaped;
 use super::words::{age, counted, thousands, time};
-use handoff_ledger::attention::Attention;
-use handoff_protocol::Need;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::Need;
 
 /// How many entries are shown open.
 const AT_ONCE: usize = 25;

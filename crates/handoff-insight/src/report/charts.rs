@@ -1,9 +1,9 @@
 //! Throughput and cycle time over time, as small charts with tables below.
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
-use handoff_base::Moment;
-use handoff_ledger::IssueSurvey;
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::ledger::IssueSurvey;
+use handoff::protocol::State;
 
 use super::words::{length, thousands};
 use crate::metrics::rank;
@@ -341,7 +341,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::{Unit, median, nine_of_ten};
-    use handoff_base::Moment;
+    use handoff::base::Moment;
 
     #[test]
     fn columns_begin_where_calendars_do() {

@@ -1,6 +1,6 @@
 //! A contract for people: one field per line, with aligned values.
 
-use handoff_model::Record;
+use handoff::model::Record;
 use serde_json::Value;
 
 use super::words::{size, thousands};

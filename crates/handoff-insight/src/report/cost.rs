@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use handoff_base::{Amount, Currency, Moment};
-use handoff_ledger::{IssueSurvey, UsageSurvey};
-use handoff_model::Spent;
+use handoff::base::{Amount, Currency, Moment};
+use handoff::ledger::{IssueSurvey, UsageSurvey};
+use handoff::model::Spent;
 
 use super::charts::{Columns, bars};
 use super::escape::escaped;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fmt::{Display, Write};
 
-use handoff_base::text::marked;
+use handoff::base::text::marked;
 
 /// A text for an element's content or a double-quoted attribute. HTML's special characters are
 /// escaped; invisible characters and those that reorder text are made visible.

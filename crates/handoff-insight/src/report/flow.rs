@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::ids::AgentName;
-use handoff_base::text::fit;
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_protocol::State;
+use handoff::base::ids::AgentName;
+use handoff::base::text::fit;
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::protocol::State;
 
 use super::escape::escaped;
 use super::words::{sign, thousands};

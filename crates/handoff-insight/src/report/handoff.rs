@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use handoff_base::Moment;
-use handoff_ledger::{Contents, LedgerError, PastFailure};
-use handoff_model::{Evidence, Question, Record, Transition, Verdict, issue_folder};
-use handoff_protocol::{Event, State};
+use handoff::base::Moment;
+use handoff::ledger::{Contents, LedgerError, PastFailure};
+use handoff::model::{Evidence, Question, Record, Transition, Verdict, issue_folder};
+use handoff::protocol::{Event, State};
 
 use super::escape::{escape_into, escaped};
 use super::issue::Facts;
 use super::words::{badge, counted, minute, size, state};
-use handoff_ledger::attention::Attention;
-use handoff_protocol::Need;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::Need;
 
 /// A handoff with everything that belongs to it.
 pub(super) struct HandoffDetails {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_base::text::cut;
-use handoff_ledger::IssueSurvey;
-use handoff_ledger::attention::Attention;
-use handoff_model::IssueStatus;
-use handoff_protocol::{Need, State};
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::cut;
+use handoff::ledger::IssueSurvey;
+use handoff::ledger::attention::Attention;
+use handoff::model::IssueStatus;
+use handoff::protocol::{Need, State};
 
 use super::Shown;
 use super::attention::needs;

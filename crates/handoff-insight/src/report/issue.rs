@@ -1,10 +1,10 @@
 //! One issue's section: its status, its course, and each handoff.
 
-use handoff_base::Moment;
-use handoff_base::text::{cut, fit};
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::{Issue, IssueStatus, Spent};
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::text::{cut, fit};
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::model::{Issue, IssueStatus, Spent};
+use handoff::protocol::State;
 
 use super::escape::{Escaped, escaped};
 use super::flow::flow;
@@ -12,8 +12,8 @@ use super::handoff::HandoffDetails;
 use super::story::story;
 use super::words::{ago, badge, counted, length, time};
 use crate::times::{Times, times};
-use handoff_ledger::attention::Attention;
-use handoff_protocol::Need;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::Need;
 
 /// The keywords of what may be found in an issue, and their names.
 pub(super) const FOUND: [(&str, &str); 4] = [

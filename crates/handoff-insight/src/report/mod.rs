@@ -28,14 +28,14 @@ use std::collections::HashSet;
 use std::io;
 use std::io::Write;
 
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, Survey};
-use handoff_model::IssueStatus;
+use ::handoff::base::Moment;
+use ::handoff::base::ids::IssueKey;
+use ::handoff::ledger::{IssueSurvey, LedgerError, Snapshot, Survey};
+use ::handoff::model::IssueStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use handoff_ledger::attention::{Attention, Protocols};
+use ::handoff::ledger::attention::{Attention, Protocols};
 
 pub use page::{Frame, gone, policy};
 

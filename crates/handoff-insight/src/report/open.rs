@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::Moment;
-use handoff_base::ids::AgentName;
-use handoff_ledger::{HandoffSurvey, IssueSurvey};
-use handoff_model::IssueStatus;
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::model::IssueStatus;
+use handoff::protocol::State;
 
 use super::Shown;
 use super::charts::median;
@@ -14,8 +14,8 @@ use super::escape::escaped;
 use super::issue::{is_late, title};
 use super::words::{ago, length, minute, sign, state, thousands};
 use crate::times::cycle_time;
-use handoff_ledger::attention::Attention;
-use handoff_protocol::Need;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::Need;
 
 /// How many handoffs of an agent are listed.
 const NAMED: usize = 8;

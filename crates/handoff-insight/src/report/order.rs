@@ -8,12 +8,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use handoff_base::Moment;
-use handoff_base::ids::HandoffId;
-use handoff_model::{
+use handoff::base::Moment;
+use handoff::base::ids::HandoffId;
+use handoff::model::{
     Annotation, Decision, GivenUp, Issue, Paused, Record, Reopening, Resumed, Transition,
 };
-use handoff_protocol::Event;
+use handoff::protocol::Event;
 
 /// One step.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use super::escape::escaped;
 use super::words::{ago, counted, thousands, time};
 use super::{MOST_HANDOFFS, Report, open};
-use handoff_ledger::attention::Attention;
-use handoff_model::IssueStatus;
+use handoff::ledger::attention::Attention;
+use handoff::model::IssueStatus;
 
 const STYLE: &str = include_str!("style.css");
 const FILTERS: &str = include_str!("filters.js");

@@ -6,18 +6,18 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread;
 
-use handoff_base::ids::AgentName;
-use handoff_git::Repository;
-use handoff_ledger::{
+use handoff::base::ids::AgentName;
+use handoff::git::Repository;
+use handoff::ledger::{
     IssueFolder, IssueSurvey, Kept, LedgerError, Rules, Snapshot, contract_value, failures,
 };
-use handoff_model::{Record, View};
+use handoff::model::{Record, View};
 
 use super::contract::contract;
 use super::handoff::HandoffDetails;
 use super::issue::{Facts, section};
 use super::{Report, ReportError};
-use handoff_ledger::attention::of_folder;
+use handoff::ledger::attention::of_folder;
 
 /// How many handoffs a thread reads at a time.
 const PART: usize = 100;

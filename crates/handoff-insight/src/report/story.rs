@@ -1,10 +1,10 @@
 //! An issue as its story: what was asked, who took it, what was handed on, what failed and why, and
 //! what is open now, a sentence for each step.
 
-use handoff_base::text::cut;
-use handoff_ledger::HandoffSurvey;
-use handoff_model::{Annotation, Decision, IssueStatus, Record, Transition};
-use handoff_protocol::{Event, State};
+use handoff::base::text::cut;
+use handoff::ledger::HandoffSurvey;
+use handoff::model::{Annotation, Decision, IssueStatus, Record, Transition};
+use handoff::protocol::{Event, State};
 
 use super::escape::escaped;
 use super::handoff::{HandoffDetails, failed, handoff, waits};
@@ -12,7 +12,7 @@ use super::issue::{Facts, is_late};
 use super::order::{Step, What, steps};
 use super::words::{badge, length, minute, state};
 use crate::times::times;
-use handoff_protocol::Need;
+use handoff::protocol::Need;
 
 /// The most open handoffs and findings that the end of a story names.
 const OPEN: usize = 20;

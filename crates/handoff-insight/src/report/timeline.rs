@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_base::ids::IssueKey;
-use handoff_ledger::{IssueSurvey, LedgerError, Snapshot};
-use handoff_model::{IssueStatus, Record, View};
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::base::ids::IssueKey;
+use handoff::ledger::{IssueSurvey, LedgerError, Snapshot};
+use handoff::model::{IssueStatus, Record, View};
+use handoff::protocol::State;
 
 use super::Shown;
 use super::issue::{is_late, status_line, title};
@@ -16,7 +16,7 @@ use super::order::steps;
 use super::story::line;
 use super::words::{badge, length, minute};
 use crate::times::spells;
-use handoff_ledger::attention::Attention;
+use handoff::ledger::attention::Attention;
 
 /// The most issues with a bar; at most this many of them for needing attention.
 const ISSUES: usize = 40;

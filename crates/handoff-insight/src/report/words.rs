@@ -1,8 +1,8 @@
 //! Times, durations, counts and states for the page.
 
 use chrono::TimeDelta;
-use handoff_base::Moment;
-use handoff_protocol::State;
+use handoff::base::Moment;
+use handoff::protocol::State;
 
 /// A time to the minute; all times on the page are in UTC.
 pub(super) fn minute(at: Moment) -> String {

@@ -1,8 +1,8 @@
 //! An issue as a sequence diagram: a lane for each agent, a line for each handoff.
 
-use handoff_base::text::one_line;
-use handoff_model::overdue_text;
-use handoff_protocol::State;
+use handoff::base::text::one_line;
+use handoff::model::overdue_text;
+use handoff::protocol::State;
 
 use super::{Paint, beneath};
 use crate::graph::text::{cut_to_columns, label, span, width, word};

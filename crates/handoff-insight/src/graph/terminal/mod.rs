@@ -7,7 +7,7 @@ mod issue;
 mod protocol;
 mod tasks;
 
-use handoff_base::text::one_line;
+use handoff::base::text::one_line;
 
 use super::text::{cut_to_columns, wrap};
 use super::{Graph, Kind, Mark};

@@ -1,6 +1,6 @@
 //! A protocol as a list of routes by sender.
 
-use handoff_base::text::one_line;
+use handoff::base::text::one_line;
 
 use super::{Paint, beneath};
 use crate::graph::text::{cut_to_columns, list, span, types, width};

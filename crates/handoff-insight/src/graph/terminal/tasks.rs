@@ -1,6 +1,6 @@
 //! Tasks as a tree: parents and dependencies.
 
-use handoff_base::text::one_line;
+use handoff::base::text::one_line;
 
 use super::{Paint, beneath};
 use crate::graph::text::list;

@@ -1,0 +1,13 @@
+//! Values on the command line: durations, moments, protocols, issues, texts, and the options that many
+//! commands share.
+//!
+//! These modules turn the text of an argument into a value, and open no ledger.
+
+pub mod duration;
+pub mod moment;
+pub mod page;
+pub mod protocols;
+pub mod reference;
+pub mod remote;
+pub mod text;
+pub mod usage;

@@ -1,0 +1,39 @@
+//! Moments on the command line: a date, a time, or how long ago.
+
+use chrono::{DateTime, Duration, NaiveDate};
+use handoff::base::Moment;
+use handoff::base::text::quoted;
+
+use super::duration;
+use crate::environment::now;
+use crate::failure::Failure;
+
+/// Reads a moment: RFC 3339, a date (midnight UTC), or how long ago. `None` if the text is none
+/// of these.
+///
+/// # Errors
+/// A usage [`Failure`] if the environment sets an invalid date.
+pub fn read(text: &str) -> Result<Option<Moment>, Failure> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(Some(at.into()));
+    }
+    if let Ok(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc().into()));
+    }
+    let Ok(ago) = duration::parse(text) else {
+        return Ok(None);
+    };
+    let ago = Duration::from_std(ago).unwrap_or_default();
+    Ok(now()?.checked_sub_signed(ago))
+}
+
+/// Reads a moment that an option requires.
+pub fn parse(text: &str) -> Result<Moment, String> {
+    let found = read(text).map_err(|failure| failure.message)?;
+    found.ok_or_else(|| {
+        format!(
+            "{} is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d",
+            quoted(text)
+        )
+    })
+}

@@ -1,0 +1,54 @@
+//! Protocols named on the command line: a built-in one, or a folder.
+
+use std::path::Path;
+
+use handoff::base::text::quoted;
+use handoff::protocol::Protocol;
+use handoff::templates::{BUILT_IN, Folder, built_in};
+
+use crate::failure::{ErrorCode, Failure};
+
+/// Returns the files of the built-in protocol of that name, or of the folder at that path.
+///
+/// # Errors
+/// A [`Failure`]: 6 if neither exists, 2 if the folder cannot be read.
+pub fn folder(name: &str) -> Result<Folder, Failure> {
+    if let Some(folder) = built_in(name) {
+        return Ok(folder);
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Folder::read(path).map_err(|e| {
+            let text = format!("{} cannot be read: {e}", quoted(name));
+            Failure::new(ErrorCode::FolderUnreadable, text)
+        });
+    }
+    let text = format!("no built-in protocol or folder is named {}", quoted(name));
+    let hint = match path.parent().filter(|_| path.is_file()) {
+        Some(parent) if parent != Path::new("") => format!("use the folder: {}", parent.display()),
+        Some(_) => "use the folder: .".to_owned(),
+        None => format!("built in: {}", BUILT_IN.join(", ")),
+    };
+    Err(Failure::new(ErrorCode::NoProtocol, text).hint(hint))
+}
+
+/// Loads the definition in a protocol's folder.
+///
+/// # Errors
+/// A [`Failure`] with every fault.
+pub fn load(folder: &Folder) -> Result<Protocol, Failure> {
+    parse(folder.file("protocol.json").unwrap_or_default())
+}
+
+/// Loads a definition.
+///
+/// # Errors
+/// A [`Failure`] with every fault.
+pub fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
+    Protocol::load(definition).map_err(|findings| {
+        let text = "the protocol is invalid";
+        Failure::new(ErrorCode::ProtocolRefused, text)
+            .hint("`git handoff protocol check FOLDER` lists every fault")
+            .findings(findings)
+    })
+}

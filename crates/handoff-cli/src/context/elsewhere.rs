@@ -1,0 +1,122 @@
+//! Where there is no ledger here, the remote that has one, and the one command that takes it over.
+
+use std::time::Duration;
+
+use handoff::base::text::{continued, word};
+use handoff::git::{Repository, masked};
+use handoff::ledger::{BranchError, DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
+
+use super::{Context, configured_remote};
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
+
+/// How long a remote is asked whether it has a ledger.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The remote that a clone has by default.
+const ORIGIN: &str = "origin";
+
+impl Context {
+    /// If a command failed because there is no ledger here, and a remote has one: the hint becomes
+    /// the one command that takes it over. Returns whether there is one.
+    pub fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) -> bool {
+        let is_missing = matches!(
+            failure.code,
+            Some(ErrorCode::NoLedger | ErrorCode::NoRemote)
+        );
+        let found = is_missing.then(|| {
+            let repository = self.repository().ok()?;
+            let mut ledger = self.ledger(&repository).ok()?;
+            taken_over(&repository, &mut ledger, offline)
+        });
+        let found = found.flatten();
+        let is_found = found.is_some();
+        if let Some((remote, command)) = found {
+            let remote = continued(&remote);
+            failure.hint = Some(format!("{remote} has one: `{command}` takes it over").into());
+        }
+        is_found
+    }
+}
+
+/// Where there is no ledger here: the remote that has one, and the command that takes it over. Only
+/// here is a remote asked for that.
+pub fn taken_over(
+    repository: &Repository,
+    ledger: &mut Ledger<'_>,
+    offline: bool,
+) -> Option<(String, String)> {
+    let missing = ledger.tip().err();
+    let Some(LedgerError::Branch(BranchError::NoLedger { seen: None, .. })) = missing else {
+        return None;
+    };
+    match configured_remote(repository) {
+        Some(remote) => {
+            let is_there = may_ask(offline) && ledger.is_on_remote(PATIENCE) == Some(true);
+            is_there.then(|| (masked(&remote), "git handoff fetch".to_owned()))
+        }
+        None => match elsewhere(repository, ledger, offline) {
+            Elsewhere::There(remote) => {
+                let command = takeover(&remote, ledger.branch());
+                Some((remote, command))
+            }
+            Elsewhere::Unknown(_) | Elsewhere::Nowhere => None,
+        },
+    }
+}
+
+/// Whether a remote may be asked: git's hooks do not wait for one.
+fn may_ask(offline: bool) -> bool {
+    !offline && !environment::is_within_git()
+}
+
+/// The command that takes over the ledger of a remote that is not configured yet.
+pub fn takeover(remote: &str, branch: &str) -> String {
+    let option = if branch == DEFAULT_BRANCH {
+        String::new()
+    } else {
+        format!(" --branch {}", word(branch))
+    };
+    format!("git handoff init --remote {}{option}", word(remote))
+}
+
+/// What is known of a ledger on a remote, where there is none here.
+pub enum Elsewhere {
+    /// This remote has one.
+    There(String),
+    /// This remote could not be asked.
+    Unknown(String),
+    /// No remote is known to have one.
+    Nowhere,
+}
+
+/// The remote of a clone without a ledger that has one on the ledger's branch: as far as git has
+/// fetched its branches, else as it says itself, unless that takes too long.
+pub fn elsewhere(repository: &Repository, ledger: &Ledger<'_>, offline: bool) -> Elsewhere {
+    let mut remotes = repository.remotes();
+    remotes.sort_by_key(|name| name != ORIGIN);
+    let branch = ledger.branch();
+    let fetched = |remote: &String| {
+        let name = format!("refs/remotes/{remote}/{branch}");
+        repository.resolve(&name).ok().flatten()
+    };
+    let is_ledger = |remote: &&String| {
+        fetched(remote).is_some_and(|id| Snapshot::at(repository, id, branch).is_ok())
+    };
+    if let Some(remote) = remotes.iter().find(is_ledger) {
+        return Elsewhere::There(remote.clone());
+    }
+    let Some(remote) = remotes.first() else {
+        return Elsewhere::Nowhere;
+    };
+    let is_likely = remote == ORIGIN || remotes.len() == 1;
+    // A branch of that name that was fetched is no ledger.
+    if !is_likely || fetched(remote).is_some() || !may_ask(offline) {
+        return Elsewhere::Nowhere;
+    }
+    match ledger.alone().shared_through(remote).is_on_remote(PATIENCE) {
+        Some(true) => Elsewhere::There(remote.clone()),
+        Some(false) => Elsewhere::Nowhere,
+        None => Elsewhere::Unknown(remote.clone()),
+    }
+}

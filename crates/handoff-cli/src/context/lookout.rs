@@ -1,0 +1,449 @@
+//! The view of a waiting command: the ledger here, whose ref wakes it, and the ledger's remote,
+//! which a thread polls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use handoff::base::ObjectId;
+use handoff::base::text::{continued, quoted};
+use handoff::git::{RefWatch, RemoteError, Repository, Waker, masked};
+use handoff::ledger::{Ledger, LedgerError, RemoteLook, Session, Snapshot, UpstreamError};
+
+use super::Context;
+use super::interruption::Interruption;
+use crate::args::remote::PollArgs;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
+use crate::output::Output;
+
+/// How often a remote is polled.
+const POLL: Duration = Duration::from_secs(5);
+
+/// The time limit of one poll.
+const LONGEST: Duration = Duration::from_secs(25);
+
+/// How long it may take to move the branch here at the end.
+const MOVING: Duration = Duration::from_secs(5);
+
+/// Which ledger is watched.
+pub enum Place {
+    /// The one here.
+    Here,
+    /// This remote's.
+    There(String),
+    /// The one here and its remote's, if it has one.
+    Both(Option<String>),
+}
+
+impl Place {
+    /// The ledger here, and its remote if it has one and that is to be polled.
+    pub fn of(
+        looks: PollArgs,
+        context: &Context,
+        repository: &Repository,
+    ) -> Result<Self, Failure> {
+        if looks.offline {
+            return Ok(Self::Here);
+        }
+        Ok(Self::Both(context.remote(repository)?))
+    }
+}
+
+/// Watches the ledger.
+pub struct Lookout<'r> {
+    ledger: Ledger<'r>,
+    has_here: bool,
+    /// Whether the remote that is polled is the ledger's own.
+    is_own: bool,
+    watch: RefWatch,
+    is_told: bool,
+    is_announced: bool,
+    patrol: Option<Patrol>,
+}
+
+/// The thread that polls the remote, and its result.
+struct Patrol {
+    /// As it is shown, without a password.
+    remote: String,
+    reports: Receiver<Report>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Whether any poll has ended.
+    is_over_once: bool,
+    /// Whether the remote was read.
+    is_read: bool,
+    trouble: Option<String>,
+}
+
+/// The result of a poll.
+enum Report {
+    Seen,
+    Missed(String),
+    /// Polling again makes no sense.
+    Failed(Failure),
+    /// Polling again makes sense only if the remote could be read before.
+    Refused(Failure),
+}
+
+impl<'r> Lookout<'r> {
+    /// Starts watching.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if a remote is to be polled and there is none.
+    pub fn open(
+        ledger: Ledger<'r>,
+        place: Place,
+        poll: Option<Duration>,
+        deadline: Option<Instant>,
+    ) -> Result<Self, Failure> {
+        let has_here = !matches!(place, Place::There(_));
+        let own = ledger.tracking_ref().map(str::to_owned);
+        let (ledger, remote) = match place {
+            Place::Here | Place::Both(None) => (ledger.alone(), None),
+            Place::Both(Some(name)) => (ledger, Some(name)),
+            Place::There(name) => (ledger.shared_through(&name), Some(name)),
+        };
+        let is_own = own.is_some() && ledger.tracking_ref() == own.as_deref();
+        if remote.is_none() && poll.is_some() {
+            return Err(UpstreamError::NoRemote.into());
+        }
+        let own = has_here.then_some(ledger.refname());
+        let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
+        // Before the first read: any later change wakes it.
+        let watch = ledger.repository().watch(&refs);
+        let begin = |remote: String| {
+            Patrol::begin(
+                Beat {
+                    remote,
+                    branch: ledger.branch().to_owned(),
+                    poll: poll.unwrap_or(POLL),
+                    deadline,
+                },
+                watch.waker(),
+            )
+        };
+        let patrol = remote.map(begin);
+        Ok(Self {
+            ledger,
+            has_here,
+            is_own,
+            watch,
+            is_told: false,
+            is_announced: false,
+            patrol,
+        })
+    }
+    /// The ledger that is watched.
+
+    pub fn ledger(&self) -> &Ledger<'r> {
+        &self.ledger
+    }
+
+    /// Ends a wait from another thread.
+    pub fn waker(&self) -> Waker {
+        self.watch.waker()
+    }
+
+    /// Lets signals end the wait, if a child process runs that must not be left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] if signals can't be caught.
+    pub fn interruption(&self) -> Result<Option<Interruption>, Failure> {
+        let patrol = self.patrol.as_ref();
+        patrol.map(|_| self.catch()).transpose()
+    }
+
+    /// Lets signals end the wait.
+    ///
+    /// # Errors
+    /// A [`Failure`] if signals can't be caught.
+    pub fn catch(&self) -> Result<Interruption, Failure> {
+        let waker = self.waker();
+        Interruption::catch(move || waker.wake()).map_err(|error| {
+            let text = format!("signals cannot be caught: {error}");
+            Failure::new(ErrorCode::Signals, text)
+        })
+    }
+
+    /// The newest states: one, or two if the ledgers here and there diverged. Empty before the
+    /// first poll of the remote has ended, or if there is no state.
+    ///
+    /// # Errors
+    /// A [`Failure`] if waiting is pointless.
+    pub fn tips(&mut self, output: &mut Output) -> Result<Vec<Snapshot<'r>>, Failure> {
+        self.hear(output)?;
+        let Some(patrol) = &self.patrol else {
+            return Ok(vec![self.ledger.tip()?]);
+        };
+        if !patrol.is_over_once {
+            return Ok(Vec::new());
+        }
+        // A state that was fetched long ago may be out of date.
+        let there = if patrol.is_read {
+            self.ledger.seen_there()?
+        } else {
+            None
+        };
+        let here = if self.has_here {
+            self.ledger.tip_id()?
+        } else {
+            None
+        };
+        let repository = self.ledger.repository();
+        let tips = match (here, there) {
+            (None, None) if patrol.is_read => return Err(self.no_branch()),
+            (Some(here), Some(there)) if repository.is_in_history(here, there)? => vec![there],
+            (Some(here), Some(there)) if repository.is_in_history(there, here)? => vec![here],
+            (here, there) => there.into_iter().chain(here).collect(),
+        };
+        let branch = self.ledger.branch();
+        let read = |id| Snapshot::at(repository, id, branch).map_err(Failure::from);
+        tips.into_iter().map(read).collect()
+    }
+
+    /// The last commit of the one history that is followed: the remote's if there is one, since
+    /// only published steps stay unchanged. `None` before its first poll has ended, or if it was
+    /// never read.
+    ///
+    /// # Errors
+    /// A [`Failure`] if waiting is pointless.
+    pub fn followed(&mut self, output: &mut Output) -> Result<Option<ObjectId>, Failure> {
+        self.hear(output)?;
+        let Some(patrol) = &self.patrol else {
+            return Ok(self.ledger.tip_id()?);
+        };
+        if !patrol.is_over_once {
+            return Ok(None);
+        }
+        let there = self.ledger.seen_there()?;
+        match there {
+            None if patrol.is_read => Err(self.no_branch()),
+            there => Ok(there),
+        }
+    }
+
+    /// Whether all watched ledgers were read.
+    pub fn is_read(&self) -> bool {
+        self.patrol.as_ref().is_none_or(|patrol| patrol.is_read)
+    }
+
+    /// Whether the first poll has ended, with or without success.
+    pub fn has_looked(&self) -> bool {
+        self.patrol
+            .as_ref()
+            .is_none_or(|patrol| patrol.is_over_once)
+    }
+
+    /// Why the remote can't be read now.
+    pub fn trouble(&self) -> Option<&str> {
+        self.patrol.as_ref()?.trouble.as_deref()
+    }
+
+    /// The remote, if one is polled.
+    pub fn remote(&self) -> Option<&str> {
+        self.patrol.as_ref().map(|patrol| patrol.remote.as_str())
+    }
+
+    /// Waits until there may be something new, or for this long.
+    pub fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
+        if let Some(trouble) = self.watch.trouble().filter(|_| !self.is_told) {
+            output.say(&format!("looking at the branch every second: {trouble}"));
+            self.is_told = true;
+        }
+        // Nothing is missed: any later change wakes it.
+        if self.has_looked() && !self.is_announced {
+            output.say(&format!(
+                "waiting for changes of {}",
+                continued(&self.subject())
+            ));
+            self.is_announced = true;
+        }
+        self.watch.wait(limit);
+    }
+
+    /// Once the time is up: waits for the running poll, which ends by then too.
+    pub fn finish(&mut self) {
+        let patrol = self.patrol.as_mut();
+        if let Some(thread) = patrol.and_then(|patrol| patrol.thread.take()) {
+            thread.thread().unpark();
+            // A panic was already reported.
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends the polls, and moves the branch here to what they fetched if it is merely behind, so
+    /// that the next command sees it too.
+    pub fn leave_fetched(&mut self) {
+        let Some(patrol) = self.patrol.as_ref().filter(|_| self.is_own) else {
+            return;
+        };
+        patrol.stop.store(true, Ordering::SeqCst);
+        let Ok(session) = environment::reader() else {
+            return;
+        };
+        let session = Session {
+            patience: MOVING,
+            ..session
+        };
+        // Where the branch can't be moved, the next write does it.
+        let _ = self.ledger.follow_remote(&session);
+    }
+
+    /// Stops the thread and waits for its end.
+    pub fn stop(&mut self) {
+        self.patrol = None;
+    }
+
+    /// The names of the watched ledgers.
+    fn subject(&self) -> String {
+        let own = self.has_here.then(|| self.ledger.refname().to_owned());
+        let branch = self.ledger.branch();
+        let there = self.remote().map(|remote| format!("{branch} at {remote}"));
+        let both: Vec<String> = own.into_iter().chain(there).collect();
+        both.join(" and of ")
+    }
+
+    fn no_branch(&self) -> Failure {
+        let remote = self.remote().unwrap_or_default();
+        let text = format!("{} has no branch {}", quoted(remote), self.ledger.branch());
+        Failure::new(ErrorCode::NoLedger, text)
+            .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
+    }
+
+    /// Takes in the results of polls.
+    fn hear(&mut self, output: &mut Output) -> Result<(), Failure> {
+        let Some(patrol) = &mut self.patrol else {
+            return Ok(());
+        };
+        for report in patrol.reports.try_iter().collect::<Vec<_>>() {
+            patrol.is_over_once = true;
+            let trouble = match report {
+                Report::Seen => {
+                    patrol.is_read = true;
+                    patrol.trouble = None;
+                    continue;
+                }
+                Report::Failed(failure) => return Err(failure),
+                Report::Refused(failure) if !patrol.is_read => return Err(failure),
+                Report::Refused(failure) => failure.message,
+                Report::Missed(trouble) => trouble,
+            };
+            if patrol.trouble.as_ref() != Some(&trouble) {
+                let text = format!("{} cannot be read, trying on: {trouble}", patrol.remote);
+                output.say(&continued(&text));
+                patrol.trouble = Some(trouble);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The polls of a remote.
+struct Beat {
+    remote: String,
+    branch: String,
+    poll: Duration,
+    deadline: Option<Instant>,
+}
+
+impl Patrol {
+    fn begin(beat: Beat, waker: Waker) -> Self {
+        let (sender, reports) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let remote = masked(&beat.remote);
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            if let Err(failure) = beat.walk(&stopped, &sender, &waker) {
+                // Without a receiver, nobody waits.
+                let _ = sender.send(Report::Failed(failure));
+                waker.wake();
+            }
+        });
+        Self {
+            remote,
+            reports,
+            stop,
+            thread: Some(thread),
+            is_over_once: false,
+            is_read: false,
+            trouble: None,
+        }
+    }
+}
+
+impl Drop for Patrol {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic was already reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Beat {
+    /// Polls until it is stopped or the time is up.
+    fn walk(
+        &self,
+        stop: &Arc<AtomicBool>,
+        sender: &Sender<Report>,
+        waker: &Waker,
+    ) -> Result<(), Failure> {
+        let repository = Repository::open_here()?;
+        let mut ledger = Ledger::new(&repository, &self.branch)?
+            .shared_through(&self.remote)
+            .ended_by(Arc::clone(stop));
+        let mut session = environment::session(&repository)?;
+        // A state fetched before this process started may be out of date.
+        let mut since = session.began;
+        let mut has_told = false;
+        loop {
+            session.patience = self.left().map_or(LONGEST, |left| left.min(LONGEST));
+            let mut next = Instant::now() + self.poll;
+            let glimpse = ledger.glimpse(&session, since);
+            let is_late = self.left() == Some(Duration::ZERO);
+            let report = match glimpse {
+                Ok(RemoteLook::Seen { at, .. }) => {
+                    let age = SystemTime::now().duration_since(at).unwrap_or_default();
+                    next = Instant::now() + self.poll.saturating_sub(age);
+                    Report::Seen
+                }
+                // It was cut short: keep the result of the earlier poll.
+                Ok(RemoteLook::Missed(_)) if is_late && has_told => return Ok(()),
+                Ok(RemoteLook::Missed(trouble)) => Report::Missed(trouble),
+                Err(
+                    error @ LedgerError::Upstream(UpstreamError::Refused {
+                        source: RemoteError::Denied { .. },
+                        ..
+                    }),
+                ) => Report::Refused(error.into()),
+                Err(error) => Report::Failed(error.into()),
+            };
+            if stop.load(Ordering::SeqCst) || sender.send(report).is_err() {
+                return Ok(());
+            }
+            has_told = true;
+            waker.wake();
+            while Instant::now() < next {
+                if stop.load(Ordering::SeqCst) || self.left() == Some(Duration::ZERO) {
+                    return Ok(());
+                }
+                let pause = next.saturating_duration_since(Instant::now());
+                thread::park_timeout(self.left().map_or(pause, |left| left.min(pause)));
+            }
+            let now = SystemTime::now();
+            since = now.checked_sub(self.poll).unwrap_or(now);
+        }
+    }
+
+    /// The remaining time, if there is a limit.
+    fn left(&self) -> Option<Duration> {
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        self.deadline.map(left)
+    }
+}

@@ -1,0 +1,445 @@
+//! What commands open: the repository, the ledger, the acting agent.
+//!
+//! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
+//! for commands that wait, and `interruption` ends their wait; `fresh` asks the remote for commands
+//! that read, and `elsewhere` finds the remote that has a ledger where there is none here; `call`
+//! replaces standard input and signals for a command that a server runs; `left_for_worker` takes what
+//! can't be recorded in a sandbox; `worker` finds the acting worker. Modules here give commands a
+//! library's value, ready to use.
+
+pub mod call;
+pub mod elsewhere;
+pub mod fresh;
+mod here;
+pub mod interruption;
+pub mod left_for_worker;
+pub mod lookout;
+pub mod worker;
+pub mod writer;
+
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::thread;
+
+use call::Call;
+use clap::Args;
+
+use handoff::base::ObjectId;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::text::quoted;
+use handoff::git::Repository;
+use handoff::ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
+use handoff::model::View;
+use interruption::Interruption;
+use lookout::Lookout;
+
+use crate::args::remote::RemoteArgs;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure, hint};
+
+/// Options that every command has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Run as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
+    #[arg(long = "as", value_name = "AGENT", global = true)]
+    agent: Option<String>,
+    /// Act as this worker of the agent; else GIT_HANDOFF_WORKER, else the configuration's
+    /// handoff.worker, else an id that this working tree keeps
+    #[arg(long, value_name = "ID", global = true)]
+    worker: Option<String>,
+    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
+    #[arg(long, value_name = "BRANCH", global = true)]
+    branch: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub color: clap::ColorChoice,
+    /// Do not use a pager
+    #[arg(long, global = true)]
+    pub no_pager: bool,
+    /// Print this help; with `git handoff`, use -h, since git turns --help into a manual page
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+}
+
+/// The global options, and the values opened by them.
+#[derive(Clone)]
+pub struct Context {
+    global: Global,
+    /// Every handle of the repository that was given out.
+    opened: Rc<RefCell<Vec<Rc<Repository>>>>,
+    remote_args: RemoteArgs,
+    /// The worker that acts if none is named.
+    fallback_worker: Option<WorkerId>,
+    /// Set if a server runs the command.
+    call: Option<Rc<Call>>,
+}
+
+impl Context {
+    /// The context of a command that the program was started for.
+    pub fn new(global: Global) -> Self {
+        Self {
+            global,
+            opened: Rc::default(),
+            remote_args: RemoteArgs::default(),
+            fallback_worker: None,
+            call: None,
+        }
+    }
+
+    /// The same, for a command that a server runs.
+    pub fn of_call(global: Global, call: Call) -> Self {
+        Self {
+            call: Some(Rc::new(call)),
+            ..Self::new(global)
+        }
+    }
+
+    /// Its call, if a server runs the command.
+    pub fn call(&self) -> Option<&Call> {
+        self.call.as_deref()
+    }
+
+    /// Ends a wait early: by the caller, or by signals if a child process runs that must not be
+    /// left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] if signals can't be caught.
+    pub fn interruption(&self, lookout: &Lookout<'_>) -> Result<Option<Interruption>, Failure> {
+        let Some(call) = &self.call else {
+            return lookout.interruption();
+        };
+        let waker = lookout.waker();
+        let interruption = call.interruption();
+        interruption.wakes(move || waker.wake());
+        Ok(Some(interruption.clone()))
+    }
+
+    /// The same, for a command that writes.
+    pub fn with(&self, remote_args: RemoteArgs) -> Self {
+        Self {
+            remote_args,
+            ..self.clone()
+        }
+    }
+    /// How to reach the remote.
+
+    pub fn remote_args(&self) -> RemoteArgs {
+        self.remote_args
+    }
+
+    /// Opens the repository of the current folder.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub fn repository(&self) -> Result<Rc<Repository>, Failure> {
+        let repository = Rc::new(Repository::open_here()?.shipping(handoff::templates::shipped));
+        self.opened.borrow_mut().push(Rc::clone(&repository));
+        Ok(repository)
+    }
+
+    /// The same, for a command that reads every issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub fn repository_to_survey(&self) -> Result<Rc<Repository>, Failure> {
+        Repository::map_little();
+        self.repository()
+    }
+
+    /// How many threads a survey runs on.
+    pub fn threads() -> usize {
+        thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
+    /// Lets git pack loose objects if a command wrote or fetched some and it is due: call it last.
+    /// Within another git command, that command is responsible for it.
+    pub fn maintain(&self) {
+        if !environment::is_within_git() {
+            let opened = self.opened.borrow();
+            opened.iter().for_each(|repository| repository.maintain());
+        }
+    }
+
+    /// The agent that was named on the command line.
+    pub fn named_agent(&self) -> Option<&str> {
+        self.global.agent.as_deref()
+    }
+
+    /// The global options, for another context on a thread of its own.
+    pub fn global(&self) -> Global {
+        self.global.clone()
+    }
+
+    /// The options of the command line that another command on the same ledger needs, besides the
+    /// agent.
+    pub fn other_options(&self, offline: bool) -> Vec<String> {
+        let options = [
+            ("--worker", self.global.worker.as_ref()),
+            ("--branch", self.global.branch.as_ref()),
+        ];
+        let named = options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?.clone()]));
+        let offline = offline.then(|| "--offline".to_owned());
+        named.flatten().chain(offline).collect()
+    }
+
+    /// The branch that was named on the command line.
+    pub fn branch(&self) -> Option<&str> {
+        self.global.branch.as_deref()
+    }
+
+    /// The remote of the ledger, if it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if there is no remote of that name.
+    pub fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        let configured = configured_remote(repository);
+        if let Some(name) = &configured {
+            configured_exists(repository, name)?;
+        }
+        Ok(configured)
+    }
+
+    /// The ledger, which may not exist yet.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] for an invalid branch name.
+    pub fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
+        let configured = || repository.config("handoff.branch");
+        let branch = self.global.branch.clone().or_else(configured);
+        let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
+        Ok(match configured_remote(repository) {
+            Some(remote) => ledger.shared_through(&remote),
+            None => ledger,
+        })
+    }
+
+    /// The newest state of the ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is no ledger, or it cannot be read.
+    pub fn tip<'r>(&self, repository: &'r Repository) -> Result<Snapshot<'r>, Failure> {
+        Ok(self.ledger(repository)?.tip()?)
+    }
+
+    /// The acting agent, if one was named.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if the name is malformed.
+    pub fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
+        let environment = || {
+            std::env::var("GIT_HANDOFF_AGENT")
+                .ok()
+                .filter(|n| !n.is_empty())
+        };
+        let configured = || repository.config("handoff.agent");
+        let name = self
+            .global
+            .agent
+            .clone()
+            .or_else(environment)
+            .or_else(configured);
+        name.map(|name| self.named(repository, &name)).transpose()
+    }
+
+    /// The agent of this name, by the protocol's own name for it: every name of an agent that is
+    /// typed comes through here.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if no agent can have the name.
+    pub fn named(&self, repository: &Repository, name: &str) -> Result<AgentName, Failure> {
+        // What can't be read is reported by whoever needs it.
+        let tip = self.tip(repository).ok();
+        let own = tip.and_then(|tip| tip.own_name(name).ok()).flatten();
+        Ok(own.map_or_else(|| name.parse(), Ok)?)
+    }
+
+    /// The same for several.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn all_named(
+        &self,
+        repository: &Repository,
+        names: &[String],
+    ) -> Result<Vec<AgentName>, Failure> {
+        let names = names.iter();
+        names.map(|name| self.named(repository, name)).collect()
+    }
+
+    /// The acting agent, which the command requires.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if none was named: it is never guessed.
+    pub fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
+        self.agent(repository)?.ok_or_else(|| {
+            let how = "with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`";
+            let agents = self.agents_here(repository).unwrap_or_default();
+            let agents = agents.map_or(String::new(), |names| format!("; agents are: {names}"));
+            Failure::new(ErrorCode::NoAgent, "say which agent you are")
+                .hint(format!("{how}{agents}"))
+        })
+    }
+
+    /// The agents of the ledger's first protocol, those that act.
+    fn agents_here(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        let ledger = self.ledger(repository)?;
+        if ledger.tip_id()?.is_none() {
+            return Ok(None);
+        }
+        let tip = ledger.tip()?;
+        let rules = tip.default_rules()?;
+        Ok(Some(rules.protocol().agent_names().join(", ")))
+    }
+}
+
+/// Refuses an agent that no protocol here has, instead of finding nothing.
+pub fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
+    let mut agents = Vec::new();
+    for name in tip.protocols()? {
+        let rules = tip.rules(&name)?;
+        let defined = rules.protocol().definition().agents.iter();
+        agents.extend(defined.map(|agent| agent.id.to_string()));
+    }
+    if agents.iter().any(|known| known == agent) {
+        return Ok(());
+    }
+    let text = format!("{} is not an agent of any protocol here", quoted(agent));
+    let hint = format!("agents are: {}", agents.join(", "));
+    Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
+}
+
+/// The remote that the configuration names; a path is relative to the working tree.
+fn configured_remote(repository: &Repository) -> Option<String> {
+    let name = repository.config("handoff.remote")?;
+    let from = repository.workdir().unwrap_or(repository.path());
+    (!name.is_empty()).then(|| canonical_remote(repository, from, name))
+}
+
+/// A remote by its name, its address or its path from the current folder.
+///
+/// # Errors
+/// A usage [`Failure`] for anything else.
+pub fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
+    let name = canonical_remote(repository, Path::new(""), name);
+    existing(repository, name)
+}
+
+/// The canonical name of a remote, under which its branch is tracked: for a path, the same in
+/// every folder, and even if it does not exist.
+fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
+    if name.starts_with('-') || is_known(repository, &name) {
+        return name;
+    }
+    let path = from.join(&name);
+    let is_path = name.contains('/') && !name.contains(':');
+    let beside = || {
+        let folder = path.parent().filter(|_| is_path)?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let found = path.canonicalize().ok().or_else(beside);
+    let found = found.and_then(|path| path.to_str().map(str::to_owned));
+    found.unwrap_or(name)
+}
+
+fn is_known(repository: &Repository, name: &str) -> bool {
+    repository.config(&format!("remote.{name}.url")).is_some()
+}
+
+/// Refuses a configured remote that this clone does not have any more, as after `git remote
+/// rename`.
+fn configured_exists(repository: &Repository, name: &str) -> Result<(), Failure> {
+    let Err(failure) = existing(repository, name.to_owned()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}, which the configuration names as handoff.remote",
+        failure.message
+    );
+    let remotes = repository.remotes();
+    let hint = match &remotes[..] {
+        [] => hint!(
+            "add the remote again with `git remote add`, or go on without one: `git config --unset handoff.remote`"
+        ),
+        [only] => hint!(
+            "if it was renamed: `git config handoff.remote {}`; `git remote -v` shows where that is",
+            only
+        ),
+        _ => hint!(
+            "if it was renamed: `git config handoff.remote NAME`; `git remote -v` lists the remotes"
+        ),
+    };
+    Err(Failure::usage(message).hint(hint))
+}
+
+/// Refuses anything but a remote's name, an address or a path.
+fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
+    let is_address = name.contains(['/', ':']);
+    if name.starts_with('-') || !is_address && !is_known(repository, &name) {
+        let text = format!("there is no remote {}", quoted(&name));
+        return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
+    }
+    Ok(name)
+}
+
+/// A commit that must exist in this repository.
+///
+/// # Errors
+/// A [`Failure`] if the text names none.
+pub fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let found = repository.commit_named(text).map_err(LedgerError::from)?;
+    found.ok_or_else(|| {
+        let text = format!("{} names no commit here", quoted(text));
+        Failure::new(ErrorCode::NoCommit, text)
+            .hint("fetch the code branch first, or give the commit's whole id")
+    })
+}
+
+/// Reads a handoff's id, which may be shortened to its issue if that is unambiguous: the issue's
+/// only open handoff, the only one open with the acting agent, or its only one.
+pub fn handoff_id(
+    snapshot: &Snapshot<'_>,
+    text: &str,
+    agent: Option<&AgentName>,
+) -> Result<HandoffId, Failure> {
+    if text.contains('.') {
+        return Ok(text.parse()?);
+    }
+    let key: IssueKey = text.parse()?;
+    let issue = snapshot.issue(&key)?.issue()?;
+    let Some(issue) = issue else {
+        return Err(handoff::model::Refusal::no_issue(&key).into());
+    };
+    let mine: Vec<_> = issue
+        .open
+        .iter()
+        .filter(|open| Some(&open.to) == agent)
+        .collect();
+    match &issue.open[..] {
+        [only] => Ok(only.id.clone()),
+        _ if mine.len() == 1 => Ok(mine[0].id.clone()),
+        [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
+        [] => Err(Failure::usage(format!(
+            "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",
+            issue.handoffs, issue.handoffs
+        ))),
+        open => {
+            let ids: Vec<String> = open
+                .iter()
+                .map(|o| format!("{} with {}", o.id, o.to))
+                .collect();
+            let text = format!("issue {key} has {} open handoffs: say which", open.len());
+            Err(Failure::usage(text).hint(ids.join(", ")))
+        }
+    }
+}

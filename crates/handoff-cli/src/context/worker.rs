@@ -1,0 +1,199 @@
+//! The worker that acts: where its id comes from.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use handoff::base::ids::{AgentName, WorkerId};
+use handoff::git::Repository;
+use handoff::ledger::Snapshot;
+use handoff::model::planner::Holder;
+
+use super::Context;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure, chain};
+use crate::output::Carried;
+
+/// The file with a working tree's own id, in its own Git directory.
+const FILE: &str = "handoff/worker";
+
+/// A worker, and whether its commands must name it to run elsewhere.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Its id.
+    pub id: WorkerId,
+    /// Whether the environment or the configuration names it, which other working trees share.
+    is_shared: bool,
+}
+
+impl Worker {
+    /// Whether other working trees have it too, so that commands need not name it.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+}
+
+/// An agent and its worker, if that is known.
+pub fn holder<'a>(agent: &'a AgentName, worker: Option<&'a Worker>) -> Holder<'a> {
+    Holder {
+        agent,
+        worker: worker.map(|worker| &worker.id),
+    }
+}
+
+impl Context {
+    /// The acting worker, if it is known: nothing is written to find out.
+    ///
+    /// # Errors
+    /// A [`Failure`] if its id is malformed or can't be read.
+    pub fn worker(&self, repository: &Repository) -> Result<Option<Worker>, Failure> {
+        if let Some(named) = self.named_worker(repository)? {
+            return Ok(Some(named));
+        }
+        let file = repository.path().join(FILE);
+        Ok(own_id(&file)?.map(|id| Worker {
+            id,
+            is_shared: false,
+        }))
+    }
+
+    /// What printed commands carry: the worker if the command line names it, or if it is the id of one
+    /// of several working trees. What can't be read is left out: the command that needs it says
+    /// so.
+    pub fn carried(&self, repository: &Repository) -> Carried {
+        let agent = self.agent(repository).ok().flatten();
+        let worker = self.worker(repository).ok().flatten();
+        Carried {
+            agent,
+            is_agent_named: self.named_agent().is_some(),
+            is_worker_named: self.global.worker.is_some()
+                || worker.as_ref().is_some_and(|worker| !worker.is_shared())
+                    && repository.has_linked_worktrees(),
+            worker: worker.map(|worker| worker.id),
+            branch: self.branch().map(str::to_owned),
+        }
+    }
+
+    /// The same, with the name that the protocols in force have for the agent.
+    pub fn carried_at(&self, repository: &Repository, tip: &Snapshot<'_>) -> Carried {
+        let mut carried = self.carried(repository);
+        if let Some(agent) = &carried.agent {
+            let own = tip.own_name(agent.as_str()).ok().flatten();
+            carried.agent = own.or(carried.agent);
+        }
+        carried
+    }
+
+    /// The same for a command that failed, in the repository that it opened.
+    pub fn carried_by_failure(&self) -> Option<Carried> {
+        let opened = self.opened.borrow();
+        opened.last().map(|repository| self.carried(repository))
+    }
+
+    /// The acting worker. A working tree whose worker is not named gets an id of its own, once.
+    ///
+    /// # Errors
+    /// A [`Failure`] if its id is malformed, or can't be read or written.
+    pub fn acting_worker(&self, repository: &Repository) -> Result<Worker, Failure> {
+        if let Some(known) = self.worker(repository)? {
+            return Ok(known);
+        }
+        let file = repository.path().join(FILE);
+        create(&file).map_err(|error| fault(&file, "written", &error))?;
+        let id = own_id(&file)?
+            .ok_or_else(|| fault(&file, "read", &io::Error::from(io::ErrorKind::NotFound)))?;
+        Ok(Worker {
+            id,
+            is_shared: false,
+        })
+    }
+
+    /// The worker that the command line, the environment or the configuration names.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] for a malformed id.
+    pub fn named_worker(&self, repository: &Repository) -> Result<Option<Worker>, Failure> {
+        let parsed = |text: String, place: &str| -> Result<WorkerId, Failure> {
+            let id = text.parse();
+            id.map_err(|error| Failure::from(error).hint(format!("it comes from {place}")))
+        };
+        if let Some(text) = &self.global.worker {
+            let id = parsed(text.clone(), "--worker")?;
+            return Ok(Some(Worker {
+                id,
+                is_shared: false,
+            }));
+        }
+        let shared = if let Some(text) = environment::worker() {
+            parsed(text, "GIT_HANDOFF_WORKER")?
+        } else if let Some(text) = repository.config("handoff.worker") {
+            parsed(text, "the configuration's handoff.worker")?
+        } else if let Some(id) = &self.fallback_worker {
+            id.clone()
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Worker {
+            id: shared,
+            is_shared: true,
+        }))
+    }
+
+    /// The same, for a command that acts as this worker if none is named.
+    pub fn with_fallback_worker(&self, worker: Option<WorkerId>) -> Self {
+        Self {
+            fallback_worker: worker,
+            ..self.clone()
+        }
+    }
+}
+
+/// A random worker id, with the kind of worker it is for.
+pub fn random_worker(kind: &str) -> String {
+    let word = environment::random_word();
+    format!("{kind}-{}", &word[..12])
+}
+
+/// The id in a working tree's file, if there is one.
+fn own_id(file: &Path) -> Result<Option<WorkerId>, Failure> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fault(file, "read", &error)),
+    };
+    match text.trim_end().parse() {
+        Ok(id) => Ok(Some(id)),
+        Err(error) => Err(fault(file, "used", &error)),
+    }
+}
+
+/// Creates the file with a random id, whole or not at all; another process may be faster.
+fn create(file: &Path) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let id = random_worker("tree");
+    let new: PathBuf = file.with_extension(&id);
+    let mut out = File::create_new(&new)?;
+    let written = writeln!(out, "{id}").and_then(|()| out.sync_all());
+    drop(out);
+    // A link, unlike a renaming, replaces nothing; some file systems have none.
+    let linked = written.and_then(|()| match fs::hard_link(&new, file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) if !file.exists() => fs::copy(&new, file).map(drop),
+        other => other,
+    });
+    // If it can't be removed, a file is left over.
+    let _ = fs::remove_file(&new);
+    linked
+}
+
+fn fault(file: &Path, verb: &str, error: &dyn std::error::Error) -> Failure {
+    let text = format!(
+        "the worker id of this working tree can't be {verb}: {}: {}",
+        file.display(),
+        chain(error)
+    );
+    Failure::new(ErrorCode::WorkerFile, text)
+        .hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+}

@@ -1,0 +1,182 @@
+//! Opening the ledger for writing, synchronized with its remote.
+
+use handoff::base::text::continued;
+use handoff::git::Repository;
+use handoff::ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Context;
+use crate::args::page::{ROWS, rest};
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
+use crate::output::Output;
+
+impl Context {
+    /// Opens the ledger for writing, and synchronizes it with its remote, if it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`], before anything was written.
+    pub fn writer<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<(Ledger<'r>, Session), Failure> {
+        let (mut ledger, session) = self.requester(repository, output)?;
+        catch_up(&mut ledger, &session, output)?;
+        Ok((ledger, session))
+    }
+
+    /// Opens the ledger for writing. Before anything is read, call [`catch_up`].
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage or the environment.
+    pub fn requester<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<(Ledger<'r>, Session), Failure> {
+        let (ledger, mut session) = self.writer_apart(repository, output)?;
+        // A write that is refused until here leaves nothing behind.
+        session.worker = Some(self.acting_worker(repository)?.id);
+        output.carry(self.carried(repository));
+        Ok((ledger, session))
+    }
+
+    /// Adds a hint to fetch if something was not found here and the remote was not read.
+    pub fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
+        let not_found = matches!(
+            failure.code,
+            Some(ErrorCode::NoIssue | ErrorCode::NoHandoff)
+        );
+        if !not_found || output.has_remote() {
+            return;
+        }
+        let is_shared = self.repository().is_ok_and(|repository| {
+            let ledger = self.ledger(&repository);
+            ledger.is_ok_and(|ledger| ledger.is_shared())
+        });
+        if is_shared && let Some(hint) = failure.hint.take() {
+            failure.hint = Some(hint.and("; `git handoff fetch` brings what the remote has"));
+        }
+    }
+
+    /// Opens the ledger for writing.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub fn writer_apart<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<(Ledger<'r>, Session), Failure> {
+        self.remote(repository)?;
+        self.writer_through(repository, None, output)
+    }
+
+    /// Opens the ledger for writing; it has this remote, or else the configured one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub fn writer_through<'r>(
+        &self,
+        repository: &'r Repository,
+        remote: Option<&str>,
+        output: &mut Output,
+    ) -> Result<(Ledger<'r>, Session), Failure> {
+        let mut ledger = self.ledger(repository)?;
+        if let Some(remote) = remote {
+            ledger = ledger.shared_through(remote);
+        }
+        let mut session = self.remote_args().session(repository, ledger.is_shared())?;
+        let ledger = ledger.fetching_within(session.patience, session.offline);
+        session.worker = self.worker(repository)?.map(|worker| worker.id);
+        match environment::traceparent() {
+            Ok(traceparent) => session.traceparent = traceparent,
+            Err(why) => output.say(&why),
+        }
+        output.follow(&ledger);
+        output.carry(self.carried(repository));
+        Ok((ledger, session))
+    }
+}
+
+/// Synchronizes a ledger with its remote, if it has one and that was not done yet.
+///
+/// # Errors
+/// A [`Failure`], before anything was written.
+pub fn catch_up(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let synced = ledger.catch_up(session)?;
+    if let Some(missed) = ledger.out_of_reach() {
+        let trouble = missed.trouble.unwrap_or_default();
+        if ledger.tip_id()?.is_none() {
+            let remote = missed.remote;
+            return Err(UpstreamError::Unreachable { remote, trouble }.into());
+        }
+        output.judge_by_what_is_here(format!(
+            "{} is out of reach ({trouble}), so this is what is known here",
+            missed.remote
+        ));
+    }
+    if synced.rejected.is_empty() && synced.renamed.is_empty() {
+        return Ok(());
+    }
+    say_synced(&synced, output);
+    Err(not_as_it_was(&synced))
+}
+
+/// The failure of a write whose synchronization renamed or refused offline steps, which the
+/// request may depend on.
+fn not_as_it_was(synced: &Synced) -> Failure {
+    let text = |outcome: &str| {
+        format!("steps that were made here offline {outcome}, and nothing else was done")
+    };
+    let failure = if synced.rejected.is_empty() {
+        Failure::new(ErrorCode::Renamed, text("have other ids now"))
+    } else {
+        Failure::new(ErrorCode::Rejected, text("were refused"))
+    };
+    failure
+        .hint("see `git handoff refused` and `git handoff status`; run the same again if it still is what you want")
+        .data(&ReplayedView {
+            renamed: &synced.renamed,
+            rejected: &synced.rejected,
+        })
+}
+
+/// What became of steps that were made offline, if a write stopped for that.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Replayed")]
+pub struct ReplayedView<'a> {
+    /// the handoffs that have a new id
+    renamed: &'a [Renamed],
+    /// the steps that the remote's state refused
+    rejected: &'a [Rejected],
+}
+
+/// Prints the outcome of offline steps.
+pub fn say_synced(synced: &Synced, output: &mut Output) {
+    for renamed in synced.renamed.iter().take(ROWS) {
+        output.say(&format!(
+            "{} was taken meanwhile: what was {} here is {} now",
+            renamed.was, renamed.was, renamed.is
+        ));
+    }
+    let more = rest(synced.renamed.len(), &output.command("git handoff log"));
+    if !more.is_empty() {
+        output.say(more.trim_end());
+    }
+    for rejected in synced.rejected.iter().take(ROWS) {
+        output.say(&continued(&format!(
+            "refused, and kept as {}: {}: {}",
+            rejected.name, rejected.subject, rejected.reason
+        )));
+    }
+    if !synced.rejected.is_empty() {
+        output.say("next: git handoff refused");
+    }
+}

@@ -1,0 +1,378 @@
+//! Contracts that `send` writes: what is known, what the command line gives, and what is edited.
+
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::pointer::escaped_part;
+use handoff::git::Repository;
+use handoff::ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
+use handoff::model::planner::Holder;
+use handoff::model::{Issue, LeaseRefusal, View};
+use handoff::protocol::{BASE, Protocol, State, Style};
+use handoff::templates::{Known, known};
+use serde_json::Value;
+
+use super::draft::{Draft, Remarks, about_fields};
+use super::fields::{Field, fields};
+use super::settings::{NotTold, expected};
+use super::skeleton::{OF_THE_WORK, Wanted, before_work};
+use crate::context::Context;
+use crate::context::worker::holder;
+use crate::environment::now;
+use crate::failure::{ErrorCode, Failure, hint};
+
+/// How much is read to find what an agent holds.
+const LOOK: OverviewLimits<'_> = OverviewLimits {
+    records: 400,
+    each: 100,
+    after: None,
+};
+
+/// The issue of the handoff that an agent holds.
+///
+/// # Errors
+/// A usage [`Failure`] if it holds none, or some in several issues.
+pub fn issue_held(
+    context: &Context,
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+) -> Result<IssueKey, Failure> {
+    let (name, found) = work_of(context, repository, tip, agent)?;
+    let held = found.held.first.iter().map(|held| held.id.issue());
+    let mut issues: Vec<&IssueKey> = held.collect();
+    issues.sort();
+    issues.dedup();
+    match issues[..] {
+        [only] => Ok(only.clone()),
+        [] => {
+            let text =
+                format!("{name} holds nothing here, so say which issue the contract is about");
+            let claim = format!("`git handoff claim --next --as {name}` takes up what waits");
+            let issue = "add --issue N";
+            // What waits is most likely what the contract is about.
+            Err(Failure::usage(text).hint(match found.waiting.count {
+                0 => format!("{issue}; {claim}"),
+                _ => format!("{claim}, and then send; or {issue}"),
+            }))
+        }
+        _ => {
+            let names: Vec<&str> = issues.into_iter().map(IssueKey::as_str).collect();
+            let text = format!("{name} works on several issues: {}", names.join(", "));
+            Err(Failure::usage(text).hint("say which with --issue"))
+        }
+    }
+}
+
+/// The one handoff that an agent's worker holds.
+///
+/// # Errors
+/// A usage [`Failure`] if it holds none, or several.
+pub fn handoff_held(
+    context: &Context,
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+) -> Result<HandoffId, Failure> {
+    let (name, found) = work_of(context, repository, tip, agent)?;
+    match &found.held.first[..] {
+        [only] => Ok(only.id.clone()),
+        [] => {
+            let text = format!("{name} holds nothing here: say which handoff");
+            let inbox = format!("`git handoff inbox --as {name}` lists its handoffs");
+            Err(Failure::usage(text).hint(inbox))
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|held| held.id.to_string()).collect();
+            let text = format!("{name} holds {} handoffs: say which", found.held.count);
+            Err(Failure::usage(text).hint(ids.join(", ")))
+        }
+    }
+}
+
+/// What an agent's worker holds and can claim, and the agent's own name.
+fn work_of(
+    context: &Context,
+    repository: &Repository,
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+) -> Result<(AgentName, Overview), Failure> {
+    let mut protocols = Vec::new();
+    for name in tip.protocols()? {
+        protocols.push(tip.rules(&name)?.protocol().clone());
+    }
+    protocols.retain(|protocol| protocol.agent(agent.as_str()).is_some());
+    let knowing: Vec<&Protocol> = protocols.iter().collect();
+    let known = knowing.iter().find_map(|p| p.agent(agent.as_str()));
+    let name = known.map_or(agent, |known| &known.id);
+    let worker = context.worker(repository)?;
+    let found = overview(tip, holder(name, worker.as_ref()), &knowing, now()?, LOOK)?;
+    Ok((name.clone(), found))
+}
+
+/// What templates call the list of the code branch's commits.
+const COMMITS: &str = "commits";
+
+/// Writes one contract.
+pub struct Composer<'a> {
+    repository: &'a Repository,
+    rules: Rules<'a>,
+    known: Known,
+    wanted: Wanted<'a>,
+    issue: &'a IssueKey,
+    /// Why its sender may not send at all, if that is certain.
+    not_held: Option<LeaseRefusal>,
+}
+
+impl<'a> Composer<'a> {
+    /// Gathers what is known.
+    pub fn new(
+        repository: &'a Repository,
+        tip: &Snapshot<'a>,
+        wanted: Wanted<'a>,
+        issue: &'a IssueKey,
+        worker: Option<&WorkerId>,
+    ) -> Result<Self, Failure> {
+        let folder = tip.issue(issue)?;
+        let rules = wanted.rules(tip, &folder)?;
+        let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
+        let (protocol, when) = (rules.protocol(), (branch, now()?));
+        let known = known(
+            repository,
+            protocol,
+            &folder,
+            Holder {
+                agent: wanted.from,
+                worker,
+            },
+            wanted.to,
+            when,
+        )?;
+        let state = folder.issue()?;
+        let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
+        Ok(Self {
+            not_held,
+            repository,
+            rules,
+            known,
+            wanted,
+            issue,
+        })
+    }
+
+    /// The whole contract.
+    ///
+    /// # Errors
+    /// A [`Failure`] that lists what is missing.
+    pub fn complete(&self) -> Result<String, Failure> {
+        let not_told = self.not_told()?;
+        let made = self
+            .wanted
+            .complete(&self.rules, &self.known, not_told.as_ref());
+        Ok(made.map_err(|failure| self.with_claim(failure))?.text)
+    }
+
+    /// The contract, with what depends on the work left to the `send` that comes after it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that lists what is missing.
+    pub fn before_work(&self) -> Result<String, Failure> {
+        let known = before_work(&self.known, self.rules.protocol());
+        let made = self.wanted.complete(&self.rules, &known, None);
+        Ok(made.map_err(|failure| self.with_claim(failure))?.text)
+    }
+
+    /// The failure of a contract that is incomplete; that its sender holds nothing comes first.
+    fn with_claim(&self, failure: Failure) -> Failure {
+        match &self.not_held {
+            Some(refusal) if failure.code == Some(ErrorCode::ContractRefused) => {
+                Failure::from(refusal.clone()).findings(failure.findings)
+            }
+            _ => failure,
+        }
+    }
+
+    /// Why the repository does not tell of the work: the base branch is not known, or the code
+    /// branch has no commits.
+    fn not_told(&self) -> Result<Option<NotTold>, Failure> {
+        let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let Some(base) = &self.known.base else {
+            let names = OF_THE_WORK;
+            return Ok(Some(NotTold {
+                pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
+                why: format!(
+                    "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
+                ),
+                fix: format!(
+                    "run `git remote set-head origin --auto`, or name it: `git handoff annotate {} --fact {BASE}=BRANCH --note WHY`",
+                    self.issue
+                ),
+            }));
+        };
+        if self.known.get(COMMITS).is_some() {
+            return Ok(None);
+        }
+        let own = self.repository.own_commits(base, branch, 1)?;
+        if !own.is_some_and(|own| own.is_empty()) {
+            return Ok(None);
+        }
+        Ok(Some(NotTold {
+            pointers: self
+                .wanted
+                .places_of(&self.rules, &self.known, &[COMMITS])?,
+            why: format!("branch {branch} has no commits of its own yet"),
+            fix: "commit the work on it first, or name the right branch with --set branch=NAME"
+                .to_owned(),
+        }))
+    }
+
+    /// Makes findings name fields as `--set` does: nobody has seen the text that has their lines.
+    pub fn name_fields(&self, findings: &mut [Finding]) {
+        let found = self.wanted.type_and_root(&self.rules);
+        let (Ok((_, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+            return;
+        };
+        let known = fields(&schema);
+        for finding in findings {
+            (finding.line, finding.column) = (None, None);
+            if let Some(root) = &root {
+                finding.path = pointer_of(&finding.path, root, &known);
+            }
+        }
+    }
+
+    /// The failure of a contract that was written here and refused, with what to `--set`: there is
+    /// no file to fix.
+    pub fn with_settings(&self, mut failure: Failure) -> Failure {
+        self.name_fields(&mut failure.findings);
+        if self.not_held.is_some() {
+            return self.with_claim(failure);
+        }
+        if failure.code != Some(ErrorCode::ContractRefused) {
+            return failure;
+        }
+        let found = self.wanted.type_and_root(&self.rules);
+        let (Ok((kind, _)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+            return failure;
+        };
+        let known = fields(&schema);
+        let mut missing = Vec::new();
+        for finding in &failure.findings {
+            let field = known.iter().find(|field| field.path == finding.path);
+            if let (FindingCode::FieldMissing, Some(field)) = (finding.code, field) {
+                missing.push((field.path.clone(), field.about.replace('\n', " ")));
+            }
+        }
+        let name = self.rules.protocol().name();
+        let hint = if missing.is_empty() {
+            hint!("give other values with --set FIELD=VALUE; ")
+        } else {
+            hint!("give {}; ", expected(&missing))
+        };
+        failure.hint(hint.and(hint!(
+            "`git handoff protocol show {} --type {}` lists the fields",
+            name,
+            kind
+        )))
+    }
+
+    /// Its draft, the text to begin with, and remarks about its fields.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract, or the draft can't be read.
+    pub fn draft(&self) -> Result<(Draft, String, Remarks), Failure> {
+        let made = self.wanted.write(&self.rules, &self.known)?;
+        let draft = Draft::new(self.repository, self.issue, self.wanted.to, made.format);
+        let text = match draft.kept()? {
+            Some(kept) => kept,
+            None => made.text,
+        };
+        let fields = fields(&self.wanted.schema(&self.rules)?);
+        let remarks = about_fields(&text, &fields);
+        Ok((draft, text, remarks))
+    }
+}
+
+/// An element's path as the JSON Pointer of its field.
+fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {
+    let within = element.strip_prefix('/').unwrap_or(element);
+    let Some(within) = within.strip_prefix(root) else {
+        return element.to_owned();
+    };
+    let (mut pointer, mut pattern) = (String::new(), String::new());
+    for part in within.split('/').skip(1) {
+        let (name, number) = match part.strip_suffix(']').and_then(|part| part.split_once('[')) {
+            Some((name, number)) => (name, number.parse::<usize>().ok()),
+            None => (part, None),
+        };
+        let is_list = known
+            .iter()
+            .any(|field| field.path == pattern && field.is_list());
+        if !is_list {
+            let name = escaped_part(name.trim_start_matches('@'));
+            pointer += &format!("/{name}");
+            pattern += &format!("/{name}");
+        }
+        if is_list || number.is_some() {
+            pointer += &format!("/{}", number.unwrap_or(1).saturating_sub(1));
+            pattern += "/*";
+        }
+    }
+    pointer
+}
+
+/// That an agent holds nothing in an issue, where only what is held can be sent on.
+fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
+    let agent = &protocol.agent(agent.as_str())?.id;
+    let style = protocol.definition().style;
+    // After a completion or a rejection, its agent sends without a claim; so does who asks.
+    if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
+        return None;
+    }
+    let mut mine = issue.open.iter().filter(|open| open.to == *agent);
+    let Some(newest) = mine.clone().next_back() else {
+        return Some(LeaseRefusal::NotHeld {
+            agent: agent.clone(),
+            issue: issue.issue.clone(),
+            open: issue
+                .open
+                .iter()
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
+        });
+    };
+    let waits = mine.all(|open| open.state == State::Pending);
+    waits.then(|| LeaseRefusal::NotClaimed {
+        id: newest.id.clone(),
+        agent: agent.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{fields, pointer_of};
+
+    #[test]
+    fn an_element_is_named_as_its_field() {
+        let schema = json!({ "properties": {
+            "branch": { "type": "string" },
+            "steps": { "type": "array", "items": { "type": "string" } },
+            "commits": { "type": "array", "items": { "properties": { "sha": { "type": "string" } } } },
+        } });
+        let known = fields(&schema);
+        for (element, pointer) in [
+            ("/handoff/branch", "/branch"),
+            ("/handoff/steps/step[2]", "/steps/1"),
+            ("/handoff/steps/step", "/steps/0"),
+            ("/handoff/commits/commit[3]/@sha", "/commits/2/sha"),
+            ("/handoff/note[2]/text", "/note/1/text"),
+            ("/handoff", ""),
+            ("/other/branch", "/other/branch"),
+        ] {
+            assert_eq!(pointer_of(element, "handoff", &known), pointer, "{element}");
+        }
+    }
+}

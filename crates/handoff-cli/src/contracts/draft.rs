@@ -1,0 +1,223 @@
+//! Drafts: contracts that are written in the editor before they are sent.
+//!
+//! A draft lies in the repository's own Git directory until it is sent, so that nothing written is
+//! lost. Lines that begin with `#:` are remarks, which are not part of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use handoff::base::finding::Finding;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::one_line;
+use handoff::git::Repository;
+
+use super::fields::Field;
+use super::skeleton::Format;
+use crate::failure::{ErrorCode, Failure};
+
+/// How a remark begins.
+const REMARK: &str = "#:";
+
+/// The folder of drafts in a repository's Git directory.
+const FOLDER: &str = "handoff/drafts";
+
+/// Remarks by the line above which they stand, from 1.
+pub type Remarks = BTreeMap<usize, Vec<String>>;
+
+/// A draft on disk.
+pub struct Draft {
+    file: PathBuf,
+}
+
+impl Draft {
+    /// The draft of a contract about an issue to an agent.
+    pub fn new(repository: &Repository, issue: &IssueKey, to: &AgentName, format: Format) -> Self {
+        let name = format!("{issue}-to-{to}.{}", format.name());
+        Self {
+            file: repository.path().join(FOLDER).join(name),
+        }
+    }
+    /// The file that is edited.
+
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// What is left of it from an earlier time, without remarks.
+    pub fn kept(&self) -> Result<Option<String>, Failure> {
+        match fs::read_to_string(&self.file) {
+            Ok(text) => Ok(Some(without_remarks(&text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.fault(&error)),
+        }
+    }
+
+    /// Writes it with remarks, opens the editor, and returns what was written there.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the file can't be written or read, the editor fails, or nothing is left.
+    pub fn edit(&self, text: &str, remarks: &Remarks) -> Result<String, Failure> {
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(folder).map_err(|error| self.fault(&error))?;
+        let text = with_remarks(text, remarks);
+        fs::write(&self.file, text).map_err(|error| self.fault(&error))?;
+        run_editor(&self.file)?;
+        let text = self.kept()?.unwrap_or_default();
+        if text.trim().is_empty() {
+            self.delete();
+            return Err(Failure::usage("the contract is empty: nothing was sent"));
+        }
+        Ok(text)
+    }
+
+    /// Deletes it. If that fails, it is only opened again.
+    pub fn delete(&self) {
+        let _ = fs::remove_file(&self.file);
+    }
+
+    fn fault(&self, error: &io::Error) -> Failure {
+        let text = format!("the draft {} can't be used: {error}", self.file.display());
+        Failure::new(ErrorCode::Output, text)
+    }
+}
+
+/// Runs the editor that git would run.
+fn run_editor(file: &Path) -> Result<(), Failure> {
+    let failed = |text: String| {
+        Failure::usage(text).hint("`git var GIT_EDITOR` names the editor; without one, use `git handoff send --to AGENT --set FIELD=VALUE`")
+    };
+    let named = Command::new("git").args(["var", "GIT_EDITOR"]).output();
+    let named = named.map_err(|error| failed(format!("git can't be run: {error}")))?;
+    let editor = String::from_utf8_lossy(&named.stdout).trim().to_owned();
+    if editor.is_empty() {
+        return Err(failed("git knows no editor".to_owned()));
+    }
+    // As git does: the editor may be a command line.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("{editor} \"$@\""), &editor])
+        .arg(file);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(format!(
+            "the editor {editor} ended with {status}; nothing was sent"
+        ))),
+        Err(error) => Err(failed(format!("the editor {editor} can't be run: {error}"))),
+    }
+}
+
+fn with_remarks(text: &str, remarks: &Remarks) -> String {
+    let mut written = String::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        for remark in remarks.get(&number).into_iter().flatten() {
+            written += &format!("{REMARK} {}\n", one_line(remark));
+        }
+        written += line;
+        written.push('\n');
+    }
+    written
+}
+
+fn without_remarks(text: &str) -> String {
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with(REMARK));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// What the fields of a contract are, above the first line of each.
+pub fn about_fields(text: &str, fields: &[Field]) -> Remarks {
+    let mut remarks = Remarks::new();
+    let mut told: Vec<&str> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let name = line
+            .strip_prefix(['<', '"', '#'])
+            .unwrap_or(line)
+            .trim_start_matches(['#', ' ']);
+        let end = name.find(|c: char| !c.is_alphanumeric() && !"_-".contains(c));
+        let name = &name[..end.unwrap_or(name.len())];
+        let meant = |field: &&Field| field.path.rsplit('/').next() == Some(name);
+        if let Some(field) = fields
+            .iter()
+            .find(meant)
+            .filter(|field| !told.contains(&field.path.as_str()))
+        {
+            told.push(&field.path);
+            let needed = if field.required {
+                "required"
+            } else {
+                "optional"
+            };
+            let about = match field.about.as_str() {
+                "" => String::new(),
+                about => format!("; {about}"),
+            };
+            let remark = format!("{name}: {needed}, {}{about}", field.holds);
+            remarks.entry(number).or_default().push(remark);
+        }
+    }
+    remarks
+}
+
+/// What was found in a contract, above the lines that it is about; at the top, why it was refused.
+pub fn about_findings(failure: &Failure) -> Remarks {
+    let mut remarks = Remarks::new();
+    let said = format!("refused: {}", failure.message);
+    remarks.entry(1).or_default().push(said);
+    for finding in &failure.findings {
+        let line = finding.line.and_then(|line| usize::try_from(line).ok());
+        remarks
+            .entry(line.unwrap_or(1))
+            .or_default()
+            .push(finding_text(finding));
+    }
+    remarks
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let fix = finding.fix.as_deref().map(|fix| format!("; {fix}"));
+    let place = match finding.path.as_str() {
+        "" => String::new(),
+        path => format!("{path}: "),
+    };
+    format!("{place}{}{}", finding.message, fix.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Remarks, about_fields, with_remarks, without_remarks};
+    use crate::contracts::fields::Field;
+
+    #[test]
+    fn remarks_come_and_go() {
+        let text = "<a>\n  <b>1</b>\n</a>\n";
+        let remarks = Remarks::from([(2, vec!["b: two\nlines".to_owned()])]);
+        let written = with_remarks(text, &remarks);
+        assert_eq!(written, "<a>\n#: b: two lines\n  <b>1</b>\n</a>\n");
+        assert_eq!(without_remarks(&written), text);
+    }
+
+    #[test]
+    fn fields_are_explained_once() {
+        let field = |path: &str| Field {
+            path: path.to_owned(),
+            required: true,
+            holds: "string".to_owned(),
+            about: "what it is".to_owned(),
+        };
+        let fields = [field("/steps/*/name"), field("/summary")];
+        for text in [
+            "<x>\n <name>a</name>\n <name>b</name>\n <summary/>",
+            "{\n \"name\": 1,\n \"name\": 2,\n \"summary\": 3",
+        ] {
+            let remarks = about_fields(text, &fields);
+            let lines: Vec<usize> = remarks.keys().copied().collect();
+            assert_eq!(lines, [2, 4], "{text}");
+            assert_eq!(remarks[&4], ["summary: required, string; what it is"]);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The contracts that an agent may send from its work: which are usual, and the command for each.
+
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::word;
+use handoff::git::Repository;
+use handoff::ledger::{Rules, Snapshot};
+use handoff::model::planner::{Holder, Sending};
+use handoff::model::{Issue, Record, View};
+use handoff::protocol::Ends;
+use handoff::templates::{Known, known_at_tip, with_current_branch, with_workspace};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::settings::each_entry;
+use super::skeleton::{Format, Wanted};
+use crate::failure::Failure;
+use crate::output::Carried;
+
+/// The placeholder for the issue in commands that open one.
+pub const NEW_ISSUE: &str = "ISSUE";
+
+/// A contract that the agent may send next.
+#[derive(Clone, Serialize, JsonSchema)]
+pub struct NextContract {
+    /// its receiver
+    pub to: AgentName,
+    /// the title of its type
+    pub title: String,
+    /// its type
+    pub contract_type: String,
+    /// the command that prints its skeleton
+    pub command: String,
+    /// the command that writes, checks and sends it, with a mark for each value that only its sender
+    /// knows; null if it is not a usual way on
+    pub send: Option<String>,
+    /// the fields of `send` that are lists: give one `--set` for each entry
+    pub lists: Vec<String>,
+    /// Whether it is a usual way on, not one to an agent that steps in.
+    #[serde(skip)]
+    pub usual: bool,
+    /// The request that it answers, if it must be named.
+    #[serde(skip)]
+    pub answers: Option<HandoffId>,
+    /// Whether its type must be named.
+    #[serde(skip)]
+    pub names_type: bool,
+    #[serde(skip)]
+    /// Its format.
+    pub format: Format,
+}
+
+/// Whether the receiver of a handoff usually completes it and sends nothing: a report on a task, in
+/// a protocol whose issues end without a contract.
+pub fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
+    let protocol = rules.protocol();
+    let kind = protocol.contract_type(&work.contract_type);
+    let tasks = kind.and_then(|kind| kind.tasks.as_ref());
+    tasks.is_some_and(|tasks| tasks.completes.is_some())
+        && protocol.ends() == Ends::NothingOpen
+        && protocol.steps_in(&work.to)
+}
+
+/// Whether a protocol may refuse a type of contract in the state of an issue.
+fn may_refuse(rules: &Rules<'_>) -> bool {
+    let definition = rules.protocol().definition();
+    let mut kinds = definition.contracts.iter();
+    definition.limits.is_some() || kinds.any(|kind| kind.tasks.is_some())
+}
+
+/// Makes the contracts that could be sent next.
+pub struct Onward<'a, 'r> {
+    /// The repository, from which values are filled in.
+    pub repository: &'a Repository,
+    /// The ledger's newest state.
+    pub tip: &'a Snapshot<'r>,
+    /// The protocol of the issue.
+    pub rules: &'a Rules<'r>,
+    /// Whether the ledger has other protocols.
+    pub several: bool,
+    /// Whether the agent holds other work too: then the request that a contract answers is named.
+    pub holds_several: bool,
+    /// What its commands carry.
+    pub carried: &'a Carried,
+    /// The time of reading.
+    pub now: Moment,
+}
+
+impl Onward<'_, '_> {
+    /// The contracts that an agent may send from its current work, the likeliest first, with the
+    /// command that sends it for the first and the usual ones; without work, those that open an
+    /// issue. None is one that is refused in the state of the issue.
+    pub fn contracts(
+        &self,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Vec<NextContract>, Failure> {
+        let mut all = self.next_contracts(agent, work)?;
+        let issue = match work {
+            Some(work) => self.tip.issue(work.id.issue())?.shared_issue()?,
+            None => None,
+        };
+        if let Some(issue) = issue.filter(|_| may_refuse(self.rules)) {
+            let mut allowed = Vec::new();
+            for next in all {
+                if !self.is_hopeless(&next, agent, work, &issue)? {
+                    allowed.push(next);
+                }
+            }
+            all = allowed;
+        }
+        for (place, next) in all.iter_mut().enumerate() {
+            if place == 0 || next.usual {
+                let (send, lists) = self.send(next, agent, work)?;
+                (next.send, next.lists) = (Some(send), lists);
+            }
+        }
+        Ok(all)
+    }
+
+    fn next_contracts(
+        &self,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Vec<NextContract>, Failure> {
+        let protocol = self.rules.protocol();
+        let request = work.map(|work| (&work.from, work.contract_type.as_str()));
+        let mut onward = protocol.onward(agent.as_str(), request);
+        if work.is_none() {
+            let opens = |to: &AgentName| {
+                let mut routes = protocol.routes(agent.as_str(), to.as_str());
+                routes.any(|route| route.opens)
+            };
+            onward.retain(|(to, _)| opens(to));
+        }
+        let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
+        let intended = work.and_then(Record::successor);
+        let rank = |to: &AgentName| match to {
+            to if answered.is_some_and(|work| work.from == *to) => 0,
+            to if intended == Some(to) => 0,
+            to if protocol.steps_in(to) => 2,
+            _ => 1,
+        };
+        let mut contracts = Vec::new();
+        for (to, kind) in onward {
+            let format = Format::first(protocol, kind.as_deref());
+            let wanted = Wanted {
+                from: agent,
+                to: &to,
+                kind: kind.as_deref(),
+                format: None,
+                protocol: None,
+                set: &[],
+            };
+            let found = wanted.contract_type(protocol, format)?;
+            let answers = answered.filter(|work| work.from == to && self.holds_several);
+            let key = work.map_or(NEW_ISSUE, |work| work.id.issue().as_str());
+            let mut command = format!("git handoff new --issue {key} --from {agent} --to {to}");
+            if let Some(kind) = &kind {
+                command += &format!(" --type {kind}");
+            }
+            // What settles findings before what raises them.
+            let outcome = match (found.settles, &found.raises) {
+                (true, None) => 0,
+                (_, Some(_)) => 2,
+                (false, None) => 1,
+            };
+            let next = NextContract {
+                title: found.title.clone(),
+                contract_type: found.name.clone(),
+                usual: !protocol.steps_in(&to),
+                answers: answers.map(|work| work.id.clone()),
+                names_type: kind.is_some(),
+                send: None,
+                lists: Vec::new(),
+                command: self
+                    .carried
+                    .command(&(command + &self.protocol_option(work))),
+                to,
+                format,
+            };
+            contracts.push(((rank(&next.to), outcome), next));
+        }
+        contracts.sort_by_key(|(place, _)| *place);
+        Ok(contracts.into_iter().map(|(_, next)| next).collect())
+    }
+
+    /// Whether it would be refused in the state of the issue.
+    fn is_hopeless(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+        issue: &Issue,
+    ) -> Result<bool, Failure> {
+        let (_, known) = self.known(next, agent, work)?;
+        let sending = Sending {
+            protocol: self.rules.protocol(),
+            issue,
+            kind: &next.contract_type,
+            value: &next.wanted(agent).known_value(self.rules, &known)?,
+            from: agent,
+            to: &next.to,
+            at: self.now,
+        };
+        Ok(sending.is_hopeless())
+    }
+
+    /// What is known for this contract, and its issue.
+    pub fn known(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<(IssueKey, Known), Failure> {
+        let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
+        let folder = self.tip.issue(&key)?;
+        let issue = folder.issue()?.filter(|_| work.is_some());
+        let lease = work.and_then(|work| work.lease.as_ref());
+        let by = Holder {
+            agent,
+            worker: lease.map(|lease| &lease.worker),
+        };
+        let mut known = known_at_tip(
+            self.repository,
+            self.rules.protocol(),
+            &folder,
+            issue.as_ref(),
+            (by, &next.to),
+            self.now,
+        )?;
+        if work.is_none() {
+            for name in ["issue", "key", "issue_url"] {
+                known.remove(name);
+            }
+        }
+        Ok((key, known))
+    }
+
+    /// The command that writes, checks and sends this contract, and the lists among its fields.
+    fn send(
+        &self,
+        next: &NextContract,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<(String, Vec<String>), Failure> {
+        let (key, known) = self.known(next, agent, work)?;
+        let known = with_current_branch(self.repository, known);
+        let known = with_workspace(self.repository, known);
+        let wanted = Wanted {
+            kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
+            ..next.wanted(agent)
+        };
+        let (send, lists) = wanted.command(self.rules, &known, key.as_str())?;
+        let answers = next.answers.as_ref();
+        let answers = answers.map(|id| format!(" --answers {id}"));
+        let protocol = self.protocol_option(work);
+        let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
+        Ok((self.carried.command(&send), lists))
+    }
+
+    /// The option that names the protocol, if an issue is opened and there are several protocols.
+    fn protocol_option(&self, work: Option<&Record>) -> String {
+        if work.is_none() && self.several {
+            format!(" --protocol {}", word(self.rules.protocol().name()))
+        } else {
+            String::new()
+        }
+    }
+}
+
+impl NextContract {
+    /// Its remark on lists, with a space before it; empty if it has none.
+    pub fn each_entry(&self) -> String {
+        let each = each_entry(&self.lists).map(|each| format!(" {each}"));
+        each.unwrap_or_default()
+    }
+
+    /// The request for it.
+    pub fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
+        Wanted {
+            from,
+            to: &self.to,
+            kind: Some(&self.contract_type),
+            format: Some(self.format),
+            protocol: None,
+            set: &[],
+        }
+    }
+}

@@ -1,0 +1,596 @@
+//! Values of a contract's fields from the command line: `--set FIELD=VALUE`.
+//!
+//! A field is named by its name, by its path (`validation.build`), or by its JSON Pointer. Its
+//! value has the type that the schema says; a list has one entry for each setting, in the place of
+//! those that were filled in.
+
+use std::str::FromStr;
+
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::pointer::{escaped_part, parts};
+use handoff::base::text::{quoted, quoted_word};
+use handoff::contract::{BY_SEND, FILL};
+use handoff::templates::left_to_fill;
+use serde_json::{Map, Value};
+
+use super::fields::{fields, resolved};
+use crate::failure::{ErrorCode, Failure};
+
+/// A value for a field.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    field: String,
+    value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((field, value)) if !field.trim().is_empty() => Ok(Self {
+                field: field.trim().to_owned(),
+                value: value.to_owned(),
+            }),
+            _ => Err("write FIELD=VALUE".to_owned()),
+        }
+    }
+}
+
+impl Setting {
+    /// Its value, if it is of this field.
+    pub fn of(&self, field: &str) -> Option<&str> {
+        (self.field.trim_start_matches('/') == field).then_some(&self.value)
+    }
+
+    /// Whether its value is left to `send`.
+    fn is_by_send(&self) -> bool {
+        self.value.trim_start().starts_with(BY_SEND)
+    }
+}
+
+/// Puts values into a contract.
+///
+/// # Errors
+/// A usage [`Failure`] for a field that the contract does not have, and for a value of another type
+/// than its field has.
+pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
+    let template = contract.clone();
+    let mut begun = Vec::new();
+    // What `send` fills in need not be given: its mark may stay in a command.
+    for setting in all.iter().filter(|one| !one.is_by_send()) {
+        let path = path_of(&setting.field, schema, contract)?;
+        let kinds = schema_at(schema, &path);
+        let is_list = kinds.is_some_and(|kind| accepts(kind, "array"));
+        let text = setting.value.as_str();
+        let wrong = |wanted: String| {
+            let text = format!("{} is {wanted}, not {}", setting.field, quoted(text));
+            Failure::usage(text)
+                .hint("give its value with --set FIELD=VALUE, a list or an object as JSON")
+        };
+        let items = kinds.and_then(|list| list.get("items"));
+        let items = items.map(|items| resolved(schema, items));
+        if is_list && is_entry(text, items) {
+            let entry = typed(text, items).map_err(wrong)?;
+            let list = place(contract, &template, &path);
+            match list {
+                Value::Array(entries) if begun.contains(&path) => entries.push(entry),
+                filled_in => *filled_in = Value::Array(vec![entry]),
+            }
+            begun.push(path);
+        } else {
+            *place(contract, &template, &path) = typed(text, kinds).map_err(wrong)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text is one entry of a list, not all of them: it is no list, or it is one where each
+/// entry is a list too.
+fn is_entry(text: &str, items: Option<&Value>) -> bool {
+    if !text.trim_start().starts_with('[') {
+        return true;
+    }
+    let of_lists = items.is_some_and(|items| accepts(items, "array"));
+    let given = serde_json::from_str::<Vec<Value>>(text).unwrap_or_default();
+    of_lists && !given.is_empty() && !given.iter().all(Value::is_array)
+}
+
+/// The path of a field: what a JSON Pointer says, else a path of names, else the only field of that
+/// name.
+fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>, Failure> {
+    if field.starts_with('/') {
+        return Ok(parts(field).collect());
+    }
+    let path: Vec<String> = field.split('.').map(str::to_owned).collect();
+    let root = resolved(schema, schema);
+    let has = |name: &str| root["properties"].get(name).is_some() || contract.get(name).is_some();
+    if path.first().is_some_and(|first| has(first)) {
+        return Ok(path);
+    }
+    let known = fields(schema);
+    let plain = known.iter().map(|field| field.path.as_str());
+    let plain: Vec<&str> = plain.filter(|path| !path.contains('*')).collect();
+    let mut named = plain
+        .iter()
+        .filter(|path| path.rsplit('/').next() == Some(field));
+    match (named.next(), named.next()) {
+        (Some(only), None) => Ok(parts(only).collect()),
+        (first, second) => {
+            let text = format!(
+                "the contract has {} field {}",
+                if second.is_some() {
+                    "more than one"
+                } else {
+                    "no"
+                },
+                quoted(field)
+            );
+            let candidates = match (first, second) {
+                (Some(_), Some(_)) => plain
+                    .into_iter()
+                    .filter(|path| path.rsplit('/').next() == Some(field))
+                    .collect(),
+                _ => plain,
+            };
+            let names: Vec<String> = candidates.into_iter().map(dotted).collect();
+            Err(Failure::usage(text).hint(format!("its fields are: {}", names.join(", "))))
+        }
+    }
+}
+
+/// A JSON Pointer as the path that `--set` takes.
+fn dotted(pointer: &str) -> String {
+    let names: Vec<String> = parts(pointer).collect();
+    if names.iter().any(|name| name.contains('.')) {
+        pointer.to_owned()
+    } else {
+        names.join(".")
+    }
+}
+
+/// A path as a JSON Pointer.
+fn pointer_of(path: &[String]) -> String {
+    let part = |name: &String| format!("/{}", escaped_part(name));
+    path.iter().map(part).collect()
+}
+
+/// The schema of what is at a path, if it says something about it.
+fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
+    let start = resolved(root, root);
+    path.iter().try_fold(start, |schema, name| {
+        let inside = schema["properties"]
+            .get(name)
+            .or_else(|| schema.get("items"))?;
+        Some(resolved(root, inside))
+    })
+}
+
+/// Whether a schema takes values of a type. One that names no type takes all.
+fn accepts(schema: &Value, kind: &str) -> bool {
+    let is_kind = |value: &Value| match value {
+        Value::String(_) => kind == "string",
+        Value::Number(number) => kind == "number" || kind == "integer" && number.is_i64(),
+        Value::Bool(_) => kind == "boolean",
+        Value::Array(_) => kind == "array",
+        Value::Object(_) => kind == "object",
+        Value::Null => kind == "null",
+    };
+    match (&schema["type"], &schema["enum"], schema.get("const")) {
+        (Value::String(only), ..) => only == kind,
+        (Value::Array(all), ..) => all.iter().any(|one| one == kind),
+        (_, Value::Array(allowed), _) => allowed.iter().any(is_kind),
+        (_, _, Some(only)) => is_kind(only),
+        _ => kind != "array",
+    }
+}
+
+/// A value as its field takes it.
+///
+/// # Errors
+/// What the field is instead.
+fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
+    let all = Value::Null;
+    let schema = schema.unwrap_or(&all);
+    let takes_text = accepts(schema, "string");
+    let kinds = ["integer", "number", "boolean", "array", "object", "null"];
+    let taken: Vec<&str> = kinds
+        .into_iter()
+        .filter(|kind| accepts(schema, kind))
+        .collect();
+    if taken.is_empty() {
+        return Ok(text.into());
+    }
+    let kind_of = |value: &Value| match value {
+        Value::Number(number) if number.is_i64() || number.is_u64() => &["integer", "number"][..],
+        Value::Number(_) => &["number"],
+        Value::Bool(_) => &["boolean"],
+        Value::Array(_) => &["array"],
+        Value::Object(_) => &["object"],
+        Value::Null => &["null"],
+        Value::String(_) => &[],
+    };
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if kind_of(&value).iter().any(|kind| taken.contains(kind)) => Ok(value),
+        _ if takes_text => Ok(text.into()),
+        _ => Err(match taken[..] {
+            ["integer", "number"] => "a number".to_owned(),
+            _ => format!("of type {}", taken.join(" or ")),
+        }),
+    }
+}
+
+/// What is at a path. Objects on the way are made; one more entry of a list is like its first.
+fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v mut Value {
+    let (mut here, mut model) = (contract, Some(template));
+    for name in path {
+        let index = name.parse::<usize>().ok();
+        model = model.and_then(|model| match (model, index) {
+            (Value::Array(entries), Some(_)) => entries.first(),
+            (model, _) => model.get(name),
+        });
+        here = match (here, index) {
+            (Value::Array(entries), Some(index)) => {
+                if index >= entries.len() {
+                    entries.push(model.cloned().unwrap_or_default());
+                }
+                let last = entries.len() - 1;
+                &mut entries[index.min(last)]
+            }
+            (other, _) => {
+                if !other.is_object() {
+                    *other = Value::Object(Map::new());
+                }
+                &mut other[name.as_str()]
+            }
+        };
+    }
+    here
+}
+
+/// What of a contract is left out if it is not filled in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Optional {
+    /// What no contract needs.
+    Always,
+    /// Also what it needs only if another field says so.
+    Sometimes,
+}
+
+/// Leaves out what is not filled in and need not be, and what that leaves empty.
+pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional) {
+    fn walk(value: &mut Value, root: &Value, schema: &Value, optional: Optional) {
+        match value {
+            Value::Object(members) => {
+                let is_required = |name: &str| {
+                    requires(schema, name)
+                        || optional == Optional::Always && may_require(schema, name)
+                };
+                members.retain(|name, member| {
+                    let was_empty = is_empty(member);
+                    if let Some(own) = schema["properties"].get(name.as_str()) {
+                        walk(member, root, resolved(root, own), optional);
+                    }
+                    let became_empty = !was_empty && is_empty(member);
+                    is_required(name) || left_to_fill(member).is_empty() && !became_empty
+                });
+            }
+            Value::Array(entries) => {
+                if let Some(items) = schema.get("items") {
+                    let items = resolved(root, items);
+                    entries.retain_mut(|entry| {
+                        let was_empty = is_empty(entry);
+                        walk(entry, root, items, optional);
+                        was_empty || !is_empty(entry)
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    walk(contract, schema, resolved(schema, schema), optional);
+}
+
+/// Whether a schema requires a field, whatever the others are.
+fn requires(schema: &Value, name: &str) -> bool {
+    let required = schema["required"].as_array();
+    required.is_some_and(|all| all.iter().any(|one| one == name))
+}
+
+/// Whether a schema requires a field if others have certain values.
+fn may_require(schema: &Value, name: &str) -> bool {
+    let branches = ["then", "else"].map(|word| &schema[word]);
+    let lists = ["allOf", "anyOf", "oneOf"].map(|word| schema[word].as_array());
+    let listed = lists.into_iter().flatten().flatten();
+    let mut all = branches.into_iter().chain(listed);
+    all.any(|part| requires(part, name) || part.is_object() && may_require(part, name))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// Options that fill in what is left.
+#[derive(Default)]
+pub struct Options {
+    /// Each with the mark that says what belongs there: a contract that still has one is refused.
+    pub words: Vec<String>,
+    /// The fields among them that are lists, whose option is given once for each entry.
+    pub lists: Vec<String>,
+}
+
+impl Options {
+    /// The options for a contract.
+    pub fn of(contract: &Value) -> Self {
+        let mut options = Self::default();
+        let mut entries: Vec<String> = Vec::new();
+        for (pointer, about) in left_to_fill(contract) {
+            let path: Vec<String> = parts(&pointer).collect();
+            let Some(at) = path.iter().position(|name| name.parse::<usize>().is_ok()) else {
+                options.add_mark(&pointer, &about);
+                continue;
+            };
+            // One option has all marks of an entry.
+            let entry = pointer_of(&path[..=at]);
+            if entries.contains(&entry) {
+                continue;
+            }
+            let list = dotted(&pointer_of(&path[..at]));
+            match contract.pointer(&entry) {
+                Some(Value::String(text)) => options.add(&list, text),
+                Some(value) => options.add(&list, &value.to_string()),
+                None => {}
+            }
+            entries.push(entry);
+            if !options.lists.contains(&list) {
+                options.lists.push(list);
+            }
+        }
+        options
+    }
+
+    /// Adds a field with what belongs there.
+    fn add_mark(&mut self, pointer: &str, about: &str) {
+        self.add(&dotted(pointer), &format!("{FILL}: {about}}}}}"));
+    }
+
+    fn add(&mut self, field: &str, value: &str) {
+        let option = format!("--set {field}={}", quoted_word(value));
+        if !self.words.contains(&option) {
+            self.words.push(option);
+        }
+    }
+}
+
+/// The remark that an option is given once for each entry of these lists, if there are any.
+pub fn each_entry(lists: &[String]) -> Option<String> {
+    let names = lists.join(", ");
+    (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
+}
+
+/// Parts of a contract that the repository would tell and does not: where, why, and what helps.
+pub struct NotTold {
+    /// The places that it is about.
+    pub pointers: Vec<String>,
+    /// What is wrong.
+    pub why: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// Whether a pointer leads to a place, or into it.
+fn is_in(place: &str, pointer: &str) -> bool {
+    let rest = pointer.strip_prefix(place);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Refuses a contract in which something is left to fill in.
+///
+/// # Errors
+/// A [`Failure`] with a finding for each place.
+pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(), Failure> {
+    let mut left = left_to_fill(contract);
+    if left.is_empty() {
+        return Ok(());
+    }
+    let mut untold: Vec<&String> = not_told.iter().flat_map(|part| &part.pointers).collect();
+    untold.retain(|place| left.iter().any(|(pointer, _)| is_in(place, pointer)));
+    left.retain(|(pointer, _)| !untold.iter().any(|place| is_in(place, pointer)));
+    let not_told = not_told.filter(|_| !untold.is_empty());
+    let untold = untold.into_iter().zip(not_told.into_iter().cycle());
+    let untold = untold.map(|(place, part)| {
+        let finding = Finding::error(FindingCode::FieldUnfilled, place.as_str(), &*part.why);
+        finding.fix(&*part.fix)
+    });
+    let findings = left.iter().map(|(pointer, about)| {
+        let finding = Finding::error(
+            FindingCode::FieldUnfilled,
+            pointer.as_str(),
+            "this place is not filled in yet",
+        );
+        finding.fix(format!("write here: {about}"))
+    });
+    let text = "the contract is not complete; nothing was written".to_owned();
+    let failure = Failure::new(ErrorCode::ContractRefused, text);
+    let failure = failure.findings(findings.chain(untold).collect());
+    let mut parts = Vec::new();
+    if !left.is_empty() {
+        parts.push(format!("give {}", expected(&left)));
+    }
+    parts.extend(not_told.map(|part| format!("{}: {}", part.why, part.fix)));
+    Err(failure.hint(parts.join("; ")))
+}
+
+/// The fields to set, each with what is expected there. These are no options to copy: a contract
+/// with the words of a hint in it would be accepted.
+pub fn expected(left: &[(String, String)]) -> String {
+    let mut fields: Vec<(String, &str, Vec<String>)> = Vec::new();
+    let mut lists: Vec<String> = Vec::new();
+    for (pointer, about) in left {
+        let path: Vec<String> = parts(pointer).collect();
+        let at = path.iter().position(|name| name.parse::<usize>().is_ok());
+        let (field, form, about) = match at {
+            None => (dotted(pointer), "", about.clone()),
+            Some(at) => {
+                let list = dotted(&pointer_of(&path[..at]));
+                if !lists.contains(&list) {
+                    lists.push(list.clone());
+                }
+                match path[at + 1..].join(".") {
+                    key if key.is_empty() => (list, "", about.clone()),
+                    key => (list, "a JSON object with ", format!("{key}: {about}")),
+                }
+            }
+        };
+        match fields.iter_mut().find(|(known, ..)| *known == field) {
+            Some((.., all)) if all.contains(&about) => {}
+            Some((.., all)) => all.push(about),
+            None => fields.push((field, form, vec![about])),
+        }
+    }
+    let fields = fields
+        .iter()
+        .map(|(field, form, about)| format!("--set {field} ({form}{})", about.join("; ")));
+    let fields: Vec<String> = fields.collect();
+    let each = each_entry(&lists).map(|each| format!(" {each}"));
+    fields.join(", ") + &each.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::{Optional, Options, Setting, each_entry, set, without_optional};
+
+    fn schema() -> Value {
+        json!({
+            "required": ["summary", "tests", "steps", "validation"],
+            "properties": {
+                "summary": { "type": "string" },
+                "tests": { "type": "integer" },
+                "port": { "type": ["integer", "string"] },
+                "groups": { "type": "array", "items": { "type": "array", "items": { "type": "string" } } },
+                "steps": { "type": "array", "items": { "type": "string" } },
+                "findings": { "type": "array", "items": { "$ref": "#/$defs/finding" } },
+                "validation": { "required": ["build"], "properties": { "build": { "type": "string" } } },
+            },
+            "$defs": { "finding": { "properties": { "text": { "type": "string" }, "line": { "type": "integer" } } } },
+        })
+    }
+
+    fn skeleton() -> Value {
+        json!({
+            "summary": "{{fill: in one line}}", "tests": "{{fill: how many}}", "port": "{{fill: its port}}",
+            "steps": ["{{fill: one step}}"],
+            "findings": [{ "text": "{{fill: what}}", "line": "{{fill: where}}" }],
+            "validation": { "build": "{{fill: its outcome}}" },
+        })
+    }
+
+    fn with(all: &[&str]) -> Result<Value, String> {
+        let settings: Vec<Setting> = all.iter().map(|text| text.parse().unwrap()).collect();
+        let mut contract = skeleton();
+        set(&mut contract, &schema(), &settings).map_err(|failure| failure.message)?;
+        without_optional(&mut contract, &schema(), Optional::Sometimes);
+        Ok(contract)
+    }
+
+    #[test]
+    fn fields_take_values_of_their_types() {
+        let all = [
+            "summary=3",
+            "tests=3",
+            "port=n/a",
+            "steps=one",
+            "steps=two, with a comma",
+            "findings={\"text\":\"a\",\"line\":4}",
+            "findings.1.text=b",
+            "/findings/1/line=5",
+            "build=it = works",
+        ];
+        let filled = json!({
+            "summary": "3", "tests": 3, "port": "n/a", "steps": ["one", "two, with a comma"],
+            "findings": [{ "text": "a", "line": 4 }, { "text": "b", "line": 5 }],
+            "validation": { "build": "it = works" },
+        });
+        assert_eq!(with(&all), Ok(filled));
+        for (given, groups) in [
+            (
+                &["groups=[\"a\",\"b\"]", "groups=[\"c\"]"][..],
+                json!([["a", "b"], ["c"]]),
+            ),
+            (&["groups=[[\"a\"],[\"b\"]]"], json!([["a"], ["b"]])),
+            (&["groups=[]"], json!([])),
+        ] {
+            assert_eq!(with(given).unwrap()["groups"], groups, "{given:?}");
+        }
+        let mut contract = skeleton();
+        contract["steps"] = json!(["filled in"]);
+        let given = ["steps=one", "steps=two"].map(|text| text.parse().unwrap());
+        set(&mut contract, &schema(), &given).unwrap();
+        assert_eq!(contract["steps"], json!(["one", "two"]));
+        let replaced = with(&["steps=[\"x\"]", "port=80", "validation.build=y"]).unwrap();
+        assert_eq!(replaced["steps"], json!(["x"]));
+        assert_eq!(replaced["port"], 80);
+        assert_eq!(
+            with(&["tests=two"]).unwrap_err(),
+            "tests is of type integer, not \"two\""
+        );
+        assert_eq!(
+            with(&["tests=2.5"]).unwrap_err(),
+            "tests is of type integer, not \"2.5\""
+        );
+        assert_eq!(
+            with(&["colour=red"]).unwrap_err(),
+            "the contract has no field \"colour\""
+        );
+        assert!("summary".parse::<Setting>().is_err());
+    }
+
+    #[test]
+    fn what_is_left_is_what_is_required() {
+        let left = with(&["summary=x"]).unwrap();
+        assert!(left.get("findings").is_none() && left.get("port").is_none());
+        let options = Options::of(&left);
+        assert_eq!(
+            options.words,
+            [
+                "--set tests='{{fill: how many}}'",
+                "--set steps='{{fill: one step}}'",
+                "--set validation.build='{{fill: its outcome}}'",
+            ]
+        );
+        assert_eq!(options.lists, ["steps"]);
+        let mut schema = schema();
+        schema["allOf"] = json!([{ "if": {}, "then": { "required": ["port"] } }]);
+        let mut sometimes = skeleton();
+        without_optional(&mut sometimes, &schema, Optional::Always);
+        assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
+    }
+
+    #[test]
+    fn an_entry_of_a_list_is_one_option() {
+        let mut contract = skeleton();
+        let of = |contract: &Value| {
+            let options = Options::of(contract);
+            let found = |word: &String| word.starts_with("--set findings=");
+            let words: Vec<String> = options.words.into_iter().filter(found).collect();
+            (words, each_entry(&options.lists))
+        };
+        let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
+        let each = Some("(one --set for each entry of steps, findings)".to_owned());
+        assert_eq!(of(&contract), (vec![entry.to_owned()], each.clone()));
+        contract["findings"] = json!([{ "text": "a", "line": "{{fill: where}}" }, { "text": "b", "line": "{{fill: where}}" }]);
+        let entries = ["a", "b"].map(|text| {
+            format!("--set findings='{{\"text\":\"{text}\",\"line\":\"{{{{fill: where}}}}\"}}'")
+        });
+        assert_eq!(of(&contract), (entries.to_vec(), each));
+        assert_eq!(each_entry(&[]), None);
+    }
+}

@@ -1,0 +1,394 @@
+//! Skeletons of contracts: the type, format and text of a contract to fill in.
+
+use clap::ValueEnum;
+use handoff::base::ids::AgentName;
+use handoff::base::pointer::escaped_part;
+use handoff::base::text::word;
+use handoff::contract::{BY_SEND, FILL};
+use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
+use handoff::model::{RoleRefusal, View};
+use handoff::protocol::{ContractType, FactRule, Protocol};
+use handoff::templates::{Known, skeleton, usual_format, written};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::settings::{self, NotTold, Optional, Options, Setting};
+use crate::failure::{ErrorCode, Failure, hint};
+use crate::output::Answer;
+use crate::view::Look;
+
+/// The values that depend on the work: what is known of them before it is done is wrong.
+pub(super) const OF_THE_WORK: [&str; 4] =
+    ["commits", "commits_added", "files_changed", "merge_sha"];
+
+/// What is known before the work is done: what depends on it is left to `send`, and so is what only
+/// the repository can tell.
+pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
+    let mut open = known.clone();
+    let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
+    told.for_each(|name| open.leave_to_send(name));
+    for (name, rule) in &protocol.definition().facts {
+        let is_counted = matches!(rule, FactRule::Sum(_) | FactRule::Count(_));
+        if is_counted && known.get(name).is_some() {
+            open.leave_to_send(name);
+        }
+    }
+    open
+}
+
+/// A request for a skeleton.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The agent that hands over.
+    pub from: &'a AgentName,
+    /// The agent that takes over.
+    pub to: &'a AgentName,
+    /// The contract's type, where the route has several.
+    pub kind: Option<&'a str>,
+    /// The contract's format; by default the type's or the protocol's first.
+    pub format: Option<Format>,
+    /// The protocol; by default the issue's, or the first of the ledger's that has such a route.
+    pub protocol: Option<&'a AgentName>,
+    /// The values of its fields that are given.
+    pub set: &'a [Setting],
+}
+
+/// A contract with marks where only its sender can know.
+#[derive(Serialize, JsonSchema)]
+pub struct Skeleton {
+    /// the contract's type
+    #[serde(rename = "contract_type")]
+    pub kind: String,
+    /// `xml`, `json` or `md`
+    #[schemars(with = "handoff::contract::Format")]
+    pub format: Format,
+    /// the skeleton
+    pub text: String,
+    /// how many places are marked `{{fill: …}}`
+    #[serde(rename = "left_to_fill")]
+    pub left: usize,
+    /// how many places are marked `{{fill by send: …}}`, which `send` fills in
+    #[serde(rename = "left_to_send")]
+    pub by_send: usize,
+    /// Whether it says which issue it is about.
+    #[serde(skip)]
+    pub names_issue: bool,
+}
+
+impl Answer for Skeleton {
+    fn text(&self, _: &Look) -> String {
+        self.text.clone()
+    }
+}
+
+/// How a contract is written.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// XML
+    Xml,
+    /// JSON
+    Json,
+    /// A Markdown message
+    Md,
+}
+
+impl Format {
+    /// The format's name, which files of it end with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xml => "xml",
+            Self::Json => "json",
+            Self::Md => "md",
+        }
+    }
+
+    /// The first format of the requested type, or of the protocol.
+    pub fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
+        let kind = kind.and_then(|name| protocol.contract_type(name));
+        let usual = usual_format(protocol, kind);
+        let mut all = [Self::Xml, Self::Json, Self::Md].into_iter();
+        all.find(|format| format.name() == usual)
+            .unwrap_or(Self::Json)
+    }
+
+    /// Whether a type can be written in this format. A message can hold any JSON contract.
+    fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
+        let has = |name: &str| {
+            kind.has_format(name) && protocol.definition().formats.iter().any(|f| f == name)
+        };
+        has(self.name())
+            || self == Self::Md && protocol.definition().formats.iter().any(|f| f == "md")
+    }
+}
+
+/// The schema of a contract type.
+fn schema_of(rules: &Rules<'_>, kind: &ContractType) -> Result<Value, Failure> {
+    let bytes = rules.bytes(&kind.schema)?;
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+impl Wanted<'_> {
+    /// The skeleton, with all known and given values filled in.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract, or it has no such field.
+    pub fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let mut value = skeleton(rules, kind, known)?;
+        if !self.set.is_empty() {
+            settings::set(&mut value, &schema_of(rules, kind)?, self.set)?;
+        }
+        self.written(rules, kind, format, &value)
+    }
+
+    /// The whole contract: what is not filled in and need not be is left out.
+    ///
+    /// # Errors
+    /// The same, and a [`Failure`] that lists what is missing.
+    pub fn complete(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        not_told: Option<&NotTold>,
+    ) -> Result<Skeleton, Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let value = self.without_optional(rules, kind, known, Optional::Sometimes)?;
+        settings::ensure_complete(&value, not_told)?;
+        self.written(rules, kind, format, &value)
+    }
+
+    /// Where values of the repository's stand in the contract as members of their own.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn places_of(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        names: &[&str],
+    ) -> Result<Vec<String>, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        // No template has such a list.
+        let mark = json!([[FILL]]);
+        let mut known = known.clone();
+        for name in names {
+            known.insert((*name).to_owned(), mark.clone());
+        }
+        let value = skeleton(rules, kind, &known)?;
+        let members = value.as_object().into_iter().flatten();
+        let places = members.filter(|(_, member)| **member == mark);
+        let pointer = |(at, _): (&String, _)| format!("/{}", escaped_part(at));
+        Ok(places.map(pointer).collect())
+    }
+
+    /// The contract as far as it is known, with marks for the rest.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn known_value(&self, rules: &Rules<'_>, known: &Known) -> Result<Value, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        Ok(skeleton(rules, kind, known)?)
+    }
+
+    /// The contract type's name and root element, if it is written as XML.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn type_and_root(&self, rules: &Rules<'_>) -> Result<(String, Option<String>), Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let root = (format == Format::Xml).then(|| kind.root.clone());
+        Ok((kind.name.clone(), root))
+    }
+
+    /// The command that sends it, with an option and a mark for each value that only its sender
+    /// knows, and the lists among them. What the repository will tell is left to `send`.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn command(
+        &self,
+        rules: &Rules<'_>,
+        known: &Known,
+        issue: &str,
+    ) -> Result<(String, Vec<String>), Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        let known = before_work(known, rules.protocol());
+        let value = self.without_optional(rules, kind, &known, Optional::Always)?;
+        let (from, to) = (self.from, self.to);
+        let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
+        let mut words = vec![format!(
+            "git handoff send --issue {issue} --to {to}{} --as {from}",
+            kind.unwrap_or_default()
+        )];
+        let options = Options::of(&value);
+        words.extend(options.words);
+        Ok((words.join(" "), options.lists))
+    }
+
+    /// The schema of its type.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn schema(&self, rules: &Rules<'_>) -> Result<Value, Failure> {
+        schema_of(rules, self.type_and_format(rules)?.0)
+    }
+
+    fn type_and_format<'p>(
+        &self,
+        rules: &'p Rules<'_>,
+    ) -> Result<(&'p ContractType, Format), Failure> {
+        let protocol = rules.protocol();
+        let format = self
+            .format
+            .unwrap_or_else(|| Format::first(protocol, self.kind));
+        Ok((self.contract_type(protocol, format)?, format))
+    }
+
+    fn without_optional(
+        &self,
+        rules: &Rules<'_>,
+        kind: &ContractType,
+        known: &Known,
+        optional: Optional,
+    ) -> Result<Value, Failure> {
+        let schema = schema_of(rules, kind)?;
+        let mut value = skeleton(rules, kind, known)?;
+        settings::set(&mut value, &schema, self.set)?;
+        settings::without_optional(&mut value, &schema, optional);
+        Ok(value)
+    }
+
+    fn written(
+        &self,
+        rules: &Rules<'_>,
+        kind: &ContractType,
+        format: Format,
+        value: &Value,
+    ) -> Result<Skeleton, Failure> {
+        let text = written(rules, kind, value, format.name(), (self.from, self.to))?;
+        let issue = rules.protocol().field(kind, |f| &f.issue);
+        let by_send = text.matches(BY_SEND).count();
+        Ok(Skeleton {
+            kind: kind.name.clone(),
+            format,
+            left: text.matches(FILL).count() - by_send,
+            by_send,
+            text,
+            names_issue: issue.is_some_and(|pointer| value.pointer(pointer).is_some()),
+        })
+    }
+
+    /// The protocol that was named, the issue's, or the first with such a route.
+    pub fn rules<'r>(
+        &self,
+        tip: &Snapshot<'r>,
+        folder: &IssueFolder<'_>,
+    ) -> Result<Rules<'r>, Failure> {
+        let (from, to) = (self.from, self.to);
+        let bound = folder.issue()?.map(|issue| issue.protocol);
+        if let Some(name) = self.protocol.cloned().or(bound) {
+            if tip.rules_id(name.as_str())?.is_none() {
+                let (name, known) = (name.to_string(), tip.protocols()?);
+                return Err(ProtocolError::Unknown { name, known }.into());
+            }
+            return Ok(tip.rules(name.as_str())?);
+        }
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            if !rules
+                .protocol()
+                .types_between(from.as_str(), to.as_str())
+                .is_empty()
+            {
+                return Ok(rules);
+            }
+        }
+        Ok(tip.default_rules()?)
+    }
+
+    /// The requested contract type, or that of the route.
+    pub fn contract_type<'p>(
+        &self,
+        protocol: &'p Protocol,
+        format: Format,
+    ) -> Result<&'p ContractType, Failure> {
+        let (from, to) = (self.from, self.to);
+        for name in [from, to] {
+            if protocol.agent(name.as_str()).is_none() {
+                let agents = protocol.definition().agents.iter();
+                return Err(Failure::from(RoleRefusal::UnknownAgent {
+                    agent: name.clone(),
+                    protocol: protocol.name().to_owned(),
+                    agents: agents.map(|a| a.id.to_string()).collect(),
+                }));
+            }
+        }
+        let all = protocol.types_between(from.as_str(), to.as_str());
+        let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
+        let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
+        // A message of sections only is requested by its type.
+        if self.kind.is_none() && names.len() > 1 {
+            let json = |name: &&str| {
+                protocol
+                    .contract_type(name)
+                    .is_some_and(|k| k.has_format("json"))
+            };
+            names.retain(json);
+        }
+        // So is a note, if the route has other types.
+        if self.kind.is_none() && names.len() > 1 {
+            let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
+            if !names.iter().all(note) {
+                names.retain(|name| !note(name));
+            }
+        }
+        let wanted = match (self.kind, &names[..]) {
+            (_, []) if !all.is_empty() => {
+                let formats = protocol.definition().formats.join(", ");
+                let text = format!(
+                    "no contract from {from} to {to} is written as {}",
+                    format.name()
+                );
+                return Err(
+                    Failure::usage(text).hint(format!("the protocol's formats are: {formats}"))
+                );
+            }
+            (_, []) => {
+                let receivers = protocol.receivers(from.as_str());
+                let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
+                let forbidden = protocol.forbidden(from.as_str(), to.as_str());
+                let why = forbidden.map(|f| format!(": {}", f.reason));
+                let text = format!(
+                    "protocol {} has no route from {from} to {to}{}",
+                    protocol.name(),
+                    why.unwrap_or_default()
+                );
+                let failure = Failure::new(ErrorCode::RouteRefused, text);
+                return Err(if targets.is_empty() {
+                    failure.hint(hint!(
+                        "{} hands nothing on; see `git handoff inbox --as {}`",
+                        from,
+                        from
+                    ))
+                } else {
+                    failure.hint(format!("{from} may send to: {}", targets.join(", ")))
+                });
+            }
+            (None, [only]) => *only,
+            (Some(kind), _) if names.contains(&kind) => kind,
+            (given, _) => {
+                let text = match given {
+                    Some(kind) => format!("no contract of type {kind} goes from {from} to {to}"),
+                    None => format!("several types of contract go from {from} to {to}"),
+                };
+                return Err(Failure::usage(text)
+                    .hint(format!("say which with --type: {}", names.join(", "))));
+            }
+        };
+        protocol
+            .contract_type(wanted)
+            .ok_or_else(|| Failure::usage("no such contract type"))
+    }
+}

@@ -1,0 +1,563 @@
+//! The clock, the environment and the user's name, for whatever a step records. What a terminal
+//! or a collector asks of the environment is read where it is needed.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use handoff::base::Moment;
+use handoff::base::ids::{HandoffId, IdError, WorkerId};
+use handoff::base::text::quoted;
+use handoff::git::{Person, Repository, Surroundings};
+use handoff::ledger::{Clock, Session};
+use handoff::model::{Host, NoTraceParent, TraceParent};
+
+use crate::failure::{ErrorCode, Failure, chain};
+
+/// The folder of the project that a harness says it works on.
+pub fn project_of_harness() -> Option<PathBuf> {
+    let folder = env::var_os("CLAUDE_PROJECT_DIR")?;
+    Some(PathBuf::from(folder))
+}
+
+/// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
+/// otherwise.
+pub struct SystemClock {
+    author: Option<DateTime<FixedOffset>>,
+    committer: Option<DateTime<FixedOffset>>,
+}
+
+impl SystemClock {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] for a date that git does not read, and for a system's clock whose time it
+    /// can't record.
+    pub fn from_environment() -> Result<Self, Failure> {
+        let clock = Self {
+            author: date("GIT_AUTHOR_DATE")?,
+            committer: date("GIT_COMMITTER_DATE")?,
+        };
+        let system = local_time();
+        if can_be_recorded(&system) {
+            return Ok(clock);
+        }
+        let told = format!("the system's clock says {system}, which git can't record");
+        Err(Failure::usage(told).hint("set the clock"))
+    }
+}
+
+/// The date that the environment sets, if it does.
+fn date(name: &str) -> Result<Option<DateTime<FixedOffset>>, Failure> {
+    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let date = parse_date(&text).filter(can_be_recorded);
+    date.map(Some).ok_or_else(|| {
+        let told = format!("{name} is {}, which is not a date", quoted(&text));
+        Failure::usage(told)
+            .hint("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
+    })
+}
+
+impl Clock for SystemClock {
+    fn author(&self) -> DateTime<FixedOffset> {
+        self.author.unwrap_or_else(local_time)
+    }
+
+    fn committer(&self) -> DateTime<FixedOffset> {
+        self.committer.unwrap_or_else(local_time)
+    }
+}
+
+/// The time of the system's clock in its zone. (`Local::now` panics before 1970.)
+fn local_time() -> DateTime<FixedOffset> {
+    DateTime::<Local>::from(SystemTime::now()).fixed_offset()
+}
+
+/// Whether git accepts a commit with this date: since 1970, with a four-digit year.
+fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
+    const YEAR_10000: i64 = 253_402_300_800;
+    (0..YEAR_10000).contains(&at.timestamp())
+}
+
+/// Reads the date forms that git documents for its environment variables: its
+/// own (`seconds zone`, with or without `@`), RFC 2822 and ISO 8601.
+fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
+    let text = text.trim();
+    let raw = text.strip_prefix('@').unwrap_or(text);
+    let (seconds, zone) = raw.split_once(' ').unwrap_or((raw, "+0000"));
+    if let Ok(seconds) = seconds.parse::<i64>() {
+        let zone: FixedOffset = zone.parse().ok()?;
+        return Some(DateTime::from_timestamp(seconds, 0)?.with_timezone(&zone));
+    }
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at);
+    }
+    if let Ok(at) = DateTime::parse_from_rfc2822(text) {
+        return Some(at);
+    }
+    for form in [
+        "%Y-%m-%d %H:%M:%S %z",
+        "%Y-%m-%dT%H:%M:%S%z",
+        "%Y-%m-%d %H:%M:%S%z",
+    ] {
+        if let Ok(at) = DateTime::parse_from_str(text, form) {
+            return Some(at);
+        }
+    }
+    for form in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"] {
+        if let Ok(naive) = NaiveDateTime::parse_from_str(text, form) {
+            let at = Local.from_local_datetime(&naive).earliest()?;
+            return Some(at.with_timezone(&at.offset().fix()));
+        }
+    }
+    None
+}
+
+/// The person or machine that runs the program, as git would name it; none if git knows no name or
+/// no address. A workflow's run has those of whoever started it.
+fn identity(repository: &Repository) -> Option<(String, String)> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let configured = |key: &str| {
+        repository
+            .config(key)
+            .filter(|text| !text.trim().is_empty())
+    };
+    let actor = || given("GITHUB_ACTOR").filter(|_| is_in_workflow());
+    let name = given("GIT_COMMITTER_NAME")
+        .or_else(|| configured("committer.name"))
+        .or_else(|| configured("user.name"))
+        .or_else(actor);
+    let email = given("GIT_COMMITTER_EMAIL")
+        .or_else(|| configured("committer.email"))
+        .or_else(|| configured("user.email"))
+        .or_else(|| given("EMAIL"))
+        .or_else(|| actor().map(|actor| format!("{actor}@users.noreply.github.com")));
+    let user = || given("USER").or_else(|| given("LOGNAME"));
+    Some((name.or_else(user)?, email?))
+}
+
+/// The web address for notices that the environment names.
+pub fn webhook() -> Option<String> {
+    env::var("GIT_HANDOFF_WEBHOOK")
+        .ok()
+        .filter(|url| !url.trim().is_empty())
+}
+
+/// The worker that the environment names.
+pub fn worker() -> Option<String> {
+    env::var("GIT_HANDOFF_WORKER")
+        .ok()
+        .filter(|id| !id.is_empty())
+}
+
+/// A run of `work` that this process is part of.
+pub struct Run {
+    /// The handoff that it works on.
+    pub id: HandoffId,
+    /// The file in which its contract may be left.
+    pub contract: PathBuf,
+}
+
+/// The run of `work` that this process is part of, if it is.
+pub fn run_of_work() -> Option<Run> {
+    let contract = env::var_os("GIT_HANDOFF_CONTRACT").filter(|path| !path.is_empty())?;
+    Some(Run {
+        id: env::var("GIT_HANDOFF_ID").ok()?.parse().ok()?,
+        contract: PathBuf::from(contract),
+    })
+}
+
+/// The worker that a GitHub workflow's run is, if this runs in one.
+///
+/// # Errors
+/// A usage [`Failure`] if the run's id is malformed.
+pub fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
+    let Some(run) = given("GITHUB_RUN_ID") else {
+        return Ok(None);
+    };
+    let attempt = given("GITHUB_RUN_ATTEMPT").map(|attempt| format!("-{attempt}"));
+    let id = format!("github-run-{run}{}", attempt.unwrap_or_default());
+    let id = id.parse().map_err(|error: IdError| {
+        Failure::from(error).hint("it comes from GITHUB_RUN_ID; --worker ID names another")
+    });
+    id.map(Some)
+}
+
+/// The session of a write, from the environment.
+///
+/// # Errors
+/// A [`Failure`] of usage if the environment sets an invalid date, and one of the environment if git
+/// knows no name or address.
+pub fn session(repository: &Repository) -> Result<Session, Failure> {
+    // Set by `git -c` and by harnesses.
+    let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
+    let sign = repository.wants_signatures(more).map_err(|error| {
+        Failure::new(ErrorCode::SigningFailed, chain(&error))
+            .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
+    })?;
+    let (name, email) = identity(repository).ok_or_else(|| {
+        let text = "git does not know who you are: no name or no e-mail address is set";
+        Failure::new(ErrorCode::NoIdentity, text).hint(
+            "nothing was written; run `git config user.name NAME` and `git config user.email ADDRESS`, with --global for all repositories",
+        )
+    })?;
+    Ok(Session {
+        sign,
+        name,
+        email,
+        ..reader()?
+    })
+}
+
+/// The session of a command that writes no step, from the environment.
+///
+/// # Errors
+/// A [`Failure`] of usage if the environment sets an invalid date.
+pub fn reader() -> Result<Session, Failure> {
+    let jitter = |below: u64| RandomState::new().hash_one(below) % below.max(1);
+    let clock = Rc::new(SystemClock::from_environment()?);
+    Ok(Session {
+        patience: Duration::ZERO,
+        quarantined: is_set(&QUARANTINE),
+        ..Session::new(clock, ("", ""), SystemTime::now, jitter)
+    })
+}
+
+/// The trace that the program was started in, if its environment names one.
+///
+/// # Errors
+/// The message about an invalid `TRACEPARENT`.
+pub fn traceparent() -> Result<Option<TraceParent>, String> {
+    let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
+    let Some(text) = text else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let parsed = text.parse().map(Some);
+    parsed.map_err(|error: NoTraceParent| {
+        format!("TRACEPARENT is ignored: {} is {error}", quoted(&text))
+    })
+}
+
+/// The name under which traces are sent.
+pub fn service_name() -> String {
+    let named = env::var("OTEL_SERVICE_NAME").ok();
+    let named = named.filter(|name| !name.trim().is_empty());
+    named.unwrap_or_else(|| "git-handoff".to_owned())
+}
+
+/// Set by git while it keeps pushed objects in quarantine until its hooks accept the push.
+const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
+
+/// Whether this process seems to be part of another git command, usually a hook.
+pub fn is_within_git() -> bool {
+    is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
+}
+
+/// What git was told about the repository.
+pub fn surroundings() -> Surroundings {
+    Surroundings {
+        name_repository: is_set(&["GIT_DIR"]),
+        work_tree: env::var_os("GIT_WORK_TREE").map(PathBuf::from),
+        name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
+    }
+}
+
+/// Whether one of these is set.
+pub fn is_set(names: &[&str]) -> bool {
+    names.iter().any(|name| env::var_os(name).is_some())
+}
+
+/// The time of a step recorded now.
+///
+/// # Errors
+/// A [`Failure`] of usage if the environment sets an invalid date.
+pub fn now() -> Result<Moment, Failure> {
+    Ok(Moment::from(SystemClock::from_environment()?.author()))
+}
+
+/// The time of the system's clock, whatever the environment says.
+pub fn system_time() -> Moment {
+    SystemTime::now().into()
+}
+
+/// The index that git tells a hook to read, if it is not the repository's own.
+pub fn index() -> Option<PathBuf> {
+    let named = env::var_os("GIT_INDEX_FILE");
+    named.filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// Whether the message that a hook reads was edited in an editor: git tells its hooks if not.
+pub fn is_edited() -> bool {
+    env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
+}
+
+/// The author of the commit that is about to be made, as git tells it to its hooks.
+///
+/// # Errors
+/// A [`Failure`] of usage if the environment sets an invalid date.
+pub fn author(repository: &Repository) -> Result<Person, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
+    let own = |key: &str| repository.config(key).unwrap_or_default();
+    Ok(Person::new(
+        &name.unwrap_or_else(|| own("user.name")),
+        &email.unwrap_or_else(|| own("user.email")),
+        SystemClock::from_environment()?.author(),
+    ))
+}
+
+/// The versions of this program and of git, if it is installed.
+pub fn tools() -> BTreeMap<String, String> {
+    let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
+    let output = Command::new("git").arg("--version").output().ok();
+    let git = output.and_then(|answer| {
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        Some(("git", text.trim().strip_prefix("git version ")?.to_owned()))
+    });
+    let known = std::iter::once(own).chain(git);
+    known
+        .map(|(name, version)| (name.to_owned(), version))
+        .collect()
+}
+
+/// Where a program is found by a process that git starts: in git's own folder
+/// first, then on the PATH.
+pub fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    found_in(
+        program,
+        std::iter::once(own_folder).chain(env::split_paths(&path)),
+    )
+}
+
+/// Where a program is found by a shell: one that is given by a path, from this folder.
+pub fn found_by_shell(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = std::path::absolute(program).ok();
+        return path.filter(|path| is_program(path));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    found_in(program, env::split_paths(&path))
+}
+
+/// The version that another copy of this program reports.
+pub fn version_of(program: &Path) -> Option<String> {
+    let answer = Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+    Some(text.trim().rsplit_once(' ')?.1.to_owned())
+}
+
+/// What a program that somebody else wrote says of its version, if it does so soon.
+pub fn version_text(program: &Path) -> Option<String> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(20);
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let until = Instant::now() + PATIENCE;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > until {
+            child.kill().ok()?;
+            child.wait().ok()?;
+            return None;
+        }
+        thread::sleep(PAUSE);
+    }
+    let mut bytes = [0; 1 << 12];
+    // Not up to its end: a process that it left may keep it open.
+    let length = child.stdout?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..length]).trim().to_owned())
+}
+/// The program's version.
+
+pub fn own_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The variables of this process, for those it starts.
+pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
+/// The user's home folder.
+
+pub fn home() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(PathBuf::from)
+}
+
+/// The folder that a variable names.
+pub fn folder(variable: &str) -> Option<PathBuf> {
+    let folder = env::var_os(variable).filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(folder))
+}
+
+fn found_in(program: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let mut files = folders.map(|folder| {
+        let file = folder.join(program);
+        match env::consts::EXE_EXTENSION {
+            "" => file,
+            extension => file.with_extension(extension),
+        }
+    });
+    files.find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// A random number, from 0 to 1000.
+pub fn drawn() -> u32 {
+    u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
+}
+
+/// A word that nobody can guess: 32 hexadecimal digits.
+pub fn random_word() -> String {
+    let drawn = || RandomState::new().hash_one(());
+    format!("{:016x}{:016x}", drawn(), drawn())
+}
+
+/// Whether this runs in a GitHub workflow, which reads its log for commands.
+pub fn is_in_workflow() -> bool {
+    env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+/// The host name.
+pub fn host() -> Host {
+    let given = |name: &str| env::var(name).ok();
+    let known = |path: &str| std::fs::read_to_string(path).ok();
+    let name = given("HOSTNAME")
+        .or_else(|| given("COMPUTERNAME"))
+        .or_else(|| known("/proc/sys/kernel/hostname"))
+        .or_else(|| known("/etc/hostname"));
+    Host {
+        name: name
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty()),
+        os: env::consts::OS.to_owned(),
+        arch: env::consts::ARCH.to_owned(),
+    }
+}
+
+/// The new name, if the git command above this process renames a branch and the system shows it.
+#[cfg(target_os = "linux")]
+pub fn renamed_to() -> Option<String> {
+    /// Between a hook and git there may be a shell, or a hook manager.
+    const MOST: usize = 8;
+    let mut process = std::os::unix::process::parent_id().to_string();
+    for _ in 0..MOST {
+        let folder = Path::new("/proc").join(&process);
+        let line = std::fs::read(folder.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        if let Some(name) = new_name(&words) {
+            return Some(name.to_owned());
+        }
+        let status = std::fs::read_to_string(folder.join("status")).ok()?;
+        let above = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        process = above.trim().to_owned();
+    }
+    None
+}
+
+/// Other systems do not show the command of another process.
+#[cfg(not(target_os = "linux"))]
+pub fn renamed_to() -> Option<String> {
+    None
+}
+
+/// The new name in a command that renames a branch: `git branch -m [OLD] NEW`.
+#[cfg(any(test, target_os = "linux"))]
+fn new_name<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let (program, words) = words.split_first()?;
+    let words = match Path::new(program).file_name()?.to_str()? {
+        "git" => &words[words.iter().position(|word| *word == "branch")? + 1..],
+        "git-branch" => words,
+        _ => return None,
+    };
+    let end = words.iter().position(|word| *word == "--");
+    let (options, names) = words.split_at(end.unwrap_or(words.len()));
+    let moves = |word: &&str| match word.strip_prefix("--") {
+        // git accepts shortened options too.
+        Some(long) => long.len() > 1 && "move".starts_with(long),
+        None => word.starts_with('-') && word.contains(['m', 'M']),
+    };
+    if !options.iter().any(moves) {
+        return None;
+    }
+    let names = names.iter().skip(1);
+    let plain = options.iter().filter(|word| !word.starts_with('-'));
+    plain.chain(names).last().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{new_name, parse_date};
+
+    #[test]
+    fn a_branchs_new_name_is_read_from_the_command() {
+        for (line, name) in [
+            ("git branch -M work ledger", Some("ledger")),
+            (
+                "/usr/bin/git -C branch branch --move --force ledger",
+                Some("ledger"),
+            ),
+            ("git branch work ledger -fm", Some("ledger")),
+            (
+                "/usr/lib/git-core/git-branch --mov -- work ledger",
+                Some("ledger"),
+            ),
+            ("git branch -D work ledger", None),
+            ("git branch --merged ledger", None),
+            ("sh -c branch -m ledger", None),
+            ("git update-ref -m branch", None),
+            ("", None),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(new_name(&words), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn dates_are_read_as_git_reads_them() {
+        for text in [
+            "@1772600767 +0100",
+            "1772600767 +0100",
+            "2026-03-04T06:06:07+01:00",
+            "2026-03-04 06:06:07 +0100",
+            "Wed, 4 Mar 2026 06:06:07 +0100",
+        ] {
+            let at = parse_date(text).map(|at| at.timestamp());
+            assert_eq!(at, Some(1_772_600_767), "{text}");
+        }
+        for text in [
+            "",
+            "tomorrow",
+            "@",
+            "2026-13-01T00:00:00Z",
+            "99999999999999999999 +0000",
+        ] {
+            assert!(parse_date(text).is_none(), "{text}");
+        }
+    }
+}

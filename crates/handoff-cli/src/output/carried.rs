@@ -1,0 +1,189 @@
+//! What printed commands carry, so that they can be run from another working tree of the same
+//! worker: one place adds it to hints, receipts and all other commands that come next.
+
+use handoff::base::hint::{Command, Hint, Part};
+use handoff::base::ids::{AgentName, WorkerId};
+use handoff::ledger::attention::Attention;
+use handoff::model::{Record, Transition};
+
+/// The commands in which it matters which worker runs them: those of a holder, those that say what
+/// it holds, and `new`, which prints the command that sends. `wait --inbox` is one too.
+const OF_WORKER: [&str; 10] = [
+    "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "release", "send",
+];
+
+/// The commands that read no ledger.
+const WITHOUT_LEDGER: [&str; 4] = ["agents", "demo", "explain", "hooks"];
+
+/// The options that a command needs in another working tree.
+#[derive(Clone, Debug, Default)]
+pub struct Carried {
+    /// The acting agent.
+    pub agent: Option<AgentName>,
+    /// Whether the command line names it: where the environment or the configuration does, other
+    /// working trees share it.
+    pub is_agent_named: bool,
+    /// Its worker.
+    pub worker: Option<WorkerId>,
+    /// Whether commands name it: not where other working trees share it, or there are none.
+    pub is_worker_named: bool,
+    /// The ledger's branch, if the command line names it.
+    pub branch: Option<String>,
+}
+
+impl Carried {
+    /// The same after a step, which has the agent's own name where the caller used another.
+    pub fn after(&self, record: &Record) -> Self {
+        let is_own = |last: &&Transition| last.worker.is_some() && last.worker == self.worker;
+        let last = record.latest().filter(is_own);
+        Self {
+            agent: last.map(|last| last.by.clone()).or(self.agent.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Adds the options that a command lacks. Only commands of the acting agent get its worker:
+    /// another agent has its own.
+    fn complete(&self, command: &mut Command) {
+        let words = command.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ["git", "handoff", verb, rest @ ..] = &words[..] else {
+            return;
+        };
+        if rest.contains(&"-h") {
+            return;
+        }
+        // Without arguments, it is only the name of a command.
+        let is_run = match *verb {
+            "wait" => rest.contains(&"--inbox"),
+            verb => !rest.is_empty() && OF_WORKER.contains(&verb),
+        };
+        let is_own = match (agent_of(rest), &self.agent) {
+            (Some(agent), Some(own)) => agent == own.as_str(),
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        if is_run && is_own {
+            if let Some(agent) = self.agent.as_ref().filter(|_| self.is_agent_named)
+                && agent_of(rest).is_none()
+            {
+                command.option("--as", agent.as_str());
+            }
+            if let Some(worker) = self.worker.as_ref().filter(|_| self.is_worker_named)
+                && !rest.contains(&"--worker")
+            {
+                command.option("--worker", worker.as_str());
+            }
+        }
+        if let Some(branch) = &self.branch
+            && !rest.contains(&"--branch")
+            && !WITHOUT_LEDGER.contains(verb)
+        {
+            command.option("--branch", branch);
+        }
+    }
+
+    /// A command with the options that it lacks.
+    pub fn command(&self, command: &str) -> String {
+        let mut command = Command::from(command);
+        self.complete(&mut command);
+        command.to_string()
+    }
+
+    /// The same for each command in a text.
+    pub fn sentence(&self, mut text: Hint) -> Hint {
+        for part in &mut text.parts {
+            if let Part::Command(command) = part {
+                self.complete(command);
+            }
+        }
+        text
+    }
+
+    /// The same for what needs somebody.
+    pub fn attention(&self, found: &mut [Attention]) {
+        for one in found {
+            one.next = self.command(&one.next);
+        }
+    }
+}
+
+/// The agent that a command's arguments name as the acting one.
+fn agent_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+    let mut pairs = arguments.windows(2);
+    pairs.find_map(|pair| ["--as", "--from"].contains(&pair[0]).then_some(pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Carried;
+
+    fn carried() -> Carried {
+        Carried {
+            agent: "fixer".parse().ok(),
+            is_agent_named: true,
+            worker: "tree-1".parse().ok(),
+            is_worker_named: true,
+            branch: None,
+        }
+    }
+
+    #[test]
+    fn commands_of_the_worker_carry_it_and_no_others() {
+        for (command, rest) in [
+            ("git handoff extend 7.1 --as fixer", " --worker tree-1"),
+            ("git handoff claim --next", " --as fixer --worker tree-1"),
+            (
+                "git handoff new --issue 7 --from fixer --to x",
+                " --worker tree-1",
+            ),
+            ("git handoff send c.xml --as fixer --worker w", ""),
+            ("git handoff claim 7.1 --as other", ""),
+            ("git handoff new --issue 7 --from other --to fixer", ""),
+            ("git handoff retry 7.1", ""),
+            ("git handoff show 7.1", ""),
+            ("git handoff wait 7.1", ""),
+            ("git handoff wait --inbox --as fixer", " --worker tree-1"),
+            ("git handoff extend", ""),
+            ("git handoff fail -h", ""),
+            ("git remote -v", ""),
+        ] {
+            assert_eq!(carried().command(command), format!("{command}{rest}"));
+        }
+        let unnamed = Carried {
+            is_worker_named: false,
+            ..carried()
+        };
+        assert_eq!(
+            unnamed.command("git handoff claim 7.1"),
+            "git handoff claim 7.1 --as fixer"
+        );
+        assert_eq!(
+            Carried::default().command("git handoff claim 7.1"),
+            "git handoff claim 7.1"
+        );
+    }
+
+    #[test]
+    fn a_branch_that_was_named_goes_with_each_command_on_a_ledger() {
+        let on_branch = Carried {
+            branch: Some("work".to_owned()),
+            ..carried()
+        };
+        let sentence = |text: &str| on_branch.sentence(text.into()).to_string();
+        assert_eq!(
+            sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
+            "see `git handoff show 7.1 --branch work`, or `git handoff explain x`; `git log`"
+        );
+        // A backtick in a quoted name ends nothing.
+        let foreign = "see `git diff 'a`git handoff extend 7`b'`, `git handoff show 7.1`";
+        assert_eq!(
+            sentence(foreign),
+            format!("{} --branch work`", foreign.trim_end_matches('`'))
+        );
+        assert_eq!(
+            sentence("claim it: `git handoff claim 7.1`"),
+            "claim it: `git handoff claim 7.1 --as fixer --worker tree-1 --branch work`"
+        );
+    }
+}

@@ -1,0 +1,578 @@
+//! What is printed: data on stdout, chatter on stderr, one document with `--json`.
+//!
+//! [`Output`] prints, and nothing else does; an [`Answer`] is what a command gives it.
+//! `carried` completes the commands in it, `annotations` are shown in a workflow's log, `progress`
+//! shows the progress of long work, `replace` writes files atomically.
+
+pub mod annotations;
+mod answer;
+mod carried;
+mod progress;
+pub mod replace;
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io;
+use std::io::Write;
+
+use anstream::adapter::{strip_bytes, strip_str};
+use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
+use handoff::base::codes::exit;
+use handoff::base::finding::{Finding, Severity};
+use handoff::base::text::{continued, path};
+use handoff::base::{Moment, short_id};
+use handoff::git::tells_of_damage;
+use handoff::ledger::attention::Attention;
+use handoff::ledger::{Ledger, Unpublished};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
+
+use annotations::{Annotation, Weight, commands, log};
+pub use answer::{Answer, as_object};
+pub use carried::Carried;
+
+use crate::args::page::retyped;
+use crate::environment::{is_in_workflow, now};
+use crate::failure::{ErrorCode, Failure, Hint, hint};
+use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
+
+/// The version of every JSON document.
+pub const SCHEMA: &str = "git-handoff/2";
+
+/// Every JSON document.
+#[skip_serializing_none]
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a, A> {
+    /// `git-handoff/2`
+    schema: &'static str,
+    /// whether the command succeeded
+    ok: bool,
+    /// what went wrong, if `ok` is false
+    error: Option<ErrorView<'a>>,
+    /// the answer, if `ok` is true; [each command](#what-each-command-answers) has its own. `import`, `wait`, `sync` and steps recorded only here
+    /// (`not_published`) have it along with the error: what was done nevertheless, the current state
+    data: Option<A>,
+}
+
+/// What went wrong.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+struct ErrorView<'a> {
+    /// a stable word for programs: [codes](codes.md#errors)
+    code: ErrorCode,
+    /// what was refused and why, for people
+    message: &'a str,
+    /// the next safe thing to do
+    hint: String,
+    /// every fault, if there can be several; otherwise empty
+    findings: &'a [Finding],
+}
+
+/// Where a command prints.
+pub struct Output {
+    json: bool,
+    /// Whether the command knows the remote's ledger.
+    has_remote: bool,
+    /// What the remote lacks of what was written.
+    unpublished: Option<Unpublished>,
+    /// Why the state known here may be out of date.
+    stale: Option<String>,
+    /// What printed commands need to run elsewhere, once it is known.
+    carried: Option<Carried>,
+    /// The hint of a failure that was reported as JSON.
+    hint: Option<Hint>,
+    one_line: bool,
+    /// Whether failures are annotations of a workflow.
+    annotates: bool,
+    /// Whether the command writes nothing but its answer.
+    only_reads: bool,
+    /// The arguments that the user typed.
+    arguments: Vec<String>,
+    /// The terminal that answers are for.
+    screen: Option<Screen>,
+    wishes: Wishes,
+    /// Whether answers may be long, and whether the user allows a pager for them.
+    is_view: bool,
+    may_page: bool,
+    stdout: Sink,
+    stderr: AutoStream<io::Stderr>,
+}
+
+/// What a command answered to a caller within this process: the document, and the hint of a failure,
+/// which the document has as it is for a shell.
+pub type Kept = (Vec<u8>, Option<Hint>);
+
+/// Where answers go.
+enum Sink {
+    /// To standard output.
+    Stdout(AutoStream<io::Stdout>),
+    /// To the caller within this process.
+    Kept(Vec<u8>),
+}
+
+impl Sink {
+    fn stdout(color: ColorChoice) -> Self {
+        Self::Stdout(AutoStream::new(io::stdout(), color))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(stream) if stream.current_choice() == ColorChoice::Never => {
+                // Written at once: the stream would write each piece between two styles.
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&strip_bytes(bytes).into_vec())?;
+                stdout.flush()
+            }
+            Self::Stdout(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            Self::Kept(kept) => {
+                kept.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn has_colors(&self) -> bool {
+        match self {
+            Self::Stdout(stream) => stream.current_choice() != ColorChoice::Never,
+            Self::Kept(_) => false,
+        }
+    }
+}
+
+impl Output {
+    /// Prints as text, or as one JSON document.
+    pub fn new(json: bool, color: ColorChoice) -> Self {
+        Self {
+            json,
+            has_remote: false,
+            unpublished: None,
+            stale: None,
+            carried: None,
+            hint: None,
+            one_line: false,
+            annotates: false,
+            only_reads: false,
+            arguments: Vec::new(),
+            screen: None,
+            wishes: Wishes::default(),
+            is_view: false,
+            may_page: false,
+            stdout: Sink::stdout(color),
+            stderr: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Keeps the JSON document instead of printing it.
+    pub fn kept() -> Self {
+        Self {
+            stdout: Sink::Kept(Vec::new()),
+            ..Self::new(true, ColorChoice::Never)
+        }
+    }
+
+    /// What was kept; nothing if it was printed.
+    pub fn into_kept(self) -> Kept {
+        let document = match self.stdout {
+            Sink::Stdout(_) => Vec::new(),
+            Sink::Kept(kept) => kept,
+        };
+        (document, self.hint)
+    }
+
+    /// The document of a failure.
+    pub fn of_failure(failure: &Failure) -> Kept {
+        let mut output = Self::kept();
+        output.fail(failure);
+        output.into_kept()
+    }
+
+    /// Prints as the user's terminal and configuration require; the options for colour and pager
+    /// take precedence.
+    pub fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {
+        let screen = Screen::of_stdout().filter(|_| !json);
+        if screen.is_none() {
+            return Self::new(json, color);
+        }
+        let wishes = Wishes::read();
+        let choice = match color {
+            ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
+            choice => choice,
+        };
+        // git's pager is a pipe, but shows colours.
+        let in_pager = is_for_git_pager() && choice == ColorChoice::Auto;
+        let stdout = match choice {
+            _ if !in_pager => choice,
+            _ if wishes.no_color_in_pager || !takes_colors() => ColorChoice::Never,
+            _ => ColorChoice::AlwaysAnsi,
+        };
+        Self {
+            screen,
+            wishes,
+            may_page: may_page && !is_for_git_pager() && !is_dumb(),
+            stdout: Sink::stdout(stdout),
+            stderr: AutoStream::new(io::stderr(), choice),
+            ..Self::new(json, color)
+        }
+    }
+
+    /// From now on, answers may be long: on a terminal, a pager shows them.
+    pub fn paged(&mut self) {
+        self.is_view = true;
+    }
+
+    /// The look of an answer given now.
+    pub fn look(&self, now: Moment) -> Look {
+        Look::new(now, self.screen)
+    }
+
+    /// From now on, answers are JSON documents.
+    pub fn as_json(&mut self) {
+        self.json = true;
+    }
+
+    /// Whether the answer is text on a terminal.
+    pub fn is_on_terminal(&self) -> bool {
+        self.screen.is_some()
+    }
+
+    /// Whether a pager shows the answer.
+    pub fn has_pager(&self) -> bool {
+        self.pager().is_some()
+    }
+
+    fn pager(&self) -> Option<Pager> {
+        let pages = self.is_view && self.may_page;
+        let own = self.wishes.pager.as_deref();
+        pages.then(|| Pager::of_user(own)).flatten()
+    }
+
+    /// From now on, printed commands may repeat these arguments.
+    pub fn was_typed(&mut self, arguments: &[OsString]) {
+        let words = arguments.iter().skip(1);
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        self.arguments = words.collect();
+    }
+
+    /// The command that was typed, with these options instead of its `--after`.
+    pub fn typed(&self, options: &[&str]) -> String {
+        self.command(&retyped(&self.arguments, options))
+    }
+
+    /// Whether answers have colours.
+    pub fn has_colors(&self) -> bool {
+        self.stdout.has_colors()
+    }
+
+    /// Whether the answer is one JSON document.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints an answer: the document, or the text.
+    ///
+    /// # Errors
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
+    pub fn answer(&mut self, answer: &impl Answer) -> Result<(), Failure> {
+        let missed = self.missed();
+        if !self.json {
+            let text = answer.text(&self.look(now()?));
+            self.show(&text)?;
+            if let Some(missed) = missed {
+                // With --offline, it is no error.
+                let unpublished = self.unpublished.as_ref();
+                if unpublished.is_some_and(|unpublished| unpublished.trouble.is_some()) {
+                    self.fail(&missed);
+                    return Ok(());
+                }
+                let hint = self.sentence(missed.hint.clone().unwrap_or_default());
+                self.say(&format!("{}; {hint}", continued(&missed.message)));
+            }
+            return Ok(());
+        }
+        if let Some(missed) = missed {
+            self.fail(&missed.data(answer));
+            return Ok(());
+        }
+        self.raw(document(answer).as_bytes())
+    }
+
+    /// Prints a text, through a pager if one is due.
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let Some(pager) = self.pager() else {
+            return self.raw(text.as_bytes());
+        };
+        let colors = self.stdout.has_colors();
+        let shown = if colors && !self.wishes.no_color_in_pager {
+            pager.show(text.as_bytes())
+        } else {
+            pager.show(&strip_str(text).to_string().into_bytes())
+        };
+        if shown {
+            Ok(())
+        } else {
+            self.raw(text.as_bytes())
+        }
+    }
+
+    /// From now on, failures say that they rest on this clone's state, and why.
+    pub fn judge_by_what_is_here(&mut self, why: String) {
+        self.stale = Some(why);
+    }
+
+    /// From now on, printed commands carry these options.
+    pub fn carry(&mut self, carried: Carried) {
+        self.carried = Some(carried);
+    }
+
+    /// What printed commands carry, if that is known yet.
+    pub fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+
+    /// A command with what it has to carry.
+    pub fn command(&self, command: &str) -> String {
+        match &self.carried {
+            Some(carried) => carried.command(command),
+            None => command.to_owned(),
+        }
+    }
+
+    /// A text with what the commands in it have to carry.
+    pub fn sentence(&self, text: impl Into<Hint>) -> Hint {
+        match &self.carried {
+            Some(carried) => carried.sentence(text.into()),
+            None => text.into(),
+        }
+    }
+
+    /// Completes the commands of what needs somebody.
+    pub fn complete(&self, found: &mut [Attention]) {
+        if let Some(carried) = &self.carried {
+            carried.attention(found);
+        }
+    }
+
+    /// From now on, answers say which steps the remote lacks.
+    pub fn follow(&mut self, ledger: &Ledger<'_>) {
+        self.has_remote = ledger.is_shared();
+        self.unpublished = ledger.unpublished().cloned();
+    }
+
+    /// Whether the command's ledger has a remote.
+    pub fn has_remote(&self) -> bool {
+        self.has_remote
+    }
+
+    /// The exit code of a command that succeeded.
+    pub fn exit(&self) -> u8 {
+        self.missed().map_or(exit::DONE, |missed| missed.exit)
+    }
+
+    /// The warning that a step is not on the remote, if so.
+    fn missed(&self) -> Option<Failure> {
+        let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
+        let mut text = format!("recorded here, but not on {remote}");
+        let mut hint = "`git handoff sync` brings it there, once it can be reached; until then another clone may be first";
+        if let Some(trouble) = trouble {
+            text += &format!(": {trouble}");
+            if tells_of_damage(trouble) {
+                hint = "`git handoff fetch --repair` puts right what is damaged here, then `git handoff sync` brings it there";
+            }
+        }
+        let failure = Failure::new(ErrorCode::NotPublished, text);
+        Some(failure.hint(hint))
+    }
+
+    /// From now on, a failure is one line of JSON, as the answers are.
+    pub fn one_line_each(&mut self) {
+        self.one_line = true;
+    }
+
+    /// From now on, a failure is an annotation of the workflow.
+    pub fn annotate(&mut self) {
+        self.annotates = true;
+    }
+
+    /// From now on, a failure to print does not leave anything done unreported.
+    pub fn only_reads(&mut self) {
+        self.only_reads = true;
+    }
+
+    /// Prints bytes as they are.
+    ///
+    /// # Errors
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream(bytes).map(drop)
+    }
+
+    /// Prints bytes as they are, and returns whether anyone still reads.
+    ///
+    /// # Errors
+    /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
+    pub fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+        match self.stdout.write(bytes) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => {
+                let stays = if self.only_reads {
+                    ""
+                } else {
+                    ", but what was done stays done"
+                };
+                let text = format!("the answer cannot be written{stays}: {error}");
+                Err(Failure::new(ErrorCode::Output, text))
+            }
+        }
+    }
+
+    /// Prints a message on stderr.
+    pub fn say(&mut self, text: &str) {
+        if !self.json {
+            // Chatter that can't be written has nowhere to be reported.
+            let _ = writeln!(self.stderr, "{}", for_log(text));
+        }
+    }
+
+    /// Prints what a person should know of, on stderr: in a workflow, as an annotation.
+    pub fn notice(&mut self, title: &str, text: &str) {
+        if is_in_workflow() {
+            let notice = Annotation::new(Weight::Notice, title, text);
+            let _ = write!(self.stderr, "{}", commands(&[notice]));
+        } else {
+            self.say(&format!("note: {title}: {}", continued(text)));
+        }
+    }
+
+    /// Prints a failure, unless its command has done so.
+    pub fn fail(&mut self, failure: &Failure) {
+        if failure.code.is_none() {
+            return;
+        }
+        let mut hint = self.sentence(failure.next());
+        if let Some(why) = &self.stale
+            && failure.code != Some(ErrorCode::NotPublished)
+        {
+            hint = hint!("{}; ", why).and(hint);
+        }
+        if let (true, Some(code)) = (self.json, failure.code) {
+            let document = Document {
+                schema: SCHEMA,
+                ok: false,
+                error: Some(ErrorView {
+                    code,
+                    message: &failure.message,
+                    hint: hint.to_string(),
+                    findings: &failure.findings,
+                }),
+                data: failure.data.as_deref(),
+            };
+            let text = if self.one_line {
+                let line = serde_json::to_string(&document).unwrap_or_default();
+                format!("{line}\n")
+            } else {
+                pretty(&document)
+            };
+            let _ = self.raw(text.as_bytes());
+            self.hint = Some(hint);
+            return;
+        }
+        if self.annotates {
+            let _ = self.raw(annotation(failure).as_bytes());
+            return;
+        }
+        let bold = AnsiColor::Red.on_default().bold();
+        let mut text = format!("{bold}error{bold:#}: {}\n", continued(&failure.message));
+        for finding in &failure.findings {
+            text += &render(finding);
+        }
+        let style = AnsiColor::Cyan.on_default();
+        text += &format!("{style}hint{style:#}: {}\n", continued(&hint.to_string()));
+        let _ = self.stderr.write_all(for_log(&text).as_bytes());
+    }
+}
+
+/// A failure as a workflow command.
+fn annotation(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref();
+    let hint = hint.map(|hint| format!("\n{hint}"));
+    let text = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let findings = failure.findings.iter().map(Annotation::in_ledger);
+    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.word(), text)]
+        .into_iter()
+        .chain(findings)
+        .collect();
+    commands(&all)
+}
+
+/// A message in which a workflow's runner finds no command.
+fn for_log(text: &str) -> Cow<'_, str> {
+    if is_in_workflow() {
+        // The program's own colours are not part of the text.
+        Cow::Owned(log(&strip_str(text).to_string()))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The JSON document of an answer.
+pub fn document(answer: &impl Answer) -> String {
+    pretty(&Document {
+        schema: SCHEMA,
+        ok: true,
+        error: None,
+        data: Some(answer),
+    })
+}
+
+/// A JSON document with a final line break.
+pub fn pretty(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// One finding as text: place, severity, message, cure.
+pub fn render(finding: &Finding) -> String {
+    let style = match finding.severity {
+        Severity::Error => AnsiColor::Red.on_default(),
+        Severity::Warning => AnsiColor::Yellow.on_default(),
+        Severity::Note => AnsiColor::Blue.on_default(),
+    };
+    let mut place = String::new();
+    if let Some(commit) = &finding.commit {
+        place += &format!("{} ", short_id(commit));
+    }
+    if let (Some(line), Some(column)) = (finding.line, finding.column) {
+        place += &format!("{line}:{column} ");
+    }
+    let path = path(&finding.path);
+    let weight = match finding.severity {
+        Severity::Error => "",
+        Severity::Warning => "warning ",
+        Severity::Note => "note ",
+    };
+    let mut text = format!(
+        "  {place}{path} {style}{weight}{}{style:#} {}\n",
+        finding.code,
+        continued(&finding.message)
+    );
+    if let Some(fix) = &finding.fix {
+        text += &format!("      {}\n", continued(fix));
+    }
+    text
+}
+
+/// Whether the environment lets a terminal have colours.
+fn takes_colors() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && !is_dumb()
+}
+
+/// A number of things: `1 commit`, `2 commits`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}

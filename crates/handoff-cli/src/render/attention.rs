@@ -1,0 +1,70 @@
+//! What needs somebody, as lines: what, whose turn, since when; why; and the command to run.
+
+use handoff::ledger::attention::Attention;
+
+use crate::view::Look;
+
+/// The columns of a line where there is no terminal. Only ids and commands go beyond it.
+const WIDTH: usize = 80;
+
+/// The indent of an entry's further lines.
+const INDENT: &str = "    ";
+
+/// The most columns of an agent's name.
+const NAME: usize = 30;
+
+/// Lists the most urgent of them, at most this many, and counts the rest of `total`.
+pub fn attention_text(
+    attention: &[Attention],
+    (most, total): (usize, usize),
+    look: &Look,
+) -> String {
+    if attention.is_empty() || most == 0 {
+        return String::new();
+    }
+    let mut text = format!("{}\n", look.heading("needs attention"));
+    for one in attention.iter().take(most) {
+        text += &entry(one, look);
+    }
+    match total.saturating_sub(most) {
+        0 => {}
+        more => text += &format!("  and {more} more (--limit 0 lists all)\n"),
+    }
+    text + "\n"
+}
+
+/// The line about steps made offline that were refused and are kept; empty without such steps.
+pub fn rejected_text(count: usize) -> Option<String> {
+    let steps = match count {
+        0 => return None,
+        1 => "1 step made offline was refused and is kept".to_owned(),
+        count => format!("{count} steps made offline were refused and are kept"),
+    };
+    Some(format!("{steps}: `git handoff refused`"))
+}
+
+fn entry(one: &Attention, look: &Look) -> String {
+    let attempt = match one.attempt {
+        0 | 1 => String::new(),
+        attempt => format!(", attempt {attempt}"),
+    };
+    let width = look.width(WIDTH);
+    let need = format!("! {} {}{attempt}", one.id, one.need.title());
+    let turn = look.cut(&look.cell(one.turn.as_str()), NAME);
+    let turn = format!("{turn}'s turn, {}", look.age(one.since));
+    let between = if need.len() + turn.len() + ", ".len() <= width {
+        ", ".to_owned()
+    } else {
+        format!("\n{INDENT}")
+    };
+    let mut text = format!("{}{between}{turn}\n", look.urgent(&need));
+    let mut about = vec![&one.title];
+    about.extend(Some(&one.why).filter(|why| **why != one.title));
+    for line in about {
+        let line = look.cut(&look.cell(line), width.saturating_sub(INDENT.len()));
+        if !line.is_empty() {
+            text += &format!("{INDENT}{line}\n");
+        }
+    }
+    text + &format!("{INDENT}next: {}\n", one.next)
+}

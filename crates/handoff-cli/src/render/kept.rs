@@ -1,0 +1,126 @@
+//! What was kept of failed attempts, as text.
+
+use handoff::base::short_id;
+use handoff::base::text::{continued, plain};
+use handoff::ledger::{Contents, PastFailure, Shown};
+use handoff::model::SnapshotManifest;
+
+use crate::output::counted;
+
+/// The most paths of a snapshot that are listed.
+const MOST_PATHS: usize = 50;
+
+/// The failures of earlier attempts, and what was kept of the newest that kept anything.
+pub fn kept_text(failures: &[PastFailure]) -> String {
+    let mut text = String::new();
+    for failure in failures {
+        let (id, attempt) = (&failure.id, failure.attempt);
+        let error = failure.error.as_ref();
+        let error = error.map(|error| format!(": {}: {}", error.named(), error.message));
+        let error = continued(&error.unwrap_or_default());
+        text += &format!("\n{id}, attempt {attempt} failed{error}\n");
+        if let Some(kept) = &failure.kept {
+            text += &contents_text(kept);
+        }
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("    {}\n", plain(line)))
+        .collect()
+}
+
+/// What was kept of a failure, and how to get it back.
+pub fn contents_text(kept: &Contents) -> String {
+    let mut text = format!("  kept in {}\n", continued(&kept.path));
+    let host = kept.host.name.as_deref().unwrap_or("an unnamed machine");
+    let tools: Vec<String> = kept
+        .tools
+        .iter()
+        .map(|(tool, v)| format!("{tool} {v}"))
+        .collect();
+    let on = format!(
+        "on {host} ({}, {}), {}",
+        kept.host.os,
+        kept.host.arch,
+        tools.join(", ")
+    );
+    text += &format!("  {}\n", continued(&on));
+    let code = &kept.code;
+    let branch = match &code.branch {
+        Some(branch) => format!("branch {branch}"),
+        None => "no branch".to_owned(),
+    };
+    let commit = code.commit.as_deref().map(short_id);
+    let commit = commit.unwrap_or_else(|| "no commit yet".to_owned());
+    text += &format!("  {}\n", continued(&format!("on {branch} at {commit}")));
+    for file in &kept.attachments {
+        text += &attachment_text(file);
+    }
+    if let Some(snapshot) = &kept.snapshot {
+        text += &snapshot_text(snapshot);
+    }
+    if let Some(command) = &kept.restore {
+        text += &format!("  restore it: {command}\n");
+    }
+    text
+}
+
+fn attachment_text(file: &Shown) -> String {
+    let (name, bytes) = (continued(&file.attachment.name), file.attachment.bytes);
+    let mut text = format!("  attached {name}, {bytes} bytes");
+    match &file.tail {
+        Some(tail) if tail.is_empty() => text.push('\n'),
+        Some(tail) => {
+            let cut = if file.cut {
+                format!(", the last {} of them", tail.len())
+            } else {
+                String::new()
+            };
+            text += &format!("{cut}:\n{}", indented(tail));
+        }
+        None => text += ", not text\n",
+    }
+    text
+}
+
+fn snapshot_text(snapshot: &SnapshotManifest) -> String {
+    let mut text = format!(
+        "  unfinished work: {} files, {} deleted, {} staged",
+        snapshot.files.len(),
+        snapshot.deleted.len(),
+        snapshot.staged.len() + snapshot.removed.len()
+    );
+    if let Some(operation) = &snapshot.operation {
+        text += &format!(", during a {}", continued(operation));
+    }
+    text.push('\n');
+    let commits = snapshot.commits.len();
+    if commits > 0 {
+        let more = if snapshot.more_commits {
+            ", the newest of them"
+        } else {
+            ""
+        };
+        text += &format!("  {} kept with it{more}\n", counted(commits, "commit"));
+    }
+    let files = snapshot
+        .files
+        .iter()
+        .map(|file| format!("{} ({} bytes)", file.path, file.bytes));
+    let deleted = snapshot
+        .deleted
+        .iter()
+        .map(|path| format!("{path} (deleted)"));
+    let mut lines = files.chain(deleted);
+    for line in lines.by_ref().take(MOST_PATHS) {
+        text += &format!("    {}\n", plain(&line));
+    }
+    let more = lines.count();
+    if more > 0 {
+        text += &format!("    and {more} more, which --json lists\n");
+    }
+    text
+}

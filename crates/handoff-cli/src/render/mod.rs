@@ -1,0 +1,696 @@
+//! Records, issues and receipts, as text and as JSON.
+//!
+//! `receipt` is what a write did, `rows` renders handoffs as a table, `kept` what was kept of a
+//! failure, `advice` the commands that may come next, `audit` the report of an audit. These modules
+//! lay out a value, and a `Look` adapts it to the terminal.
+
+pub mod advice;
+pub mod attention;
+pub mod audit;
+pub mod kept;
+pub mod receipt;
+pub mod rows;
+
+use std::collections::BTreeMap;
+
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::short_id;
+use handoff::base::text::{continued, fenced, plain};
+use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
+use handoff::model::{
+    Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
+    NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Transition,
+    Verdict, issue_folder, overdue_text,
+};
+use handoff::protocol::{Check, Event, State};
+use serde_json::Value;
+
+use crate::output::counted;
+use crate::render::attention::attention_text;
+use crate::view::{Look, colored};
+
+/// How much of what needs somebody in an issue is printed.
+const NEEDS_PRINTED: usize = 5;
+
+/// One handoff on one line.
+pub fn headline(record: &Record) -> String {
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    format!("{id} {from} → {to}: {}", colored(record.state))
+}
+
+/// One handoff with its history.
+pub fn record_text(record: &Record, look: &Look) -> String {
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    let (arrow, state) = (look.arrow(), look.state(record.state));
+    let summary = continued(&record.summary);
+    let mut text = format!("{id} {from} {arrow} {to}: {state}\n  {summary}\n");
+    let details = [
+        contract_details(record),
+        lease_details(record, look),
+        work_details(record, look),
+        sender_details(record),
+        usage_details(record),
+    ];
+    for (name, value) in details.into_iter().flatten() {
+        if !value.is_empty() {
+            text += &format!("  {name:<9} {value}\n");
+        }
+    }
+    if record.state == State::Blocked && !record.questions().is_empty() {
+        text += "  asked\n";
+        text += &indented(&advice::questions_text(record.questions()));
+    }
+    let mut reports = &record.progress[..];
+    for (i, t) in record.transitions.iter().enumerate() {
+        text += &transition_text(t, look);
+        // Reports stand between the claim that they were made under and what came after it.
+        let next = record.transitions.get(i + 1).map(|next| next.at);
+        let claimed = t.event == Some(Event::Claim);
+        let until = reports.partition_point(|p| claimed && next.is_none_or(|next| p.at <= next));
+        let (made, later) = reports.split_at(until);
+        reports = later;
+        for report in made {
+            let (at, said) = (look.moment(report.at), &report.text);
+            text += &indented(&format!("progress, {at}: {said}"));
+        }
+        if let Some(context) = &t.context {
+            let attempt = context.folder.rsplit('/').next().unwrap_or_default();
+            let see = format!("git handoff restore {} --attempt {attempt}", record.id);
+            text += &indented(&format!("{}: see `{see}`", kept(record, context)));
+        }
+    }
+    text
+}
+
+/// A detail of a handoff: its name and value, which is not shown if it is empty.
+type Detail = (&'static str, String);
+
+fn contract_details(record: &Record) -> Vec<Detail> {
+    let (contract, kind) = (&record.contract, &record.contract_type);
+    let priority = record.priority.as_deref().map(continued);
+    let follows = record.follows.as_ref().map(ToString::to_string);
+    let replaces = record.replaces.as_ref().map(ToString::to_string);
+    let mut details = vec![
+        ("type", format!("{kind} ({})", contract.format)),
+        ("sha256", contract.sha256.clone()),
+        ("priority", priority.unwrap_or_default()),
+        ("follows", follows.unwrap_or_default()),
+        ("replaces", replaces.unwrap_or_default()),
+    ];
+    if let Some(code) = &record.code {
+        // A record that was tampered with may hold any text here.
+        let commit = short_id(&code.commit);
+        let at = format!("{} at {}", continued(&code.branch), continued(&commit));
+        details.push(("branch", at));
+    }
+    details
+}
+
+fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
+    let Some(lease) = &record.lease else {
+        return Vec::new();
+    };
+    let end = lease.expires_at.map(|end| {
+        let ran_out = record.is_expired(look.now());
+        let word = if ran_out { "ran out" } else { "until" };
+        format!(", {word} {}", look.moment(end))
+    });
+    let held = format!(
+        "{} (worker {}) since {}{}, token {}",
+        lease.holder,
+        lease.worker,
+        look.moment(lease.since),
+        end.unwrap_or_default(),
+        lease.token
+    );
+    let progress = lease
+        .progress
+        .as_ref()
+        .map(|progress| format!("{} ({})", continued(&progress.text), look.ago(progress.at)));
+    vec![
+        ("held by", held),
+        ("progress", progress.unwrap_or_default()),
+    ]
+}
+
+/// What each claim of it took, as far as it was reported.
+fn usage_details(record: &Record) -> Vec<Detail> {
+    let usage = record.usage.iter().filter_map(|usage| {
+        let took = Spent::of(&usage.models).text()?;
+        let names = usage
+            .models
+            .iter()
+            .filter_map(|model| model.model.as_deref());
+        let names: Vec<String> = names.map(continued).collect();
+        let names = if names.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", names.join(" and "))
+        };
+        Some((
+            "took",
+            format!("{took}{names} ({}, attempt {})", usage.by, usage.attempt),
+        ))
+    });
+    usage.collect()
+}
+
+/// What the handoff answers, waits for, expects and delivers.
+fn work_details(record: &Record, look: &Look) -> Vec<Detail> {
+    let ids = |ids: &[HandoffId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        ids.join(", ")
+    };
+    let not_before = record.not_before.map(|at| look.moment(at));
+    let claim_by = record.acknowledge_by.map(|at| look.moment(at));
+    let intended = record.intended.as_ref().map(ToString::to_string);
+    let recommended = record.recommended.as_ref().map(ToString::to_string);
+    let task = record.task.as_ref().map(|task| {
+        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+        continued(&format!("{}{}", task.id, of.unwrap_or_default()))
+    });
+    let expects = record.expects.as_ref().map(|expected| {
+        continued(&format!(
+            "{} at {}",
+            expected.artifact_type, expected.destination
+        ))
+    });
+    let imported = record.imported.as_ref();
+    let from_file = imported.map(|imported| {
+        let profile = imported.profile.as_ref().map(|p| format!(", by {p}"));
+        continued(&format!("{}{}", imported.file, profile.unwrap_or_default()))
+    });
+    let unknown = imported.map(|imported| continued(&imported.unknown.join(", ")));
+    let mut details = vec![
+        ("imported from", from_file.unwrap_or_default()),
+        ("unknown", unknown.unwrap_or_default()),
+        ("not before", not_before.unwrap_or_default()),
+        ("claim by", claim_by.unwrap_or_default()),
+        ("answers", ids(record.answers.as_slice())),
+        ("meant for", intended.unwrap_or_default()),
+        ("recommends", recommended.unwrap_or_default()),
+        ("task", task.unwrap_or_default()),
+        ("waits for", ids(&record.waits_for)),
+        ("parts", ids(&record.parts)),
+        ("expects", expects.unwrap_or_default()),
+    ];
+    let artifacts = record.artifacts.iter();
+    details.extend(artifacts.map(|delivered| ("artifact", continued(&artifact(delivered)))));
+    let claims = record.evidence.iter();
+    details.extend(claims.map(|checked| ("statement", continued(&claim(checked)))));
+    let contradictions = record.contradictions.iter();
+    let said = contradictions.map(|known| ("contradicts", continued(&known.message)));
+    details.extend(said);
+    let absent = record.not_applicable.iter();
+    let said = absent.map(|known| {
+        (
+            "n/a",
+            continued(&format!("{}: {}", known.path, known.reason)),
+        )
+    });
+    details.extend(said);
+    details
+}
+
+/// The sender's session and violations, and the number of the attempt.
+fn sender_details(record: &Record) -> Vec<Detail> {
+    let session = record.session.as_deref().map(continued);
+    let mut details = vec![("session", session.unwrap_or_default())];
+    if let Some(violation) = record.violation() {
+        details.push(("violation", continued(&violation)));
+    }
+    if record.attempt > 1 {
+        details.push(("attempt", record.attempt.to_string()));
+    }
+    details
+}
+
+/// A line for each paused issue.
+pub fn pauses_text<'a>(paused: impl IntoIterator<Item = (&'a IssueKey, &'a Paused)>) -> String {
+    let line = |(key, paused)| format!("issue {key} is {paused}\n");
+    paused.into_iter().map(line).collect()
+}
+
+/// One transition, with its time and its reasons.
+pub fn transition_text(t: &Transition, look: &Look) -> String {
+    let event = t.event.map_or("send", handoff::protocol::Event::as_str);
+    let sent = t
+        .sent
+        .as_ref()
+        .map(|id| format!(" with {id}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "  {} {event} by {} {} {}{sent}\n",
+        look.moment(t.at),
+        t.by,
+        look.arrow(),
+        look.state(t.to)
+    );
+    if let Some(receiver) = &t.receiver {
+        text += &indented(&format!("now with {receiver}"));
+    }
+    if let Some(reason) = &t.reason {
+        text += &indented(reason);
+    }
+    for allowed in &t.allowed_secrets {
+        text += &indented(&format!(
+            "allowed although it looks like a secret: {allowed}"
+        ));
+    }
+    for (key, value) in &t.values {
+        text += &indented(&fact(key, value));
+    }
+    if let Some(failure) = &t.failure {
+        let retry = if failure.no_retry {
+            "no further attempt"
+        } else if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        text += &indented(&format!(
+            "{}: {} ({retry})",
+            failure.named(),
+            failure.message
+        ));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            text += &indented(more);
+        }
+    }
+    text
+}
+
+/// The location and size of the context of a failure.
+fn kept(record: &Record, context: &FailureContext) -> String {
+    let folder = issue_folder(record.id.issue());
+    let (files, bytes) = (context.files, context.bytes);
+    let held = match files {
+        0 => String::new(),
+        1 => format!(", with 1 file of {bytes} bytes"),
+        _ => format!(", with {files} files of {bytes} bytes"),
+    };
+    format!("kept in {folder}/{}{held}", context.folder)
+}
+
+/// Foreign text, indented so that no line of it looks like one of ours.
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("      {}\n", plain(line)))
+        .collect()
+}
+
+/// What the work needs: the task, the title, what is required, open findings, answers, the workspace and the
+/// branch.
+fn work_text(work: &WorkBrief, record: &Record) -> String {
+    let (title, summary) = (&work.title, &record.summary);
+    let mut lines = match &record.task {
+        Some(task) if title == summary => vec![format!("task {}: {title}", task.id)],
+        Some(task) => vec![format!("task {}: {summary}", task.id), title.clone()],
+        None => vec![title.clone()],
+    };
+    for (name, value) in &work.facts {
+        lines.extend(fact_lines(&work.told(name), value));
+    }
+    let findings = work.findings.iter().map(ReviewFinding::line);
+    lines.extend(finding_lines(
+        findings.chain(work.asked.iter().map(Said::line)),
+    ));
+    lines.extend(work.branch.as_ref().map(branch_text));
+    lines.extend(work.answers.iter().flat_map(answer_lines));
+    lines.extend(work.decisions.iter().map(decision_text));
+    let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
+    format!("\nthe work\n{}", shown.collect::<String>())
+}
+
+/// The findings of reviews, with what became of each.
+fn finding_lines(findings: impl Iterator<Item = String>) -> Vec<String> {
+    let lines: Vec<String> = findings.map(|one| format!("  - {one}")).collect();
+    let head = (!lines.is_empty()).then(|| "findings:".to_owned());
+    head.into_iter().chain(lines).collect()
+}
+
+/// What is said outside the ledger, each kind under its title.
+fn said_lines(said: &[Said]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut title = None;
+    for one in said {
+        if title
+            .replace(&one.title)
+            .is_none_or(|title| *title != one.title)
+        {
+            lines.push(format!("{}:", one.title));
+        }
+        lines.push(format!("  - {}", one.line()));
+    }
+    lines
+}
+
+/// The code branch, and whether it is in this clone.
+pub fn branch_text(branch: &WorkBranch) -> String {
+    let name = &branch.name;
+    match (&branch.commit, &branch.sent) {
+        (Some(here), Some(sent)) if here != sent => {
+            let (here, sent) = (short_id(here), short_id(sent));
+            format!("branch: {name} at {here} here; it was at {sent} when this was sent")
+        }
+        (Some(here), _) => format!("branch: {name} at {}", short_id(here)),
+        (None, Some(sent)) => {
+            let sent = short_id(sent);
+            format!("branch: {name} is not in this clone; it was at {sent} when this was sent")
+        }
+        (None, None) => format!("branch: {name} is not in this clone"),
+    }
+}
+
+/// A decision, for an agent that works on what was decided about.
+pub fn decision_text(decision: &Decision) -> String {
+    let (by, id, why) = (&decision.by, &decision.id, &decision.why);
+    format!("{by} decided on {id}: {}: {why}", decision.action.as_str())
+}
+
+/// An answer and its question.
+fn answer_lines(answer: &AnswerGiven) -> Vec<String> {
+    let (id, by) = (&answer.id, &answer.by);
+    let asked = answer.asked.as_ref();
+    let asked = asked.map(|asked| format!(", which asked: {asked}"));
+    let head = format!("answered by {by} for {id}{}", asked.unwrap_or_default());
+    let text = answer.text.as_ref().map(|text| format!("  {text}"));
+    let values = answer.values.iter().map(|(key, value)| {
+        let mut all = answer.questions.iter();
+        let question = all.find(|question| question.key == *key);
+        let meaning = question.and_then(|question| question.description.as_ref());
+        let meaning = meaning.map(|meaning| format!(" ({meaning})"));
+        let outdated = if answer.outdated.contains(key) {
+            "; a contract has stated it since"
+        } else {
+            ""
+        };
+        let meaning = meaning.unwrap_or_default();
+        format!("  {key}: {}{meaning}{outdated}", inline(value))
+    });
+    [head].into_iter().chain(text).chain(values).collect()
+}
+
+/// A fact: a list or an object with one line for each of its members.
+fn fact_lines(name: &str, value: &Value) -> Vec<String> {
+    let under = |lines: Vec<String>| [format!("{name}:")].into_iter().chain(lines).collect();
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            let lines = items.iter().map(|item| format!("  - {}", inline(item)));
+            under(lines.collect())
+        }
+        Value::Object(members) if !members.is_empty() => {
+            let lines = members.iter().map(|(k, v)| format!("  {k}: {}", inline(v)));
+            under(lines.collect())
+        }
+        value => vec![format!("{name}: {}", inline(value))],
+    }
+}
+
+/// A value on one line.
+pub fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(members) => {
+            let one = |(k, v): (&String, &Value)| match v {
+                Value::String(text) => format!("{k}: {text}"),
+                other => format!("{k}: {other}"),
+            };
+            members.iter().map(one).collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
+/// contract, and what else is known.
+pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
+    let mut text = work_text(&brief.work, record) + &kept::kept_text(&brief.failures);
+    let contract = &brief.contract;
+    let format = record.contract.format.extension();
+    text += &format!("\n{}", fenced(&contract.text, format));
+    if let Some(basis) = &brief.decided_on {
+        let contract = fenced(&basis.text, basis.format.extension());
+        text += &format!("\nit was decided on {}:\n\n{contract}", basis.id);
+    }
+    let (agent, id, session) = match &brief.decided_on {
+        Some(basis) => (&basis.agent, &basis.id, &basis.session),
+        None => (&record.from, &record.id, &record.session),
+    };
+    if let Some(session) = session {
+        text += &format!(
+            "\nit continues the work of {agent} ({id}), whose session is {}\n",
+            continued(session)
+        );
+    }
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text += &format!("\n{title}\n");
+            text.extend(lines.iter().map(|line| format!("  {}\n", continued(line))));
+        }
+    };
+    section(
+        "budget",
+        brief
+            .budget
+            .iter()
+            .map(handoff::model::Left::text)
+            .collect(),
+    );
+    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
+    section("known about the issue", facts.collect());
+    let issue = record.id.issue();
+    let before = format!("see `git handoff context {issue}`");
+    section(
+        "what was requested, contract by contract",
+        (record.id.number() > 1)
+            .then_some(before)
+            .into_iter()
+            .collect(),
+    );
+    let delivered = record.artifacts.iter().chain(&brief.artifacts);
+    section("delivered", delivered.map(artifact).collect());
+    let tasks = brief.tasks.iter();
+    let tasks = tasks.map(|one| task(one, one.state.as_str()));
+    section("tasks", tasks.collect());
+    let notes = brief.annotations.iter().filter(|note| !note.is_usage());
+    section("notes", notes.map(note).collect());
+    let documents = brief.documents.iter();
+    section(
+        "shared documents",
+        documents.map(|(name, value)| fact(name, value)).collect(),
+    );
+    text
+}
+
+fn fact(name: &str, value: &Value) -> String {
+    let shown = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    format!("{name}: {shown}")
+}
+
+fn artifact(artifact: &Artifact) -> String {
+    let held = match (&artifact.sha256, artifact.bytes) {
+        (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
+        _ => "no such file when it was handed over".to_owned(),
+    };
+    format!("{}: {held}", artifact.path)
+}
+
+/// The verdict on a claim.
+fn claim(checked: &Evidence) -> String {
+    let (name, result) = (checked.check.as_str(), checked.result.as_str());
+    match &checked.reason {
+        Some(why) => format!("{name} {result}: {why}"),
+        None => format!("{name} {result}"),
+    }
+}
+
+/// The verdicts on all claims, on one line.
+fn claims(evidence: &[Evidence]) -> String {
+    let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
+    let named = all.into_iter().filter_map(|verdict| {
+        let of = evidence.iter().filter(|e| e.result == verdict);
+        let names: Vec<String> = of
+            .map(|e| match (&e.reason, verdict) {
+                (Some(why), Verdict::Skipped) => format!("{} ({why})", e.check.as_str()),
+                _ => e.check.as_str().to_owned(),
+            })
+            .collect();
+        (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
+    });
+    let named = named.collect::<Vec<_>>().join("; ");
+    let lacks = |checks: &[Check]| {
+        let mut skipped = evidence.iter().filter(|e| e.result == Verdict::Skipped);
+        skipped.any(|e| checks.contains(&e.check) && e.files.is_empty())
+    };
+    let options = [
+        (&[Check::Tests, Check::TestsAdded][..], "--tests FILE"),
+        (&[Check::Coverage], "--coverage FILE"),
+    ];
+    let options = options.into_iter().filter(|(checks, _)| lacks(checks));
+    let options: Vec<&str> = options.map(|(_, option)| option).collect();
+    if options.is_empty() {
+        return named;
+    }
+    format!(
+        "{named}; `send` takes reports with {}",
+        options.join(" and ")
+    )
+}
+
+/// The places that do not apply, with their number.
+fn absent(places: &[NotApplicable]) -> String {
+    let named = places
+        .iter()
+        .map(|place| format!("{} ({})", place.path, place.reason));
+    let named = continued(&named.collect::<Vec<_>>().join(", "));
+    format!("  n/a in {}: {named}\n", counted(places.len(), "place"))
+}
+
+fn task(task: &Task, standing: &str) -> String {
+    let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+    let on = match task.depends_on.join(", ") {
+        none if none.is_empty() => none,
+        on => format!(", after {on}"),
+    };
+    let (name, of) = (&task.id, of.unwrap_or_default());
+    format!("task {name}{of}: {standing} ({}{on})", task.handoff)
+}
+
+/// Refused contracts that are on record.
+pub fn refusals_text(refusals: &[RefusedContract], look: &Look) -> String {
+    let line = |refused: &RefusedContract| {
+        let (at, by, kind) = (look.moment(refused.at), &refused.by, refused.kind.title());
+        let (code, why) = (continued(&refused.code), continued(&refused.why));
+        format!("  {at} {by} was refused for {kind} [{code}]: {why}\n")
+    };
+    refusals.iter().map(line).collect()
+}
+
+/// A protocol other than the ledger's default one.
+pub fn other_protocol(other: Option<&OtherProtocol>) -> String {
+    other.map_or_else(String::new, |other| format!("  {other}\n"))
+}
+
+/// Notes that correct what was recorded.
+pub fn notes_text(notes: &[Annotation]) -> String {
+    notes.iter().map(|n| format!("  {}\n", note(n))).collect()
+}
+
+fn note(note: &Annotation) -> String {
+    let about = note.id.as_ref().map(|id| format!(" of {id}"));
+    let (at, by) = (note.at, &note.by);
+    let about = about.unwrap_or_default();
+    let text = continued(&note.text());
+    format!("{at} {by} notes{about}: {text}")
+}
+
+/// What an issue took, in all and by agent; nothing if no usage was reported.
+pub fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) -> String {
+    let mut all = Spent::default();
+    let mut agents: BTreeMap<&AgentName, Spent> = BTreeMap::new();
+    for usage in handoffs.into_iter().flat_map(|record| &record.usage) {
+        let spent = Spent::of(&usage.models);
+        all.add(&spent);
+        agents.entry(&usage.by).or_default().add(&spent);
+    }
+    let Some(sum) = all.text() else {
+        return String::new();
+    };
+    let each = agents
+        .into_iter()
+        .filter_map(|(agent, spent)| Some(format!("    {agent} {}\n", spent.text()?)));
+    format!("  took {sum}\n{}", each.collect::<String>())
+}
+
+/// An issue with what is known about it.
+pub fn issue_text<'a>(
+    report: &IssueReport,
+    (handoffs, usage): (impl Iterator<Item = &'a Record>, &str),
+    look: &Look,
+) -> String {
+    let issue = &report.record.0;
+    let paused = issue.paused.as_ref().map_or("", |_| ", paused");
+    let mut text = format!(
+        "issue {}: {}{paused} ({}, {}, since {})\n",
+        issue.issue,
+        issue.status.as_str(),
+        issue.protocol,
+        counted(
+            usize::try_from(issue.handoffs).unwrap_or(usize::MAX),
+            "handoff"
+        ),
+        look.moment(issue.opened_at),
+    );
+    text += &format!("  {}\n", continued(&issue.title));
+    if let Some(at) = issue.completed_at {
+        text += &format!("  completed {}\n", look.moment(at));
+    }
+    text += usage;
+    if let Some(paused) = &issue.paused {
+        text += &format!("  {paused}\n");
+    }
+    let given_up = issue.given_up.last();
+    if let Some(last) = given_up.filter(|_| issue.status == IssueStatus::Cancelled) {
+        let (at, by, why) = (look.moment(last.at), &last.by, continued(&last.reason));
+        text += &format!("  {at} {by} gave it up: {why}\n");
+    }
+    let facts = issue.facts.iter();
+    let facts = facts.flat_map(|(name, stated)| match report.known.get(name) {
+        Some(noted) if noted != stated => fact_lines(&format!("{name} (as noted)"), noted),
+        _ => fact_lines(name, stated),
+    });
+    let findings = finding_lines(issue.findings.iter().map(ReviewFinding::line));
+    for line in facts
+        .chain(findings)
+        .chain(said_lines(&report.said))
+        .chain(issue.answers.iter().flat_map(answer_lines))
+    {
+        text += &format!("  {}\n", continued(&line));
+    }
+    for one in &issue.tasks {
+        text += &format!("  {}\n", continued(&task(one, issue.standing_of(one))));
+    }
+    for open in &issue.open {
+        let late = open.expires_at.is_some_and(|end| end <= look.now());
+        let late = if late {
+            format!(", {}", look.urgent(overdue_text(open.state)))
+        } else {
+            String::new()
+        };
+        text += &format!(
+            "  {} is {}{late} with {}\n",
+            open.id,
+            look.state(open.state),
+            open.to
+        );
+    }
+    for id in &issue.unfollowed {
+        text += &format!("  {id} is completed, but nothing has been sent on from it yet\n");
+    }
+    for decision in &issue.decisions {
+        let (at, by, why) = (
+            look.moment(decision.at),
+            &decision.by,
+            continued(&decision.why),
+        );
+        text += &format!(
+            "  {at} {by} decided to {}: {why}\n",
+            decision.action.as_str()
+        );
+    }
+    text += &refusals_text(&issue.refusals, look);
+    text += &notes_text(&issue.annotations);
+    look.sentences(&text)
+        + &attention_text(
+            &report.attention,
+            (NEEDS_PRINTED, report.attention.len()),
+            look,
+        )
+        + &rows::issue_table(handoffs.into_iter(), look)
+}

@@ -1,0 +1,272 @@
+//! What a write did.
+
+use std::ops::Deref;
+
+use handoff::base::ObjectId;
+use handoff::base::finding::Finding;
+use handoff::base::text::continued;
+use handoff::ledger::Done;
+use handoff::model::view::commands::{is_held_back, next_steps};
+use handoff::model::{
+    Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
+    Receipt, Verdict, issue_folder,
+};
+use handoff::protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{absent, claims, headline, kept};
+use crate::contracts::onward::NextContract;
+use crate::environment::now;
+use crate::failure::Failure;
+use crate::output::{Answer, Output};
+use crate::view::Look;
+
+/// What was written.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Written")]
+pub struct WrittenView<'a> {
+    /// the contract's path in the ledger's tree
+    path: String,
+    /// the commit that was written; null if nothing was
+    commit: Option<ObjectId>,
+    /// the ledger had this step already, and nothing was written
+    repeated: bool,
+    /// each handoff that the commit changed
+    transitions: &'a [Change],
+    /// the commands that can continue the work from here; replace the words in capitals
+    next: Vec<String>,
+    /// findings that did not prevent the step
+    warnings: &'a [Finding],
+    /// Whether what comes next is to resume the issue.
+    #[serde(skip)]
+    is_held_back: bool,
+    #[serde(skip)]
+    receipt: &'a Receipt,
+    /// The text of a write that is about the issue.
+    #[serde(skip)]
+    instead: Option<String>,
+}
+
+/// What a write did to one handoff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Receipt")]
+pub struct ReceiptView<'a> {
+    /// the handoff
+    handoff: Handoff,
+    /// its issue
+    issue: IssueSummary,
+    #[serde(flatten)]
+    written: WrittenView<'a>,
+    /// its contract's digest, of the bytes as sent
+    contract_sha256: &'a str,
+    /// where the files kept from a failure are, if the newest transition is a failure
+    context: Option<&'a FailureContext>,
+    /// the files that the contract delivered
+    artifacts: &'a [Artifact],
+    /// the results of checking the contract's statements
+    evidence: &'a [Evidence],
+    /// the places of the contract that do not apply, each with the reason
+    not_applicable: &'a [NotApplicable],
+    /// its sender's actions against its role
+    violations: &'a [String],
+}
+
+impl<'a> ReceiptView<'a> {
+    /// The receipt of a write.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage if the environment sets an invalid date.
+    pub fn new(done: &'a Done, output: &Output) -> Result<Self, Failure> {
+        let record = &done.receipt.record;
+        Ok(Self {
+            handoff: Handoff::new(record, now()?),
+            issue: IssueSummary::from(&done.receipt.issue),
+            written: WrittenView::new(done, output),
+            contract_sha256: &record.contract.sha256,
+            context: record.latest().and_then(|t| t.context.as_ref()),
+            artifacts: &record.artifacts,
+            evidence: &record.evidence,
+            not_applicable: &record.not_applicable,
+            violations: &record.violations,
+        })
+    }
+
+    /// Has this text in place of one about the handoff.
+    pub fn with_text(mut self, text: String) -> Self {
+        self.written.instead = Some(text);
+        self
+    }
+
+    /// Has this command as the next one.
+    pub fn with_next(mut self, next: &str, output: &Output) -> Self {
+        self.written.next = vec![output.command(next)];
+        self.written.is_held_back = true;
+        self
+    }
+}
+
+impl<'a> Deref for ReceiptView<'a> {
+    type Target = WrittenView<'a>;
+
+    fn deref(&self) -> &WrittenView<'a> {
+        &self.written
+    }
+}
+
+impl<'a> WrittenView<'a> {
+    /// The answer to a request that was done.
+    pub fn new(done: &'a Done, output: &Output) -> Self {
+        let receipt = &done.receipt;
+        let record = &receipt.record;
+        let carried = output.carried().map(|carried| carried.after(record));
+        let carried = carried.unwrap_or_default();
+        let next = next_steps(&done.receipt);
+        let next = next.iter().map(|next| carried.command(next)).collect();
+        let folder = issue_folder(&receipt.issue.issue);
+        Self {
+            path: format!("{folder}/{}", record.contract.file),
+            commit: done.commit,
+            repeated: receipt.repeated,
+            transitions: &receipt.changes,
+            next,
+            warnings: &done.warnings,
+            is_held_back: is_held_back(&done.receipt),
+            receipt,
+            instead: None,
+        }
+    }
+
+    /// Prints the findings that did not prevent the write.
+    pub fn say_warnings(&self, output: &mut Output) {
+        for finding in self.warnings {
+            output.say(crate::output::render(finding).trim_end());
+        }
+    }
+
+    /// Prints the commands that may come next.
+    pub fn say_next(&self, output: &mut Output) {
+        self.say_next_contracts(&[], output);
+    }
+
+    /// Prints these contracts as what comes next, each with its title, and the other commands.
+    pub fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
+        // The caller is done: the claim is for another agent to make.
+        let first = match self.receipt.record.state {
+            _ if self.is_held_back => "to resume it:".to_owned(),
+            State::Pending => format!("next, for {}:", self.receipt.record.to),
+            // The agent decides between results.
+            _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
+                "choose one:".to_owned()
+            }
+            _ => "next:".to_owned(),
+        };
+        let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);
+        let others = self.next.iter().filter(is_other).cloned();
+        let sends = contracts.iter().map(|next| {
+            let command = next.send.as_ref().unwrap_or(&next.command);
+            format!(
+                "{command}   # {}{}",
+                continued(&next.title),
+                continued(&next.each_entry())
+            )
+        });
+        for (i, step) in sends.chain(others).enumerate() {
+            let word = if i == 0 { &first } else { "  or:" };
+            output.say(&format!("{word} {step}"));
+        }
+    }
+}
+
+impl Answer for ReceiptView<'_> {
+    fn text(&self, _: &Look) -> String {
+        self.outcome()
+    }
+}
+
+impl WrittenView<'_> {
+    /// What was written, as text.
+    pub fn outcome(&self) -> String {
+        if let Some(text) = &self.instead {
+            return text.clone();
+        }
+        let Receipt { record, issue, .. } = self.receipt;
+        let mut text = format!("{}\n", headline(record));
+        for change in self.transitions.iter().filter(|c| c.id != record.id) {
+            text += &format!("  {change}\n");
+        }
+        if !record.violations.is_empty() {
+            let done = continued(&record.violations.join(", "));
+            text += &format!(
+                "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
+                record.from, record.to
+            );
+        }
+        if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
+            text += &format!("  {}\n", continued(&kept(record, context)));
+        }
+        for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
+            let path = continued(&missing.path);
+            text += &format!("  {path}: no such file here, so it was not checked\n");
+        }
+        if !record.evidence.is_empty() && record.transitions.len() == 1 {
+            text += &format!("  statements: {}\n", continued(&claims(&record.evidence)));
+        }
+        if !record.not_applicable.is_empty() && record.transitions.len() == 1 {
+            text += &absent(&record.not_applicable);
+        }
+        if let Some(lease) = &record.lease {
+            let end = lease.expires_at.map(|end| format!("held until {}, ", end));
+            text += &format!(
+                "  {}token {}, worker {}\n",
+                end.unwrap_or_default(),
+                lease.token,
+                lease.worker
+            );
+        }
+        if let Some(at) = record.not_before {
+            text += &format!("  not before {}\n", at);
+        }
+        let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
+        if issue.status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
+            text += &format!(
+                "  issue {} is complete: no work is left in it\n",
+                issue.issue
+            );
+        }
+        if let Some(paused) = &issue.paused {
+            text += &format!("  issue {} is {paused}\n", issue.issue);
+        }
+        match self.commit {
+            Some(commit) => text += &format!("  commit {}\n", commit.short()),
+            None => match &record.lease {
+                // A claim that repeats the worker's own, or an extension that changes nothing.
+                Some(lease) if self.repeated => {
+                    let since = lease.since;
+                    text += &format!("  you already hold it since {since}; nothing was written\n");
+                }
+                _ => {
+                    text += "  already in the ledger, in the state above; nothing was written\n";
+                    text += &self.as_it_was();
+                }
+            },
+        }
+        text
+    }
+
+    /// That a repeated contract was compared with the repository as it was then, if something
+    /// contradicted it, and how it is compared anew.
+    fn as_it_was(&self) -> String {
+        let record = &self.receipt.record;
+        let (id, from) = (&record.id, &record.from);
+        let is_contradicted = |one: &Evidence| one.result == Verdict::Contradicted;
+        if record.transitions.len() > 1 || !record.evidence.iter().any(is_contradicted) {
+            return String::new();
+        }
+        format!(
+            "  it was compared with the repository as it was then; as it is now: \
+             git handoff show {id} --contract | git handoff check -\n  \
+             to record that: git handoff cancel {id} --as {from} --reason WHY, then send it again\n"
+        )
+    }
+}

@@ -1,0 +1,161 @@
+//! Handoffs as rows of a table.
+
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::base::text::one_line;
+use handoff::model::{Detail, Handoff, Record, overdue_text};
+use handoff::protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::view::Look;
+
+/// The most columns of an agent's name in a row.
+const NAME: usize = 30;
+
+/// The most columns of a worker's id in a row.
+const WORKER: usize = 24;
+
+/// The most columns of a priority in a row.
+const PRIORITY: usize = 12;
+
+/// The most columns of a title that something follows.
+const TITLE: usize = 36;
+
+/// A handoff's state, with whether its time ran out or when it can be claimed.
+fn status_text(record: &Record, look: &Look) -> String {
+    let shown = look.state(record.state);
+    match record.waits_until(look.now()) {
+        _ if record.is_expired(look.now()) => {
+            format!("{shown}, {}", look.urgent(overdue_text(record.state)))
+        }
+        Some(at) => format!("{shown}, claimable {}", look.relative(at)),
+        None => shown,
+    }
+}
+
+/// One handoff as a row of a table: its text is about this subject.
+fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
+    let since = record.latest().map(|t| look.age(t.at));
+    let cell = |text: &str, most: usize| look.cut(&look.cell(text), most);
+    let name = |agent: &AgentName| cell(agent.as_str(), NAME);
+    let (from, to) = (name(&record.from), name(&record.to));
+    vec![
+        look.id(&record.id),
+        status_text(record, look),
+        format!("{from} {} {to}", look.arrow()),
+        cell(record.priority.as_deref().unwrap_or_default(), PRIORITY),
+        since.unwrap_or_default(),
+        look.cell(&about(record, subject, look)),
+    ]
+}
+
+/// What a row says about a handoff: who works on it, the subject, the attempt, and why it is in its
+/// state.
+fn about(record: &Record, subject: &str, look: &Look) -> String {
+    let attempt = attempt_text(record);
+    let reason = record.reason();
+    let mut text = match (record.state, &record.waits_for[..]) {
+        (State::Pending, [first, ..]) => format!("waits for {first}: "),
+        _ => String::new(),
+    };
+    if let Some(lease) = &record.lease {
+        text += &format!("worker {}: ", look.cut(lease.worker.as_str(), WORKER));
+    }
+    // The worker that it was taken from reads it here.
+    if let Some(why) = record.taken_over().and_then(|t| t.reason.as_ref()) {
+        text += &format!("taken over, {}: ", one_line(why));
+    }
+    if let parts @ [_, ..] = &record.parts[..] {
+        let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+        text += &format!("its parts run ({}): ", parts.join(", "));
+    }
+    if let Some(violation) = record.violation() {
+        text += &format!("role violation, {violation}: ");
+    }
+    if let Some(task) = &record.task {
+        text += &format!("{}: ", task.id);
+    }
+    // A reason that the title leaves no room for would be missed.
+    let asked = asked_text(record);
+    text += &match (&attempt, reason, &asked) {
+        (None, None, None) => subject.to_owned(),
+        _ => look.cut(&look.cell(subject), TITLE),
+    };
+    if let Some(attempt) = attempt {
+        text += &format!(", {attempt}");
+    }
+    if let Some(reason) = reason.filter(|reason| *reason != subject) {
+        text += &format!(": {}", one_line(reason));
+    }
+    if let Some(asked) = asked {
+        text += &format!(": asks {asked}");
+    }
+    text
+}
+
+/// What the sender of an open handoff asks or lacks, on one line.
+fn asked_text(record: &Record) -> Option<String> {
+    let [first, more @ ..] = record.asked() else {
+        return None;
+    };
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(one_line(&first.key) + &more)
+}
+
+/// The number of a handoff's attempt, if it is not the first, and whether work of an earlier one is
+/// kept for whoever goes on.
+pub fn attempt_text(record: &Record) -> Option<String> {
+    let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
+    let kept = contexts.any(|context| context.files > 0);
+    let attempt = record.attempt;
+    if kept && !record.state.is_terminal() {
+        return Some(format!("attempt {attempt}, has kept work"));
+    }
+    (attempt > 1).then(|| format!("attempt {attempt}"))
+}
+
+/// Handoffs of several issues, by the titles of these; those of tasks by their own.
+pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
+    let rows: Vec<Vec<String>> = handoffs
+        .map(|record| row(record, record.subject(), look))
+        .collect();
+    look.rows(&rows)
+}
+
+/// Handoffs of one issue, by their own summaries: they have its title in common.
+pub fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
+    let rows: Vec<Vec<String>> = handoffs
+        .map(|record| row(record, &record.summary, look))
+        .collect();
+    look.rows(&rows)
+}
+
+/// A handoff, and what else is stored of it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListedHandoff")]
+pub struct ListedHandoff {
+    #[serde(flatten)]
+    handoff: Handoff,
+    /// what else is stored of it
+    record: Detail<Record>,
+}
+
+impl ListedHandoff {
+    /// These handoffs, at a moment.
+    pub fn all(records: Vec<Record>, now: Moment) -> Vec<Self> {
+        let listed = records.into_iter().map(|record| Self {
+            handoff: Handoff::new(&record, now),
+            record: Detail(record),
+        });
+        listed.collect()
+    }
+
+    /// Its record.
+    pub fn record(&self) -> &Record {
+        &self.record.0
+    }
+}

@@ -1,0 +1,482 @@
+//! The reference of what is printed and of what protocols hold, made from the types: a JSON Schema
+//! for each command's answer in `schemas/output` and one for `protocol.json`, the generated pages
+//! of docs (here those with the fields of types, in `pages` all others), and XML Schemas
+//! (`xsd`).
+//!
+//! `UPDATE_REFERENCE=1 cargo test --lib reference` writes them; without it, a test compares.
+
+#![allow(clippy::unwrap_used)]
+
+mod pages;
+mod xsd;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::commands;
+use crate::context::left_for_worker::LeftView;
+use crate::context::writer::ReplayedView;
+use crate::output::{Document, SCHEMA, pretty};
+use crate::render::receipt::ReceiptView;
+
+/// Begins the line in a page's frame in whose place the fields of a type come.
+const BEGIN: &str = "<!-- fields of ";
+
+/// Lists the commands, each with the types of its answers.
+macro_rules! answers {
+    ($generator:ident: $($($command:literal),+ => $($answer:ty),+;)+) => {
+        [$((
+            vec![$($command),+],
+            vec![$($generator.subschema_for::<$answer>().to_value()),+],
+        ),)+]
+    };
+}
+
+/// The schemas of all answers by command, and the definitions that they share.
+#[expect(clippy::too_many_lines, reason = "it is one table")]
+fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut generator = settings.into_generator();
+    let answers = answers! { generator:
+        "agents doctor" => commands::agents::AgentsDoctorView;
+        "agents install", "agents uninstall" => commands::agents::AgentsChangeView;
+        "agents list" => commands::agents::AgentsListView;
+        "alerts" => commands::alerts::AlertsView;
+         "annotate", "answer", "approve", "cancel", "complete", "extend", "pause", "reassign", "reject",
+         "release", "reopen", "retry" => ReceiptView, ReplayedView;
+         "block", "fail", "send" => ReceiptView, ReplayedView, LeftView;
+        "archive" => commands::archive::ArchiveView, ReplayedView;
+        "check" => commands::check::CheckView;
+        "claim" => commands::claim::ClaimView, ReplayedView;
+        "context" => commands::context::ContextView;
+        "demo" => commands::demo::DemoView;
+        "document list" => commands::document::DocumentsView;
+        "document set" => commands::document::DocumentSetView, ReplayedView;
+        "document show" => commands::document::DocumentView;
+        "explain" => commands::explain::ExplainView;
+        "export otlp" => commands::otlp::TracesFileView, commands::otlp::TracesPushView;
+        "export" => commands::export::ExportView;
+        "fetch" => commands::fetch::FetchView, commands::fetch::RepairView;
+        "gate" => commands::gate::GateView;
+        "github comment" => commands::github::comment::CommentView;
+        "github status" => commands::github::status::StatusesView;
+        "github event" => commands::github::event::EventView, ReplayedView;
+        "github issue" => commands::github::issue::SubjectView;
+        "github output" => commands::github::output::ValuesView;
+        "github summary" => commands::github::summary::SummaryView;
+        "graph" => commands::graph::GraphView;
+        "here" => commands::here::HereView;
+        "hook" => commands::hook::HookView;
+        "hooks install", "hooks uninstall" => commands::hooks::HooksChangeView;
+        "hooks status" => commands::hooks::HooksStatusView;
+        "import" => commands::import::ImportView, ReplayedView;
+        "inbox" => commands::inbox::InboxView;
+        "init" => commands::init::InitView;
+        "list" => commands::list::ListView;
+        "log" => commands::log::LogView;
+        "man" => commands::man::ManView;
+        "metrics" => commands::metrics::MetricsView;
+        "new" => crate::contracts::skeleton::Skeleton;
+        "next" => commands::next::NextView, ReplayedView;
+        "notify" => crate::notify::Notice;
+        "prime" => crate::prime::Prime;
+        "protocol add", "protocol update" => handoff::ledger::ProtocolChange, ReplayedView;
+        "protocol check" => commands::protocol::ProtocolCheckView;
+        "protocol copy" => commands::protocol::ProtocolCopyView;
+        "protocol new" => commands::protocol::new::ProtocolNewView;
+        "protocol test" => commands::protocol::test::ProtocolTestView;
+        "protocol list" => commands::protocol::ProtocolsView;
+        "protocol set" => handoff::ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
+        "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
+        "reap" => commands::reap::ReapView, ReplayedView;
+        "refused drop" => commands::refused::EndedView;
+        "refused retry" => commands::refused::EndedView, ReplayedView;
+        "refused show" => commands::refused::RejectedStepView;
+        "refused" => commands::refused::RejectedView;
+        "report" => commands::report::ReportView;
+        "restore" => commands::restore::RestoreView;
+        "serve" => commands::serve::ServeView;
+        "show" => commands::show::ShowView;
+        "status" => commands::status::StatusView, commands::status::IssueView;
+        "sync" => commands::sync::SyncView, commands::sync::NotPublishedView;
+        "uninstall" => commands::uninstall::UninstallView;
+        "verify" => commands::verify::VerifyView;
+        "wait" => commands::wait::WaitView;
+        "work" => crate::work::WorkView, crate::work::Listing;
+    };
+    let documents = answers.into_iter().flat_map(|(commands, answers)| {
+        let document = |command: &str| document(command, &answers);
+        let named = commands
+            .into_iter()
+            .map(|command| (command.replace(' ', "-"), document(command)));
+        named.collect::<Vec<_>>()
+    });
+    let mut documents: BTreeMap<_, _> = documents.collect();
+    let line = generator.subschema_for::<commands::watch::Line<'_>>();
+    documents.insert("watch".to_owned(), line_schema(line.to_value()));
+    generator.subschema_for::<Document<'_, Map<String, Value>>>();
+    // What a recovery reads beside a failure's files.
+    generator.subschema_for::<handoff::model::FailureFile>();
+    let mut definitions = generator.take_definitions(true);
+    definitions.values_mut().for_each(open);
+    (documents, definitions)
+}
+
+/// The schema of `protocol.json`, and all that it defines.
+fn protocol() -> (Value, Map<String, Value>) {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let root = generator.subschema_for::<handoff::protocol::Definition>();
+    let definitions = generator.take_definitions(true);
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "protocol.json of git handoff",
+        "$ref": root.to_value()["$ref"],
+        "$defs": definitions,
+    });
+    (schema, definitions)
+}
+
+/// Lets objects have fields that a later version adds.
+fn open(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members
+                .remove("additionalProperties")
+                .filter(|more| *more != false)
+                .map(|more| members.insert("additionalProperties".to_owned(), more));
+            members.values_mut().for_each(open);
+        }
+        Value::Array(items) => items.iter_mut().for_each(open),
+        _ => {}
+    }
+}
+
+/// The schema of what a command prints.
+fn document(command: &str, answers: &[Value]) -> Value {
+    let answers: Vec<Value> = answers.iter().cloned().map(elsewhere).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("git handoff{} --json", title(command)),
+        "type": "object",
+        "properties": {
+            "schema": { "const": SCHEMA },
+            "ok": { "type": "boolean" },
+            "error": { "$ref": "definitions.json#/$defs/Error" },
+            "data": { "anyOf": answers },
+        },
+        "required": ["schema", "ok"],
+        "oneOf": [
+            { "properties": { "ok": { "const": true } }, "required": ["data"], "not": { "required": ["error"] } },
+            { "properties": { "ok": { "const": false } }, "required": ["error"] },
+        ],
+    })
+}
+
+/// The words of a command in a title. What is printed without one is filed as `here`.
+fn title(command: &str) -> String {
+    match command {
+        "here" => String::new(),
+        command => format!(" {command}"),
+    }
+}
+
+/// The schema of a line that `watch` prints: there is no document around it.
+fn line_schema(line: Value) -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of git handoff watch",
+        "anyOf": [
+            elsewhere(line),
+            {
+                "type": "object",
+                "properties": {
+                    "schema": { "const": SCHEMA },
+                    "ok": { "const": false },
+                    "error": { "$ref": "definitions.json#/$defs/Error" },
+                },
+                "required": ["schema", "ok", "error"],
+            },
+        ],
+    })
+}
+
+/// A reference within `definitions.json`, as another file makes it.
+fn elsewhere(mut schema: Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        schema["$ref"] = format!("definitions.json{name}").into();
+    }
+    schema
+}
+
+/// The name of a definition that a schema refers to.
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
+}
+
+/// A page with the tables of fields that its frame names.
+struct Page<'a> {
+    definitions: &'a Map<String, Value>,
+    /// The heading above the fields of each type that has a place of its own.
+    headings: BTreeMap<String, String>,
+    /// The heading above what is written.
+    heading: String,
+    /// What is to be described beneath the table that is written.
+    pending: Vec<String>,
+}
+
+impl<'a> Page<'a> {
+    fn new(text: &str, definitions: &'a Map<String, Value>) -> Self {
+        let (mut heading, mut headings) = (String::new(), BTreeMap::new());
+        for line in text.lines() {
+            if line.starts_with('#') {
+                heading = line.trim_start_matches('#').trim().to_owned();
+            }
+            if let Some((name, _)) = begun(line) {
+                headings.insert(name.to_owned(), heading.clone());
+            }
+        }
+        Self {
+            definitions,
+            headings,
+            heading: String::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    fn filled(mut self, frame: &str) -> String {
+        let mut out = String::new();
+        for line in frame.lines() {
+            if line.starts_with('#') {
+                self.heading = line.trim_start_matches('#').trim().to_owned();
+            }
+            out += &match begun(line) {
+                Some((name, other)) => self.fields(name, other),
+                None => format!("{line}\n"),
+            };
+        }
+        out
+    }
+
+    /// The fields of a type that another does not have, and those of types that are described
+    /// nowhere else.
+    fn fields(&mut self, name: &str, other: Option<&str>) -> String {
+        let mut text = self.table(name, other);
+        while let Some(name) = self.pending.pop() {
+            text += &format!("\n`{name}`:\n\n{}", self.table(&name, None));
+        }
+        text
+    }
+
+    fn table(&mut self, name: &str, other: Option<&str>) -> String {
+        let others = other.map(|other| &self.definitions[other]["properties"]);
+        let definition = &self
+            .definitions
+            .get(name)
+            .unwrap_or_else(|| panic!("no type {name}"));
+        let required = definition["required"].as_array();
+        let mut text = "| name | type | meaning |\n|---|---|---|\n".to_owned();
+        let properties = definition["properties"].as_object();
+        for (field, schema) in properties.into_iter().flatten() {
+            if others.is_some_and(|others| others.get(field).is_some()) {
+                continue;
+            }
+            let is_required = required.is_some_and(|names| names.iter().any(|n| n == field));
+            let optional = if is_required { "" } else { ", optional" };
+            let mut kind = self.kind(schema);
+            if !is_required {
+                // It is left out instead.
+                kind = kind.replace(" or null", "");
+            }
+            let about = schema["description"].as_str();
+            let about = about.unwrap_or_else(|| panic!("{name}.{field} has no description"));
+            let none = if is_required { "null" } else { "left out" };
+            let about = meaning(about).replace("`None`", none);
+            text += &format!("| `{field}` | {kind}{optional} | {about} |\n");
+        }
+        text
+    }
+
+    /// The type of a field, in words.
+    fn kind(&mut self, schema: &Value) -> String {
+        if let Some(name) = referred(schema) {
+            return self.named(name);
+        }
+        if let Some(words) = words(schema) {
+            return words;
+        }
+        for of in ["anyOf", "oneOf"] {
+            if let Some(parts) = schema[of].as_array() {
+                let kinds: BTreeSet<String> = parts.iter().map(|part| self.kind(part)).collect();
+                let (null, mut kinds): (Vec<_>, Vec<_>) =
+                    kinds.into_iter().partition(|kind| kind == "null");
+                kinds.extend(null);
+                return kinds.join(" or ");
+            }
+        }
+        let format = schema["format"].as_str();
+        match &schema["type"] {
+            Value::String(kind) => self.simple(kind, format, schema),
+            Value::Array(kinds) => {
+                let kinds = kinds.iter().filter_map(Value::as_str);
+                let kinds: Vec<String> = kinds
+                    .map(|kind| self.simple(kind, format, schema))
+                    .collect();
+                kinds.join(" or ")
+            }
+            _ if schema["const"].is_string() => "text".to_owned(),
+            _ => "any".to_owned(),
+        }
+    }
+
+    fn simple(&mut self, kind: &str, format: Option<&str>, schema: &Value) -> String {
+        match kind {
+            "string" if format == Some("date-time") => "time".to_owned(),
+            "string" => "text".to_owned(),
+            "integer" => "number".to_owned(),
+            "object" if schema["additionalProperties"].is_object() => {
+                match self.kind(&schema["additionalProperties"]).as_str() {
+                    "any" => "object".to_owned(),
+                    value => format!("object of {}", plural(value)),
+                }
+            }
+            "array" if schema["prefixItems"].is_array() => "pair".to_owned(),
+            "array" => match self.kind(&schema["items"]).as_str() {
+                "any" => "list".to_owned(),
+                item => format!("list of {}", plural(item)),
+            },
+            other => other.to_owned(),
+        }
+    }
+
+    fn named(&mut self, name: &str) -> String {
+        let definition = &self.definitions[name];
+        if definition["properties"].is_null() {
+            return self.kind(&definition.clone());
+        }
+        let Some(heading) = self.headings.get(name) else {
+            self.pending.push(name.to_owned());
+            self.headings.insert(name.to_owned(), self.heading.clone());
+            return format!("`{name}`");
+        };
+        let anchor = heading.to_lowercase().replace(' ', "-");
+        let anchor: String = anchor
+            .chars()
+            .filter(|c| c.is_alphanumeric() || "-_".contains(*c))
+            .collect();
+        format!("[{name}](#{anchor})")
+    }
+}
+
+/// The words that a text may be.
+fn words(schema: &Value) -> Option<String> {
+    let parts = schema["oneOf"].as_array().or(schema["enum"].as_array())?;
+    let word = |part: &Value| Some(format!("`{}`", part["const"].as_str().or(part.as_str())?));
+    let words: Option<Vec<String>> = parts.iter().map(word).collect();
+    Some(words?.join(", "))
+}
+
+fn plural(kind: &str) -> String {
+    match kind {
+        "text" | "number" | "time" | "pair" | "list" | "object" => format!("{kind}s"),
+        other => other.to_owned(),
+    }
+}
+
+/// The type whose fields begin, and the type whose fields are left out of them.
+fn begun(line: &str) -> Option<(&str, Option<&str>)> {
+    let names = line.strip_prefix(BEGIN)?.strip_suffix(" -->")?;
+    let both = names.split_once(" beyond those of ");
+    Some(both.map_or((names, None), |(name, other)| (name, Some(other))))
+}
+
+/// A description as a cell of a table: one line that begins small and ends without a period.
+pub(super) fn meaning(about: &str) -> String {
+    let line = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.strip_suffix('.').unwrap_or(&line);
+    let mut rest = line.chars();
+    let first = rest.next().map(|c| c.to_lowercase().to_string());
+    let is_word = rest
+        .clone()
+        .next()
+        .is_some_and(|c| c.is_lowercase() || c == ' ');
+    if is_word {
+        first.unwrap_or_default() + rest.as_str()
+    } else {
+        line.to_owned()
+    }
+}
+
+/// The first line of each generated page.
+pub(super) fn generated(from: &str) -> String {
+    format!(
+        "<!-- Generated from {from} by `UPDATE_REFERENCE=1 cargo test --lib reference`. -->\n\n"
+    )
+}
+
+/// Adds a page of docs whose frame is in src/reference.
+fn page(
+    name: &str,
+    definitions: &Map<String, Value>,
+    root: &Path,
+    files: &mut BTreeMap<PathBuf, String>,
+) {
+    let path = format!("src/reference/{name}");
+    let frame = fs::read_to_string(root.join(&path)).unwrap();
+    let page = Page::new(&frame, definitions).filled(&frame);
+    let head = generated(&format!("the types and {path}"));
+    files.insert(Path::new("docs").join(name), head + &page);
+}
+
+/// What the files of the reference must hold.
+fn expected(root: &Path) -> BTreeMap<PathBuf, String> {
+    let (documents, definitions) = schemas();
+    let folder = Path::new("schemas/output");
+    let mut files: BTreeMap<PathBuf, String> = documents
+        .iter()
+        .map(|(command, schema)| (folder.join(format!("{command}.json")), pretty(schema)))
+        .collect();
+    let shared = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What the answers of git handoff are made of",
+        "$defs": definitions,
+    });
+    files.insert(folder.join("definitions.json"), pretty(&shared));
+    page("json.md", &definitions, root, &mut files);
+    let (protocol, definitions) = protocol();
+    files.insert("schemas/protocol.json".into(), pretty(&protocol));
+    page("protocol-keys.md", &definitions, root, &mut files);
+    pages::files(&definitions, &mut files);
+    xsd::files(&mut files);
+    files
+}
+
+#[test]
+fn reference_is_what_the_types_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let expected = expected(root);
+    let folder = root.join("schemas/output");
+    if env::var_os("UPDATE_REFERENCE").is_some() {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        for (path, text) in &expected {
+            fs::write(root.join(path), text).unwrap();
+        }
+    }
+    for (path, text) in &expected {
+        let found = fs::read_to_string(root.join(path)).unwrap_or_default();
+        assert!(
+            found == *text,
+            "{} is out of date: UPDATE_REFERENCE=1 cargo test --lib reference",
+            path.display()
+        );
+    }
+    let files = fs::read_dir(folder).unwrap().count();
+    let answers = expected
+        .keys()
+        .filter(|path| path.starts_with("schemas/output"));
+    assert_eq!(files, answers.count(), "a schema of no command");
+}
